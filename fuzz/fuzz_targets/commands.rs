@@ -1,4 +1,5 @@
-//! Commands of a log from a member that wants harm: what is read is written again alike, and can be applied to a partition.
+//! Commands of a log from a member that wants harm: what is read is written again alike, and can be
+//! applied to a partition.
 #![no_main]
 
 use filbert_data::PartitionId;
@@ -13,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
 
 fn read_and_apply(data: &[u8]) {
     let Ok(decoder) = Decoder::new(data) else { return };
-    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false });
+    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, exact_read_times: false });
     partition.create_map(MapId(0), MapSettings::default());
     let mut again = Encoder::default();
     let mut commands = Vec::new();

@@ -1,4 +1,5 @@
-//! Bodies of `POST /_sql` from a client that wants harm: as JSON, as the values and rows of a sound body, and packed.
+//! Bodies of `POST /_sql` from a client that wants harm: as JSON, as the values and rows of a sound
+//! body, and packed.
 #![no_main]
 
 use filbert_http::probe::{count_values, rewritten_args, unpacked};

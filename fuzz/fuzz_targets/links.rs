@@ -1,4 +1,5 @@
-//! Bytes of a peer that says that it is a member and wants harm: frames, and messages of the handshake. What is read is written again alike.
+//! Bytes of a peer that says that it is a member and wants harm: frames, and messages of the
+//! handshake. What is read is written again alike.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Messages of a member that wants harm: requests, answers and replies. What is read is written again alike.
+//! Messages of a member that wants harm: requests, answers and replies. What is read is written
+//! again alike.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,12 +1,13 @@
-//! Pages of a snapshot from a member that wants harm: as they are, and with a frame and a checksum that are right around items that
-//! are not. A partition that comes out of it can be given on as a snapshot of the same.
+//! Pages of a snapshot from a member that wants harm: as they are, and with a frame and a checksum
+//! that are right around items that are not. A partition that comes out of it can be given on as a
+//! snapshot of the same.
 #![no_main]
 
 use filbert_data::PartitionId;
 use filbert_store::{Import, NoLayouts, Partition, PartitionSettings};
 use libfuzzer_sys::fuzz_target;
 
-const SETTINGS: PartitionSettings = PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false };
+const SETTINGS: PartitionSettings = PartitionSettings { id: PartitionId(0), hash_seed: 1, exact_read_times: false };
 /// The head of a group's snapshot that has no last entry, no members and no origins.
 const HEAD: [u8; 15] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 

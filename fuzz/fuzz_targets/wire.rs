@@ -1,8 +1,8 @@
 //! Bytes of a peer that wants harm: the splitter, the frames, and the decoder of every message.
 //!
-//! The input is a stream. Whatever comes out of the splitter is decoded by its id; what decodes must survive being
-//! encoded and decoded again. The same bytes are also taken as frames behind the header of a message that their first
-//! two bytes choose, since random bytes seldom make a header.
+//! The input is a stream. Whatever comes out of the splitter is decoded by its id; what decodes
+//! must survive being encoded and decoded again. The same bytes are also taken as frames behind the
+//! header of a message that their first two bytes choose, since random bytes seldom make a header.
 #![no_main]
 
 use filbert_wire::{

@@ -1,5 +1,5 @@
-//! Chaos: real members, real clients of several languages, faults by name, histories that Porcupine checks. The driver is a Go program in
-//! `e2e/chaos`; this module brings what it needs and runs it.
+//! Chaos: real members, real clients of several languages, faults by name, histories that Porcupine
+//! checks. The driver is a Go program in `e2e/chaos`; this module brings what it needs and runs it.
 
 use std::collections::VecDeque;
 use std::env;
@@ -18,13 +18,15 @@ pub(crate) const SHORT: [&str; 6] = ["--seed", "1", "--histories", "2", "--at-on
 
 const NAME: &str = "chaos";
 
-/// The exit status by which the driver says that a part cannot be done here, and that the rest has passed.
+/// The exit status by which the driver says that a part cannot be done here, and that the rest has
+/// passed.
 const LEFT_OUT: i32 = 3;
 
 /// Where Debian keeps `ip`, which the search path of a user may lack.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Runs the driver with these options. With the name of a planted defect, against a program that has it: the run must find it.
+/// Runs the driver with these options. With the name of a planted defect, against a program that
+/// has it: the run must find it.
 pub(crate) fn run(steps: &mut Steps, defect: Option<&str>, options: &[String]) {
     let (mut member, mut workers) = (String::new(), String::new());
     let ready = steps.step("chaos: the member under test, the driver and its clients", |workspace| {
@@ -50,7 +52,8 @@ pub(crate) fn run(steps: &mut Steps, defect: Option<&str>, options: &[String]) {
     });
 }
 
-/// Runs the driver. As in [`shell::run_tests`], the error says what was printed last; the exit status says more than that all went well.
+/// Runs the driver. As in [`shell::run_tests`], the error says what was printed last; the exit
+/// status says more than that all went well.
 fn drive(driver: &mut Command) -> Result<Done> {
     const LAST_LINES_MAX: usize = 40;
     let mut child = driver.stdout(Stdio::piped()).spawn().context("starting the driver of chaos")?;

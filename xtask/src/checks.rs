@@ -1,11 +1,12 @@
-//! The chores that need no running member: `verify`, which only reads, and `fix`, which writes what can be written.
+//! The chores that need no running member: `verify`, which only reads, and `fix`, which writes what
+//! can be written.
 
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
 use crate::{
-    generated, house, layers, modules, planted, shell,
+    generated, house, layers, modules, packages, planted, shell,
     shell::Workspace,
     steps::{Done, Steps},
     tools,
@@ -27,6 +28,9 @@ pub(crate) fn verify(steps: &mut Steps) {
     });
     steps.step("generated files", generated::check);
     steps.step("planted defects", planted::check);
+    steps.step("unused dependencies", packages::unused);
+    steps.step("features", packages::features);
+    steps.step("packages", packages::packaged);
     steps.step_with("licences, sources and advisories", deny);
 }
 
@@ -43,7 +47,8 @@ pub(crate) fn fix(steps: &mut Steps) {
 fn deny(workspace: &Workspace) -> Result<Done> {
     tools::cargo_tool(workspace, "cargo-deny")?;
     shell::run(&mut workspace.cargo("deny --workspace --log-level error check bans licenses sources"))?;
-    // The database of advisories is a git repository elsewhere. Without a way there, nothing can be said about them.
+    // The database of advisories is a git repository elsewhere. Without a way there, nothing can be
+    // said about them.
     let fetched = quiet(&mut workspace.cargo("deny fetch db"));
     if !fetched {
         return Ok(Done::Except("the database of advisories cannot be reached from here".to_owned()));

@@ -1,10 +1,11 @@
-//! The real clients and tools, unmodified and from their registries, against the real program; one suite a language, and one in a
-//! browser.
+//! The real clients and tools, unmodified and from their registries, against the real program; one
+//! suite a language, and one in a browser.
 //!
-//! A suite starts the members that it needs itself, by the command in `FILBERT_E2E_MEMBER` (a JSON array of words),
-//! on ephemeral loopback ports, and ends them. The member that most tests use is the first of a cluster of so many members as
-//! `FILBERT_E2E_MEMBERS` says. Values that one language writes and another reads go through one member that all suites share; this module
-//! runs it.
+//! A suite starts the members that it needs itself, by the command in `FILBERT_E2E_MEMBER` (a JSON
+//! array of words), on ephemeral loopback ports, and ends them. The member that most tests use is
+//! the first of a cluster of so many members as `FILBERT_E2E_MEMBERS` says. Values that one
+//! language writes and another reads go through one member that all suites share; this module runs
+//! it.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
@@ -102,7 +103,8 @@ impl Language {
     }
 }
 
-/// The Python of a suite's virtual environment; it stands beside what cargo builds, so that a checkout stays clean.
+/// The Python of a suite's virtual environment; it stands beside what cargo builds, so that a
+/// checkout stays clean.
 pub(crate) fn python(workspace: &Workspace, suite: &str) -> PathBuf {
     workspace.target.join(format!("e2e-{suite}/bin/python"))
 }
@@ -139,7 +141,8 @@ impl Target {
     pub(crate) const CLUSTER: Target = Target { peer: Peer::Filbert, members: 3 };
 }
 
-/// Runs the suites of these languages, or of all. A member alone is then written to by each language, and all read what each has written.
+/// Runs the suites of these languages, or of all. A member alone is then written to by each
+/// language, and all read what each has written.
 pub(crate) fn run(steps: &mut Steps, languages: &[Language], target: Target) {
     let Target { peer, members } = target;
     let everything = languages.is_empty();
@@ -222,7 +225,8 @@ pub(crate) fn filbert_member(workspace: &Workspace) -> Result<String> {
 
 /// All suites write to one member, then all read what every other has written.
 ///
-/// With Filbert that member is embedded in a Rust program, which writes too and compares what it finds byte for byte.
+/// With Filbert that member is embedded in a Rust program, which writes too and compares what it
+/// finds byte for byte.
 fn exchange(workspace: &Workspace, member: &[String], peer: Peer) -> Result<()> {
     let mut shared = SharedMember::start(workspace, member, peer)?;
     let names: Vec<&str> = Language::WITH_CLIENT.iter().map(|language| language.name()).collect();

@@ -1,5 +1,5 @@
-//! Files that are written from the code: the compatibility table of the README, the reference of settings, and the
-//! list of differences from other databases.
+//! Files that are written from the code: the compatibility table of the README, the reference of
+//! settings, and the list of differences from other databases.
 
 use std::fs;
 use std::path::PathBuf;

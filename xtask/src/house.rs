@@ -1,4 +1,5 @@
-//! House rules that a program can check: what every file says of itself, how long it is, where `unsafe` may stand.
+//! House rules that a program can check: what every file says of itself, how long it is, where
+//! `unsafe` may stand.
 
 use std::fs;
 use std::path::Path;
@@ -9,19 +10,26 @@ use crate::{shell, shell::Workspace};
 
 /// Beyond this a file is split; nobody reads it any more.
 const LINES_MAX: usize = 800;
-/// The files that may have `unsafe`: records are thin pointers to one allocation, threads ask the system for their place in line, and tests
-/// count what the allocator gives.
+/// Beyond this a line of a comment is wrapped: eyes lose the next line.
+const COMMENT_COLUMNS_MAX: usize = 100;
+/// Tables, diagrams and links, which nobody can wrap.
+const WIDE: &[&str] = &["|", "─", "│", "►", "-->", "]", "..... "];
+/// The files that may have `unsafe`: records are thin pointers to one allocation, threads ask the
+/// system for their place in line, and tests count what the allocator gives.
 const UNSAFE_FILES: &[&str] = &[
     "crates/filbert-store/src/record.rs",
     "crates/filbert-grid/src/threads.rs",
     "crates/filbert-grid/tests/empty_maps.rs",
 ];
-/// What allows it, with a reason or without one. Written in two parts so that this file passes its own check.
+/// What allows it, with a reason or without one. Written in two parts so that this file passes its
+/// own check.
 const ALLOWS_UNSAFE: [&str; 2] = [concat!("allow(", "unsafe_code"), concat!("expect(", "unsafe_code")];
-/// Words of work that was put off. Each is written in two parts so that this file passes its own check.
+/// Words of work that was put off. Each is written in two parts so that this file passes its own
+/// check.
 const PUT_OFF: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
 
-/// Homes of one machine's people: a path below them means nothing on another machine. Written in two parts as well.
+/// Homes of one machine's people: a path below them means nothing on another machine. Written in
+/// two parts as well.
 const MACHINE_PATHS: &[&str] = &[concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
 /// Checks every file that git knows.
@@ -55,8 +63,27 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
+/// The numbers of the lines on which a comment is too wide. Examples are code.
+fn wide_comments(text: &str) -> impl Iterator<Item = usize> {
+    let mut is_example = false;
+    text.lines().enumerate().filter_map(move |(at, line)| {
+        let comment = line.trim_start();
+        if !comment.starts_with("//") {
+            is_example = false;
+            return None;
+        }
+        is_example ^= comment.contains("```");
+        let is_wide = line.chars().count() > COMMENT_COLUMNS_MAX && !WIDE.iter().any(|sign| comment.contains(sign));
+        (is_wide && !is_example).then_some(at + 1)
+    })
+}
+
 fn in_rust(path: &str, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
+    wrong.extend(
+        wide_comments(text)
+            .map(|number| format!("line {number}: a comment of more than {COMMENT_COLUMNS_MAX} columns")),
+    );
     if !text.lines().take(5).any(|line| line.starts_with("//!")) {
         wrong.push("says nothing of itself; begin it with a `//!` comment".to_owned());
     }

@@ -1,10 +1,12 @@
-//! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | chaos | siege | fuzz |
-//! differential | simulate | bench`.
+//! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | chaos |
+//! siege | fuzz | differential | simulate | bench`.
 //!
-//! A chore is a list of steps. A failed step does not keep the next from running; the summary at the end names every
-//! one that failed, and the exit status tells. Only `fix`, and the tools that the tests need, write anything.
+//! A chore is a list of steps. A failed step does not keep the next from running; the summary at
+//! the end names every one that failed, and the exit status tells. Only `fix`, and the tools that
+//! the tests need, write anything.
 //!
-//! command line (here) -> chores ([`checks`], [`tests`], [`e2e`], [`chaos`]) -> steps ([`steps`]) -> programs ([`shell`])
+//! command line (here) -> chores ([`checks`], [`tests`], [`e2e`], [`chaos`]) -> steps ([`steps`])
+//! -> programs ([`shell`])
 
 // A chore speaks to the person who runs it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -16,6 +18,7 @@ mod generated;
 mod house;
 mod layers;
 mod modules;
+mod packages;
 mod planted;
 mod shell;
 mod steps;
@@ -32,7 +35,8 @@ use crate::{
     steps::Steps,
 };
 
-/// Whose suites every test run has a cluster of three pass as well; `e2e --members 3` runs all of them.
+/// Whose suites every test run has a cluster of three pass as well; `e2e --members 3` runs all of
+/// them.
 const IN_CLUSTER: [Language; 2] = [Language::Java, Language::Go];
 
 /// The project's chores
@@ -48,7 +52,11 @@ enum Chore {
     /// Check everything that can be checked without running tests; writes nothing
     Verify,
     /// Format, apply clippy's suggestions, write the generated files
-    Fix,
+    Fix {
+        /// Write the results into the sqllogictest files instead, to be read like any other change
+        #[arg(long)]
+        expectations: bool,
+    },
     /// Run all tests; installs what they need
     Test {
         /// Leave out the real clients
@@ -66,12 +74,14 @@ enum Chore {
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9), conflicts_with = "peer")]
         members: u32,
     },
-    /// Run clusters of real members under faults: nothing acknowledged is lost, and histories are linearizable
+    /// Run clusters of real members under faults: nothing acknowledged is lost, and histories are
+    /// linearizable
     Chaos {
         /// A defect of e2e/chaos/planted that the program is built with, and that must be found
         #[arg(long)]
         planted: Option<String>,
-        /// Passed on to the driver, `--seed 7 --minutes 60 --members 5` for example; `-- --help` lists them
+        /// Passed on to the driver, `--seed 7 --minutes 60 --members 5` for example; `-- --help`
+        /// lists them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
@@ -104,7 +114,8 @@ enum Chore {
     },
     /// Run an experiment beside Hazelcast and an echo server
     Bench {
-        /// p (pipelining), s (put against set), q (queries), c (ingest), cluster, rebalance or memory
+        /// p (pipelining), s (put against set), q (queries), c (ingest), cluster, rebalance or
+        /// memory
         experiment: String,
         /// Passed on to `filbert-bench experiment`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -137,7 +148,8 @@ fn run(chore: Chore) -> Result<bool> {
     let mut steps = Steps::new(shell::workspace()?);
     match chore {
         Chore::Verify => checks::verify(&mut steps),
-        Chore::Fix => checks::fix(&mut steps),
+        Chore::Fix { expectations: true } => tests::update_expectations(&mut steps),
+        Chore::Fix { expectations: false } => checks::fix(&mut steps),
         Chore::Test { no_e2e } => {
             tests::all(&mut steps);
             if !no_e2e {

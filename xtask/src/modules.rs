@@ -1,7 +1,8 @@
 //! Arrows between the top modules of a crate run one way: no module is used by one that it uses.
 //!
-//! Imports are read from the text: each path that begins with `crate::` is an arrow from the file's top module to the one that the
-//! path names. What a crate's own tests use is left out, and so is what its root exports.
+//! Imports are read from the text: a path that begins with `crate::` is an arrow from the file's
+//! top module to the module that the path names, directly or by an export of the crate's root.
+//! Tests and the root itself are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,132 +12,36 @@ use anyhow::{Context, Result, bail};
 
 use crate::{shell, shell::Workspace};
 
-/// Circles that there are, by crate: the modules of each. A list becomes shorter when a circle is mended, and never longer.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("filbert-client", &["call", "cluster", "handshake", "inner", "registration", "schemas"]),
-    ("filbert-client", &["connection", "io"]),
-    (
-        "filbert-cluster",
-        &[
-            "appending",
-            "clock",
-            "group",
-            "link",
-            "origins",
-            "proposer",
-            "raft_log",
-            "replica",
-            "snapshot",
-            "types",
-            "upkeep",
-            "wire",
-        ],
-    ),
-    ("filbert-data", &["fields", "ids"]),
-    (
-        "filbert-grid",
-        &[
-            "clients",
-            "cluster",
-            "config",
-            "definitions",
-            "errors",
-            "eviction",
-            "grid",
-            "indexes",
-            "layouts",
-            "listeners",
-            "map",
-            "map_core",
-            "metrics",
-            "objects",
-            "patterns",
-            "query",
-            "replication",
-            "schemas",
-            "shared",
-            "signatures",
-            "tap",
-            "together",
-        ],
-    ),
-    (
-        "filbert-hazelcast",
-        &[
-            "authentication",
-            "change",
-            "connection",
-            "deferred",
-            "handlers",
-            "migrations",
-            "relay",
-            "rows",
-            "session",
-            "view",
-            "views",
-        ],
-    ),
-    ("filbert-http", &["cluster", "console", "console_sources", "routes", "sql"]),
-    ("filbert-links", &["dial", "shared", "way"]),
-    (
-        "filbert-member",
-        &[
-            "administration",
-            "asking",
-            "departed",
-            "forwarding",
-            "greeting",
-            "reading",
-            "recovery",
-            "replicator",
-            "service",
-        ],
-    ),
-    ("filbert-postgres", &["connection", "copy", "door", "portals", "rows", "run", "session"]),
-    ("filbert-store", &["journal", "map", "partition", "put", "share", "snapshot", "touch"]),
-    ("filbert-wire", &["codec", "error", "error_message", "message", "sql_page", "structure", "table"]),
-];
-
 /// Modules and the modules of the same crate that they use.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// Compares every crate's circles with those that are known.
+/// Refuses every circle.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let listed = shell::output(&mut shell::command("git", ["ls-files", "crates"], &workspace.root))?;
     let mut crates: BTreeMap<&str, Arrows> = BTreeMap::new();
     for path in listed.lines().filter(|path| path.ends_with(".rs")) {
         let Some((name, module)) = place(path) else { continue };
         let file = workspace.root.join(path);
-        // It may be gone, and that not committed yet.
+        // A deletion may not be committed yet.
         if !Path::is_file(&file) {
             continue;
         }
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {path}"))?;
         let arrows = crates.entry(name).or_default().entry(module.to_owned()).or_default();
-        arrows.extend(used(&text).into_iter().filter(|used| used != module));
+        arrows.extend(used(&text));
     }
     let mut wrong = Vec::new();
-    for (name, arrows) in &crates {
-        let known: BTreeSet<&str> =
-            KNOWN.iter().filter(|(known, _)| known == name).flat_map(|(_, modules)| *modules).copied().collect();
-        let mut found = BTreeSet::new();
-        for circle in circles(arrows) {
-            let new: Vec<&str> = circle.iter().map(String::as_str).filter(|module| !known.contains(module)).collect();
-            if !new.is_empty() {
-                wrong.push(format!(
-                    "{name}: {} use each other in a circle: {}",
-                    new.join(", "),
-                    shown(&circle, arrows)
-                ));
-            }
-            found.extend(circle);
+    for (name, arrows) in &mut crates {
+        let root = workspace.root.join(format!("crates/{name}/src/lib.rs"));
+        let exports = fs::read_to_string(root).map(|text| exports(&text)).unwrap_or_default();
+        let modules: BTreeSet<String> = arrows.keys().cloned().collect();
+        for (module, used) in arrows.iter_mut() {
+            let of = |name: &String| if modules.contains(name) { None } else { exports.get(name).cloned() };
+            *used = used.iter().map(|name| of(name).unwrap_or_else(|| name.clone())).collect();
+            used.remove(module);
         }
-        let mended: Vec<&str> = known.into_iter().filter(|module| !found.contains(*module)).collect();
-        if !mended.is_empty() {
-            wrong.push(format!(
-                "{name}: {} are in no circle any more; take them off the list in xtask/src/modules.rs",
-                mended.join(", ")
-            ));
+        for circle in circles(arrows) {
+            wrong.push(format!("{name}: modules use each other in a circle: {}", shown(&circle, arrows)));
         }
     }
     if !wrong.is_empty() {
@@ -145,7 +50,25 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// The crate and the top module of a source file; `None` of files that are no part of a library, and of its root.
+/// The modules from which the root of a crate exports names.
+fn exports(root: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for statement in root.split(';').filter_map(|text| text.rsplit_once("use ").map(|(_, path)| path.trim())) {
+        let Some((module, exported)) = statement.strip_prefix("self::").unwrap_or(statement).split_once("::") else {
+            continue;
+        };
+        let exported = exported.strip_prefix('{').and_then(|list| list.strip_suffix('}')).unwrap_or(exported);
+        for item in exported.split(',') {
+            let named = item.rsplit_once(" as ").map_or(item, |(_, named)| named).trim();
+            let named = named.rsplit_once("::").map_or(named, |(_, named)| named);
+            found.insert(named.to_owned(), module.to_owned());
+        }
+    }
+    found
+}
+
+/// The crate and the top module of a source file; `None` of files that are no part of a library,
+/// and of its root.
 fn place(path: &str) -> Option<(&str, &str)> {
     let (name, within) = path.strip_prefix("crates/")?.split_once("/src/")?;
     let top = within.split('/').next()?;
@@ -196,10 +119,10 @@ fn items(list: &str) -> Vec<String> {
     found
 }
 
-/// The name at the beginning of a text, if it is that of a module: types begin with another case.
+/// The name at the beginning of a text: of a module, or of an item that the root exports.
 fn name(text: &str) -> Option<String> {
     let name: String = text.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
-    name.starts_with(|first: char| first.is_ascii_lowercase()).then_some(name)
+    (!name.is_empty()).then_some(name)
 }
 
 /// The circles among modules: groups in which each is used by each, over others or not.
@@ -253,7 +176,15 @@ mod tests {
     fn imports_are_arrows() {
         let text = "use crate::error::Failed;\nuse crate::{Grid, map::{Map, cell}, names};\n// crate::comment\nfn f() { crate::call::of(); $crate::macros!(); }\n\
                     #[cfg(test)]\nmod tests { use crate::testing; }\n";
-        assert_eq!(used(text).into_iter().collect::<Vec<_>>(), ["call", "error", "macros", "map", "names"]);
+        assert_eq!(used(text).into_iter().collect::<Vec<_>>(), ["Grid", "call", "error", "macros", "map", "names"]);
+    }
+
+    #[test]
+    fn names_that_the_root_exports_are_of_their_modules() {
+        let found = exports("mod a;\npub use a::{One, Two as Other};\npub(crate) use self::b::three;\nuse std::fmt;");
+        let modules = |name: &str| found.get(name).map(String::as_str);
+        assert_eq!([modules("One"), modules("Other"), modules("three")], [Some("a"), Some("a"), Some("b")]);
+        assert_eq!(modules("Two"), None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Defects that are planted into a copy of the sources, for a run of chaos that must find them: patches in `e2e/chaos/planted`. The program that is
-//! shipped has none of them.
+//! Defects that are planted into a copy of the sources, for a run of chaos that must find them:
+//! patches in `e2e/chaos/planted`. The program that is shipped has none of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Builds the program with a defect, and gives the words that start a member of it, as a JSON array.
+/// Builds the program with a defect, and gives the words that start a member of it, as a JSON
+/// array.
 pub(crate) fn member(workspace: &Workspace, name: &str) -> Result<String> {
     let known = patches(workspace)?;
     let Some((_, patch)) = known.iter().find(|(known, _)| known == name) else {

@@ -34,8 +34,9 @@ impl Workspace {
     /// Cargo at the workspace's root, with these words, separated by blanks.
     pub(crate) fn cargo(&self, words: &str) -> Command {
         let mut cargo = command(cargo_program(), words.split_whitespace(), &self.root);
-        // What cargo told this program of itself. Some build scripts look at such variables, and would run anew, with all
-        // that is built on them, whenever cargo is run from here after it was run by hand.
+        // What cargo told this program of itself. Some build scripts look at such variables, and
+        // would run anew, with all that is built on them, whenever cargo is run from here after it
+        // was run by hand.
         for (name, _) in env::vars_os() {
             if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
                 cargo.env_remove(name);
@@ -149,7 +150,8 @@ impl Failures {
     }
 }
 
-/// Runs a program and returns what it wrote to standard output; its errors go where this program's go.
+/// Runs a program and returns what it wrote to standard output; its errors go where this program's
+/// go.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output =
         command.stderr(Stdio::inherit()).output().with_context(|| format!("starting {}", described(command)))?;

@@ -7,8 +7,12 @@ use serde_json::Value;
 
 use crate::{e2e, shell, shell::Workspace, steps::Steps, tools};
 
-/// How long every test run looks for input that breaks a decoder; `cargo xtask fuzz` looks as long as it is told to.
+/// How long every test run looks for input that breaks a decoder; `cargo xtask fuzz` looks as long
+/// as it is told to.
 const FUZZ_SECONDS: u32 = 10;
+
+/// The time after which an input counts as endless.
+const FUZZ_INPUT_SECONDS: u32 = 60;
 
 /// All tests but those with the real clients.
 pub(crate) fn all(steps: &mut Steps) {
@@ -17,6 +21,14 @@ pub(crate) fn all(steps: &mut Steps) {
     });
     steps.step("memory checks of unsafe code", memory_checks);
     fuzz(steps, FUZZ_SECONDS);
+}
+
+/// Writes the results of all records into the sqllogictest files.
+pub(crate) fn update_expectations(steps: &mut Steps) {
+    steps.step("expectations of the sqllogictest files", |workspace| {
+        let words = "test --release --locked --package filbert --test sql -- ::update";
+        shell::run(workspace.cargo(words).env("FILBERT_SLT", "update"))
+    });
 }
 
 /// The crates that have `unsafe`, and the module of each that has it.
@@ -56,7 +68,11 @@ pub(crate) fn fuzz(steps: &mut Steps, seconds: u32) {
     });
     for target in targets {
         steps.step(&format!("fuzz {target} for {seconds} s"), |workspace| {
-            let words = format!("fuzz run {target} -- -max_total_time={seconds} -print_final_stats=1 -verbosity=0");
+            // Without a corpus, inputs would otherwise have a few bytes only for most of the time.
+            let words = format!(
+                "fuzz run {target} -- -max_total_time={seconds} -timeout={FUZZ_INPUT_SECONDS} -len_control=1 \
+                 -print_final_stats=1 -verbosity=0"
+            );
             // The stable toolchain takes the instrumentation flags of a nightly one when told so.
             shell::run(workspace.cargo(&words).env("RUSTC_BOOTSTRAP", "1"))
         });

@@ -64,7 +64,8 @@ fn apt(arguments: &[&str]) -> Result<()> {
     shell::run(shell::command(program, words, Path::new("/")).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
-/// Installs a cargo subcommand from crates.io, without optimisation: it is compiled longer than it runs.
+/// Installs a cargo subcommand from crates.io, without optimisation: it is compiled longer than it
+/// runs.
 pub(crate) fn cargo_tool(workspace: &Workspace, name: &str) -> Result<()> {
     if shell::installed(name) {
         return Ok(());

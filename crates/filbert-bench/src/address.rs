@@ -1,10 +1,10 @@
-//! Addresses for servers that are started here.
+//! Addresses for servers that this program starts.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use crate::error::{BenchError, Result};
 
-/// A loopback address that nothing listens on at the moment.
+/// Returns a loopback address without a listener at the moment.
 pub fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(BenchError::io("finding a free port"))?;
     listener.local_addr().map_err(BenchError::io("finding a free port"))

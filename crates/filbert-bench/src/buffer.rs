@@ -1,9 +1,11 @@
-//! A read buffer: what has been received and not yet consumed.
+//! A read buffer for bytes that were received and not yet consumed.
 
-/// Bytes asked of the kernel in one read at the start. A window of 100 replies to small gets fits many times.
+/// The initial capacity, which limits the first read. It is many times larger than the replies to a
+/// window of 100 small gets.
 const START_BYTES: usize = 64 * 1024;
 
-/// Received bytes, consumed from the front. Grows only when one message fills it whole, and then with what was received.
+/// Received bytes, consumed from the front. It grows only if one message fills it, and only in
+/// proportion to the received bytes.
 #[derive(Debug)]
 pub struct ReadBuffer {
     bytes: Vec<u8>,
@@ -12,12 +14,12 @@ pub struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     pub fn new() -> Self {
         Self { bytes: vec![0; START_BYTES], start: 0, end: 0 }
     }
 
-    /// Room for the next read, never empty.
+    /// Returns the space for the next read. It is never empty.
     pub fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             self.start = 0;
@@ -33,17 +35,17 @@ impl ReadBuffer {
         self.bytes.get_mut(self.end..).unwrap_or_default()
     }
 
-    /// The last read put `count` bytes into [`ReadBuffer::space`].
+    /// Marks the first `count` bytes of [`ReadBuffer::space`] as received.
     pub fn received(&mut self, count: usize) {
         self.end = (self.end + count).min(self.bytes.len());
     }
 
-    /// What has been received and not consumed.
+    /// Returns the received bytes that are not consumed yet.
     pub fn filled(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// The first `count` bytes are done with.
+    /// Removes the first `count` bytes.
     pub fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);
     }
@@ -72,7 +74,7 @@ mod tests {
             space[..count].copy_from_slice(&sent[at..at + count]);
             at += count;
             buffer.received(count);
-            // Leaves a rest now and then, as half messages do.
+            // Leaves a remainder sometimes, as a partial message does.
             let take = if at == sent.len() { buffer.filled().len() } else { buffer.filled().len() * 2 / 3 };
             seen.extend_from_slice(&buffer.filled()[..take]);
             buffer.consume(take);

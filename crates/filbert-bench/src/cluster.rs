@@ -1,4 +1,5 @@
-//! A cluster of Filbert on this machine: its members' processes, and how its groups are placed.
+//! A cluster of Filbert members on this machine: their processes, and the placement of their
+//! groups.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,17 +14,19 @@ use crate::http;
 use crate::process::Usage;
 use crate::server::{RETRY, START_MAX, Server, filbert_member};
 
-/// Members that hold each partition, where there are so many: the default of `--replicas`.
+/// The number of members that hold each partition, if the cluster has that many: the default of
+/// `--replicas`.
 const REPLICAS: usize = 3;
 
-/// Members of Filbert that form a cluster, each of which holds what its replicas are. They end with their value.
+/// The members of a Filbert cluster. Each member holds its share of the replicas. Dropping the
+/// value stops the members.
 #[derive(Debug)]
 pub struct Cluster {
-    /// How the cluster is called in reports.
+    /// The name of the cluster in reports.
     name: String,
     program: PathBuf,
     results: PathBuf,
-    /// Where its first members are reached by members.
+    /// The addresses for connections between members, of the first members.
     list: String,
     members: Vec<Member>,
 }
@@ -35,7 +38,7 @@ struct Member {
 }
 
 impl Cluster {
-    /// Starts members; all groups have their replicas when it returns.
+    /// Starts members. Returns when all groups have their replicas.
     pub fn start(program: &Path, size: usize, results: &Path) -> Result<Cluster> {
         let addresses = (0..size).map(|_| free_address()).collect::<Result<Vec<_>>>()?;
         let list = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
@@ -46,7 +49,7 @@ impl Cluster {
             list,
             members: Vec::new(),
         };
-        // None of them serves before most of them are there.
+        // No member serves before a majority of them is present.
         let started = std::thread::scope(|scope| {
             let starting: Vec<_> = (0..).zip(addresses).map(|(n, at)| scope.spawn(cluster.starting(n, at))).collect();
             starting.into_iter().map(|starting| cluster.joined(starting.join())).collect::<Result<Vec<_>>>()
@@ -56,14 +59,15 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Starts one more member; the cluster has it when it returns, and the groups' replicas are on their way.
+    /// Starts another member. Returns when the cluster has accepted it; the transfer of replicas
+    /// may continue.
     pub fn join(&mut self) -> Result<()> {
         let member = self.starting(self.members.len(), free_address()?)()?;
         self.members.push(member);
         Ok(())
     }
 
-    /// What starts a member and waits until it serves.
+    /// Returns a function that starts a member and waits until it serves.
     fn starting(&self, number: usize, of_members: SocketAddr) -> impl FnOnce() -> Result<Member> + Send + use<> {
         let (name, program, list) = (self.name.clone(), self.program.clone(), self.list.clone());
         let log = self.results.join(format!("filbert-{number}.log"));
@@ -80,17 +84,17 @@ impl Cluster {
         member.map_err(|_| BenchError::Program { program: self.name.clone(), what })?
     }
 
-    /// How it is called in reports.
+    /// The name in reports.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its members, in the order of their start.
+    /// The members, in start order.
     pub fn servers(&self) -> impl ExactSizeIterator<Item = &Server> {
         self.members.iter().map(|member| &member.server)
     }
 
-    /// What each of the members has used so far.
+    /// The resource usage of each member so far.
     pub fn usage(&self) -> Result<Vec<Usage>> {
         self.servers().map(Server::usage).collect()
     }
@@ -100,14 +104,15 @@ impl Cluster {
         self.members.iter().map(|member| http::metric(member.http, name)).sum()
     }
 
-    /// Whether every group has its replicas on the members that are to have them, and each member its share.
+    /// Whether every group has its replicas on the intended members, and each member holds its
+    /// share.
     pub fn is_spread(&self) -> bool {
-        // It may not be served yet.
+        // The member may not serve the status yet.
         let Some(member) = self.members.first() else { return false };
         http::cluster(member.http).is_ok_and(|status| is_spread(&status, self.members.len()))
     }
 
-    /// Waits until the groups are spread over the members.
+    /// Waits until the groups are spread evenly over the members.
     pub fn await_spread(&self) -> Result<()> {
         let begun = Instant::now();
         while !self.is_spread() {
@@ -123,9 +128,10 @@ impl Cluster {
         Ok(())
     }
 
-    /// Reads the resident memory of the members that there are now while `work` runs; returns the most that they had together, in bytes.
+    /// Polls the resident memory of the current members while `work` runs. Returns the peak of
+    /// their sum, in bytes.
     pub fn peak_while<R>(&mut self, work: impl FnOnce(&mut Cluster) -> Result<R>) -> Result<(R, u64)> {
-        /// Between two readings. Each reads some files of the kernel's, which takes 0.1 ms.
+        /// The polling interval. One poll reads some files of `/proc`, which takes 0.1 ms.
         const PERIOD: Duration = Duration::from_millis(50);
         let (working, worked) = mpsc::channel::<()>();
         let pids: Vec<u32> = self.servers().map(Server::pid).collect();
@@ -151,7 +157,7 @@ impl Cluster {
 fn is_spread(status: &Value, members: usize) -> bool {
     let list = |of: &Value, name: &str| of.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     let mut groups = list(status, "groups");
-    // Every member learns of it.
+    // Every member is a voter or a learner of the registry, so it is not part of the spread.
     groups.retain(|group| group.get("group").and_then(Value::as_str) != Some("registry"));
     let replicas = members.min(REPLICAS);
     let mut held = std::collections::BTreeMap::new();

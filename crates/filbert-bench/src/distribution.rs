@@ -1,24 +1,25 @@
-//! Which key and which operation the n-th call of a workload uses.
+//! The key and the operation of the n-th call of a workload.
 //!
-//! Both are pure functions of the seed and of the call's number. Nothing has to be kept per call: whoever receives a
-//! reply computes again what was asked, and two runs with one seed ask the same questions in the same order.
+//! Both are pure functions of the seed and the call number. No state is kept per call: the receiver
+//! of a reply computes the request again, and two runs with the same seed send the same requests in
+//! the same order.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{BenchError, Result};
 
-/// The skew of [`Distribution::Zipf`], the value that the YCSB benchmark made customary.
+/// The exponent of [`Distribution::Zipf`], as in the YCSB benchmark.
 pub const ZIPF_EXPONENT: f64 = 0.99;
 
-/// How keys are chosen among `0..keys`.
+/// The distribution of keys over `0..keys`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distribution {
-    /// Every key with the same probability.
+    /// All keys have the same probability.
     Uniform,
-    /// Key k with a probability proportional to `1 / (k + 1)^0.99`.
+    /// Key k has a probability proportional to `1 / (k + 1)^0.99`.
     Zipf,
-    /// Call n uses key `n mod keys`: a load in which every key occurs once.
+    /// Call n uses key `n mod keys`, so a load phase uses every key once.
     Sequential,
 }
 
@@ -47,8 +48,8 @@ impl fmt::Display for Distribution {
     }
 }
 
-/// A 64-bit hash of a call's number: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), whose stream of
-/// consecutive inputs passes the usual tests of randomness.
+/// A 64-bit hash of a call number: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014). For
+/// consecutive inputs its output passes the usual tests of randomness.
 #[inline]
 pub fn random(seed: u64, number: u64) -> u64 {
     let mut x = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -67,7 +68,8 @@ pub struct KeyChooser {
 }
 
 impl KeyChooser {
-    /// A chooser among `0..keys`. Computing the constants of a Zipf distribution takes time proportional to `keys`.
+    /// Creates a chooser for `0..keys`. For a Zipf distribution this takes time proportional to
+    /// `keys`.
     pub fn new(distribution: Distribution, keys: u64, seed: u64) -> Result<Self> {
         if keys == 0 || keys > i32::MAX as u64 {
             return Err(BenchError::Setting(format!("{keys} keys asked for, expected 1 to {}", i32::MAX)));
@@ -87,20 +89,20 @@ impl KeyChooser {
         key as i32
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub fn keys(&self) -> u64 {
         self.keys
     }
 }
 
-/// Maps 64 random bits to `0..limit` by multiplication; the bias is below `limit / 2^64`.
+/// Maps 64 random bits to `0..limit` by multiplication. The bias is below `limit / 2^64`.
 #[inline]
 fn scale(bits: u64, limit: u64) -> u64 {
     ((u128::from(bits) * u128::from(limit)) >> 64) as u64
 }
 
-/// The constant-time approximation of a Zipf distribution by Gray et al., "Quickly generating billion-record synthetic
-/// databases", SIGMOD 1994.
+/// The constant-time approximation of a Zipf distribution by Gray et al., "Quickly generating
+/// billion-record synthetic databases", SIGMOD 1994.
 #[derive(Debug, Clone, Copy)]
 struct Zipf {
     zeta: f64,
@@ -135,14 +137,14 @@ impl Zipf {
     }
 }
 
-/// One kind of call.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// `Map.get`: answers with the value.
+    /// `Map.get`: returns the value.
     Get,
-    /// `Map.set`: answers with nothing.
+    /// `Map.set`: returns nothing.
     Set,
-    /// `Map.put`: answers with the old value.
+    /// `Map.put`: returns the old value.
     Put,
 }
 
@@ -160,13 +162,13 @@ impl Operation {
 /// The shares of operations in a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mix {
-    /// Operation and the sum of the weights up to and including it.
+    /// Each operation, with the sum of the weights up to and including it.
     cumulative: Vec<(Operation, u64)>,
     total: u64,
 }
 
 impl Mix {
-    /// A workload of one operation only.
+    /// Creates a mix with a single operation.
     pub fn only(operation: Operation) -> Self {
         Self { cumulative: vec![(operation, 1)], total: 1 }
     }
@@ -178,7 +180,7 @@ impl Mix {
         self.cumulative.iter().find(|(_, up_to)| draw < *up_to).map_or(Operation::Get, |(operation, _)| *operation)
     }
 
-    /// The operations that occur.
+    /// The operations of the mix.
     pub fn operations(&self) -> impl Iterator<Item = Operation> + '_ {
         self.cumulative.iter().map(|(operation, _)| *operation)
     }
@@ -187,7 +189,7 @@ impl Mix {
 impl FromStr for Mix {
     type Err = BenchError;
 
-    /// Reads `get=80,set=20`; the weights are relative.
+    /// Parses a text such as `get=80,set=20`. The weights are relative.
     fn from_str(text: &str) -> Result<Self> {
         let wrong = |part: &str| {
             BenchError::Setting(format!("mix part {part:?}: expected get=N, set=N or put=N with N above 0"))
@@ -246,7 +248,8 @@ mod tests {
     #[test]
     fn uniform_keys_are_evenly_spread() {
         let counts = counts(Distribution::Uniform, 100, 1_000_000);
-        // Expected 10,000 each with a standard deviation of 100: six of them is far out.
+        // The expectation is 10,000 each with a standard deviation of 100. The bounds are six
+        // deviations.
         assert!(counts.iter().all(|count| (9_400..=10_600).contains(count)), "{counts:?}");
     }
 
@@ -259,7 +262,8 @@ mod tests {
             let ratio = counts[rank - 1] as f64 / expected;
             assert!((0.95..1.05).contains(&ratio), "rank {rank}: {ratio}");
         }
-        // The approximation is coarse for single ranks of the tail but keeps its mass.
+        // The approximation is coarse for single ranks of the tail, but the total probability of
+        // the tail is right.
         let tail: u64 = counts[500..].iter().sum();
         let expected: f64 = (501..=1_000).map(|rank| 1e6 * f64::from(rank).powf(-ZIPF_EXPONENT) / zeta).sum();
         let ratio = tail as f64 / expected;

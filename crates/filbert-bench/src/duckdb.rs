@@ -1,4 +1,4 @@
-//! The DuckDB side of experiment Q: its Python environment, and the driver bench/duckdb/driver.py in it.
+//! DuckDB for experiment Q: its Python environment, and the driver bench/duckdb/driver.py.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,8 @@ use crate::error::Result;
 use crate::java::{Driver, bench_directory};
 use crate::python;
 
-/// Starts the driver, in an environment in `directory` that has what bench/duckdb/requirements.txt names.
+/// Starts the driver in a Python environment in `directory`. The environment contains the packages
+/// of bench/duckdb/requirements.txt.
 pub fn driver(directory: &Path, log: &Path) -> Result<Driver> {
     let sources = bench_directory("duckdb", "requirements.txt")?;
     let programs = python::environment(directory, &sources.join("requirements.txt"))?;

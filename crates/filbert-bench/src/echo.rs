@@ -1,12 +1,13 @@
-//! The limit: a server that does what any server of this protocol must do and nothing else.
+//! The upper limit: a server with the minimal work of any server of this protocol.
 //!
-//! It does: accept connections on the same runtime as Filbert (tokio, several threads), read what the kernel has, find
-//! the ends of messages with the same [`Splitter`], answer every request with a reply of the right shape and size under
-//! the request's correlation id, and write all replies to a batch of requests at once.
+//! It accepts connections on the same runtime as Filbert (tokio, several threads), reads from the
+//! sockets, splits messages with the same [`Splitter`], sends a reply of the right shape and size
+//! with the correlation id of each request, and writes the replies to a batch of requests with one
+//! write.
 //!
-//! It does not: look at names, keys or values, check that frames mean anything, store, route, count or time anything,
-//! expire connections, bound its write buffer, or answer differently twice. `Map.get` and `Map.put` are answered with a
-//! value of the size given at the start, whatever was set.
+//! It does not read names, keys or values, validate frames, store, route, count or measure
+//! anything, expire connections, or limit its write buffer. Its replies never change: `Map.get` and
+//! `Map.put` return a value of the configured size, regardless of earlier writes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,14 +20,14 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::buffer::ReadBuffer;
 use crate::error::{BenchError, Result};
 
-/// The number of partitions that clients are told, Hazelcast's default.
+/// The number of partitions that clients receive. It is Hazelcast's default.
 const PARTITION_COUNT: i32 = 271;
-/// Where the id of a message stands: behind the first frame's length and flags.
+/// The offset of the message type in a message: after length and flags of the first frame.
 const ID_AT: usize = 6;
-/// Where the correlation id of a message stands.
+/// The offset of the correlation id in a message.
 const CORRELATION_AT: usize = ID_AT + 4;
 
-/// Replies encoded once.
+/// Pre-encoded replies.
 #[derive(Debug)]
 struct Replies {
     value: Vec<u8>,
@@ -51,7 +52,7 @@ impl Replies {
         replies
     }
 
-    /// Appends the reply to a request of this id.
+    /// Appends the reply to a request of this type.
     #[inline]
     fn answer(&self, id: u32, correlation: [u8; 8], out: &mut Vec<u8>) {
         const GET: u32 = map::get::Request::ID.0;
@@ -59,7 +60,7 @@ impl Replies {
         const SET: u32 = map::set::Request::ID.0;
         const SIZE: u32 = map::size::Request::ID.0;
         const AUTHENTICATION: u32 = client::authentication::Request::ID.0;
-        // Hazelcast numbers the reply to a request one above it.
+        // In Hazelcast's protocol the type of a reply is the type of the request plus one.
         let (reply, reply_id) = match id {
             GET | PUT => (&self.value, id + 1),
             SET => (&self.set, id + 1),
@@ -78,7 +79,8 @@ impl Replies {
     }
 }
 
-/// The smallest reply that lets a client go on: one member, which is this server, without a list of members or partitions.
+/// The minimal authentication reply that clients accept: one member, which is this server, without
+/// a list of members or partitions.
 fn authentication() -> Vec<u8> {
     let mut bytes = Vec::new();
     client::authentication::Response {
@@ -96,7 +98,7 @@ fn authentication() -> Vec<u8> {
     bytes
 }
 
-/// Serves until the process ends.
+/// Serves until the process exits.
 pub fn serve(address: SocketAddr, value_characters: usize, threads: Option<usize>) -> Result<()> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = threads {
@@ -116,7 +118,7 @@ pub async fn run(listener: TcpListener, value_characters: usize) -> Result<()> {
         let (stream, _) = listener.accept().await.map_err(BenchError::io("accepting a connection"))?;
         let replies = Arc::clone(&replies);
         tokio::spawn(async move {
-            // A connection that breaks concerns nobody but its client, who notices by itself.
+            // A broken connection concerns only its client, which detects it.
             let _ = connection(stream, &replies).await;
         });
     }
@@ -159,7 +161,7 @@ async fn connection(mut stream: TcpStream, replies: &Replies) -> std::io::Result
     }
 }
 
-/// The id and the correlation id of a message.
+/// Reads the type and the correlation id of a message.
 #[inline]
 fn header(message: &[u8]) -> Option<(u32, [u8; 8])> {
     let (_, rest) = message.split_at_checked(ID_AT)?;

@@ -1,13 +1,14 @@
-//! What a run ran on. Printed before every experiment and kept in its file: figures without it mean nothing.
+//! The environment of a run. It is printed before every experiment and stored in the experiment's
+//! file, because figures are meaningless without it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-/// Facts about the machine and the programs, name to text, in the order of their names.
+/// Facts about the machine and the programs, from name to text, sorted by name.
 pub type Environment = BTreeMap<String, String>;
 
-/// Collects what can be found out; what cannot is left out.
+/// Collects the available facts. Unavailable facts are omitted.
 pub fn collect() -> Environment {
     let mut facts = Environment::new();
     let mut add = |name: &str, value: Option<String>| {
@@ -37,7 +38,8 @@ fn proc_field(path: &str, name: &str) -> Option<String> {
     })
 }
 
-/// The output of a command that succeeds; of `java -version` the first line, which goes to the error stream.
+/// Returns the output of a command, if it succeeds. For `java -version` it is the first line of
+/// standard error.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
     let text = if output.stdout.is_empty() {

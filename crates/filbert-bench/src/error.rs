@@ -1,97 +1,98 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use std::io;
 use std::time::Duration;
 
-/// What stops a measurement. Every variant says what was attempted and what was expected.
+/// The error that ends a measurement. Each variant contains the attempted action and the
+/// expectation.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// A system call failed.
     #[error("{attempt}")]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A server sent bytes that are no message of the protocol.
+    /// A server sent a malformed message.
     #[error("{target} sent a malformed message")]
     Wire {
-        /// Who sent it.
+        /// The server.
         target: String,
-        /// What was wrong with it.
+        /// The decoding error.
         #[source]
         source: filbert_wire::WireError,
     },
-    /// A server answered with an error message.
+    /// A server returned an error.
     #[error("{target} answered with {class_name} (code {code}): {message}")]
     Server {
-        /// Who answered.
+        /// The server.
         target: String,
         /// The protocol's error code.
         code: i32,
-        /// The Java class that the error stands for.
+        /// The Java exception class.
         class_name: String,
-        /// The server's text.
+        /// The error text.
         message: String,
     },
-    /// A server refused the login.
+    /// A server rejected the authentication.
     #[error("{target} refused authentication with status {status}, expected 0")]
     Refused {
-        /// Who refused.
+        /// The server.
         target: String,
         /// 1 = credentials, 2 = serialization version, 3 = not allowed in the cluster.
         status: u8,
     },
-    /// A result was not the one that the workload's generator makes for its key.
+    /// A result differs from the generated value of its key.
     #[error("wrong result from {target}: {what}")]
     Wrong {
-        /// Who answered.
+        /// The server.
         target: String,
-        /// What was found and what was expected.
+        /// The found and the expected result.
         what: String,
     },
-    /// A driver could not do what it was told; it goes on.
+    /// A driver could not execute a command. The driver continues to run.
     #[error("{program} cannot {command}: {what}")]
     Command {
         /// The driver.
         program: String,
-        /// What it was told.
+        /// The command.
         command: String,
-        /// Why it could not.
+        /// The reason.
         what: String,
     },
-    /// A setting makes no sense.
+    /// An invalid setting.
     #[error("{0}")]
     Setting(String),
-    /// A program that a measurement needs is missing, ended early or did not get ready.
+    /// A program that the measurement needs is missing, ended early, or did not become ready.
     #[error("{program}: {what}")]
     Program {
         /// The program's name.
         program: String,
-        /// What happened to it.
+        /// The problem.
         what: String,
     },
-    /// A server was silent for too long.
+    /// A server did not answer in time.
     #[error("{target} was silent for {waited:?} with {in_flight} calls in flight")]
     Silent {
-        /// Who was silent.
+        /// The server.
         target: String,
-        /// How long it was waited for.
+        /// The timeout.
         waited: Duration,
-        /// Calls without an answer.
+        /// The number of calls without a reply.
         in_flight: usize,
     },
 }
 
 impl BenchError {
-    /// An adapter for `map_err`: names what was attempted.
+    /// An adapter for `map_err` that adds the attempted action.
     pub fn io(attempt: impl Into<String>) -> impl FnOnce(io::Error) -> BenchError {
         move |source| BenchError::Io { attempt: attempt.into(), source }
     }
 
-    /// An adapter for `map_err`: names who sent the malformed message.
+    /// An adapter for `map_err` that adds the sender of the malformed message.
     pub fn wire(target: impl Into<String>) -> impl FnOnce(filbert_wire::WireError) -> BenchError {
         move |source| BenchError::Wire { target: target.into(), source }
     }
@@ -109,5 +110,5 @@ impl BenchError {
     }
 }
 
-/// Results of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, BenchError>;

@@ -1,8 +1,8 @@
-//! The experiments: which servers run which workloads in which order, and what is concluded.
+//! The experiments: servers, workloads, their order, and the conclusions.
 //!
-//! All follow one pattern: start the servers, load them, then measure them in turn (A B C, A B C, ...), check every
-//! result, and report medians over the rounds and the ratios within each round. A machine that gets slower for a while
-//! thereby slows all servers alike.
+//! All experiments follow one pattern: start the servers, load them, measure them in turn (A B C, A
+//! B C, ...), check every result, and report medians over the rounds and ratios within each round.
+//! So a temporary slowdown of the machine affects all servers alike.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,39 +26,41 @@ pub mod report;
 
 use report::Report;
 
-/// The heap of a measured Hazelcast member. Enough for every workload here several times over, so that its collector
-/// has an easy life.
+/// The heap of a measured Hazelcast member. It is several times larger than any workload here, so
+/// that garbage collection is cheap.
 const MEMBER_HEAP_BYTES: u64 = 2 << 30;
 
 /// The heap of a Java driver.
 const DRIVER_HEAP_BYTES: u64 = 1 << 30;
 
-/// What can be chosen about an experiment.
+/// The options of an experiment.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// A tenth of the work or less: shows that everything works; its figures mean little.
+    /// A tenth of the work or less: a functional test; its figures mean little.
     pub quick: bool,
-    /// Where files go.
+    /// The output directory.
     pub results: PathBuf,
-    /// The `filbert` program; `None`: beside the running executable.
+    /// The `filbert` program. `None`: next to the running executable.
     pub filbert: Option<PathBuf>,
-    /// Leave out everything that needs a JVM.
+    /// Skips everything that needs a JVM.
     pub no_java: bool,
-    /// Members of a cluster of Hazelcast that experiment S measures beside a single one, and of the clusters of experiment cluster; 1: none, and
-    /// three.
+    /// The number of members of the Hazelcast cluster that experiment S measures next to a single
+    /// member, and of the clusters of experiment cluster. 1 means no cluster in experiment S, and
+    /// three members in experiment cluster.
     pub members: usize,
-    /// How often everything is measured; `None`: as the experiment says.
+    /// The number of rounds. `None`: the default of the experiment.
     pub rounds: Option<u32>,
-    /// Part of the published number of entries (experiment Q); `None`: all, but for a tenth of the largest map.
+    /// The fraction of the published number of entries (experiment Q). `None`: all entries, but
+    /// only a tenth of the largest map.
     pub scale: Option<f64>,
-    /// Formats of values (experiment Q).
+    /// The value formats (experiment Q).
     pub formats: Vec<query::Format>,
-    /// Source of all random choices.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
 impl Options {
-    /// The directory for files, made if it is not there.
+    /// Returns the output directory. Creates it if necessary.
     fn results(&self) -> Result<&Path> {
         fs::create_dir_all(&self.results)
             .map_err(BenchError::io(format!("creating the directory {}", self.results.display())))?;
@@ -71,26 +73,26 @@ impl Options {
     }
 }
 
-/// An experiment by its name on the command line.
+/// The experiments, with their names on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Experiment {
     /// Pipelining: gets one by one and at depth 5, 10 and 100.
     P,
-    /// Put against set, embedded and through a client.
+    /// Put compared with set, embedded and through a client.
     S,
     /// Queries: SQL and predicates, in four formats.
     Q,
-    /// The ingest game: bulk inserts over HTTP by cr8 and by our own loader, then queries.
+    /// The ingest game: bulk inserts over HTTP with cr8 and with our own loader, then queries.
     C,
     /// Resident memory per entry.
     Memory,
-    /// Sets, gets and putAll at a cluster.
+    /// Sets, gets and putAll on a cluster.
     Cluster,
-    /// A member joins a cluster that serves: time, bytes, memory, and latencies meanwhile.
+    /// A member joins a serving cluster: time, bytes, memory, and latencies during the join.
     Rebalance,
 }
 
-/// Runs an experiment, writes its file and returns what it found.
+/// Runs an experiment, writes its file and returns the report.
 pub fn run(experiment: Experiment, options: &Options) -> Result<Report> {
     let report = match experiment {
         Experiment::P => pipelining::run(options)?,
@@ -111,12 +113,12 @@ fn progress(steps: u64) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {pos}/{len} {msg} (eta {eta})") {
         bar.set_style(style);
     }
-    // The clock goes on while a step takes long.
+    // The elapsed time must advance during long steps too.
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
 }
 
-/// Sets every key of a map once and checks that the map then has that many entries.
+/// Sets every key of a map once, then checks the number of entries.
 fn fill(server: &Server, workload: Workload) -> Result<()> {
     let (map, keys) = (workload.map.clone(), workload.keys);
     Load::connect(server.target(), workload)?.run(0, crate::load::Limit::Operations(keys))?;

@@ -1,4 +1,4 @@
-//! Statements over HTTP, as CrateDB's tools send them.
+//! HTTP requests to members: SQL statements as CrateDB's tools send them, cluster status, metrics.
 
 use std::net::SocketAddr;
 
@@ -7,20 +7,20 @@ use ureq::Agent;
 
 use crate::error::{BenchError, Result};
 
-/// Where statements are posted to.
+/// The URL for SQL statements.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     url: String,
 }
 
-/// A client with connections of its own.
+/// A client with its own connections.
 #[derive(Debug)]
 pub struct Connection {
     agent: Agent,
     url: String,
 }
 
-/// The status of the cluster that a member is in.
+/// Returns the status of a member's cluster.
 pub fn cluster(address: SocketAddr) -> Result<Value> {
     let url = format!("http://{address}/_filbert/cluster");
     let failed = |error: ureq::Error| BenchError::Program { program: url.clone(), what: error.to_string() };
@@ -29,7 +29,7 @@ pub fn cluster(address: SocketAddr) -> Result<Value> {
         .map_err(|error| BenchError::Wrong { target: url.clone(), what: format!("{error}: {text}") })
 }
 
-/// The sum of a metric of a member over its labels, as its `/metrics` tells it.
+/// Returns the sum of a metric over its labels, from the member's `/metrics`.
 pub fn metric(address: SocketAddr, name: &str) -> Result<f64> {
     let url = format!("http://{address}/metrics");
     let failed = |error: ureq::Error| BenchError::Program { program: url.clone(), what: error.to_string() };
@@ -38,7 +38,8 @@ pub fn metric(address: SocketAddr, name: &str) -> Result<f64> {
         .ok_or_else(|| BenchError::Wrong { target: url.clone(), what: format!("there is no metric {name}") })
 }
 
-/// The sum over the lines `NAME VALUE` and `NAME{LABELS} VALUE` of Prometheus' text format; `None` where there is none.
+/// Returns the sum over the lines `NAME VALUE` and `NAME{LABELS} VALUE` of Prometheus' text format,
+/// or `None` if there is no such line.
 fn sum(text: &str, name: &str) -> Option<f64> {
     let of_line = |line: &str| {
         let rest = line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{']))?;
@@ -53,26 +54,26 @@ impl Endpoint {
         Endpoint { url: format!("http://{address}/_sql") }
     }
 
-    /// A client of its own.
+    /// Creates a client with its own connections.
     pub fn connection(&self) -> Connection {
-        // Errors of statements are told in the answer, whatever its status.
+        // The answer contains the error of a statement, for any HTTP status.
         let agent = Agent::config_builder().http_status_as_error(false).build().into();
         Connection { agent, url: self.url.clone() }
     }
 
-    /// Runs a statement and returns the answer.
+    /// Executes a statement and returns the answer.
     pub fn sql(&self, statement: &str) -> Result<Value> {
         self.connection().post(json!({ "stmt": statement }).to_string().as_bytes())
     }
 
-    /// The one number that a query answers.
+    /// Executes a query with a single number as its result, and returns the number.
     pub fn count(&self, query: &str) -> Result<u64> {
         let answer = self.sql(query)?;
         let number = answer.pointer("/rows/0/0").and_then(Value::as_u64);
         number.ok_or_else(|| self.wrong(format!("{query} answered {answer}, expected one number")))
     }
 
-    /// How many rows a query answers.
+    /// Returns the number of rows of a query.
     pub fn rows(&self, query: &str) -> Result<u64> {
         let answer = self.sql(query)?;
         let rows = answer.get("rows").and_then(Value::as_array);
@@ -86,7 +87,7 @@ impl Endpoint {
 }
 
 impl Connection {
-    /// Posts a body and returns the answer, which must not be an error.
+    /// Posts a body and returns the answer. An error in the answer is an error.
     pub fn post(&self, body: &[u8]) -> Result<Value> {
         let failed = |error: ureq::Error| BenchError::Program { program: self.url.clone(), what: error.to_string() };
         let request = self.agent.post(&self.url).header("Content-Type", "application/json");

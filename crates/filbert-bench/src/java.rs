@@ -1,5 +1,5 @@
-//! The Java side: the Maven project bench/java and its class path; and drivers, in Java or not, that take commands line
-//! by line.
+//! Java programs: the Maven project bench/java and its class path. Also drivers, in Java or in
+//! other languages, which read one command per line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::error::{BenchError, Result};
 use crate::latency::LatencySummary;
 
-/// What Hazelcast's manual asks of a JVM of version 9 or later, so that it runs as fast as it can.
+/// The options that Hazelcast's manual recommends for the best performance on JVM 9 or later.
 const MODULE_OPTIONS: &[&str] = &[
     "--add-modules=java.se",
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
@@ -22,11 +22,13 @@ const MODULE_OPTIONS: &[&str] = &[
     "--add-opens=jdk.management/com.sun.management.internal=ALL-UNNAMED",
 ];
 
-/// Two threads for the JVM's common pool. With two cores or fewer a JVM sizes it to one, and Hazelcast's client then
-/// starts a thread for every asynchronous completion, which makes its pipelining slower than single calls.
+/// Two threads for the common pool of the JVM. With two cores or fewer a JVM creates one thread.
+/// Hazelcast's client then starts a thread for every asynchronous completion, which makes its
+/// pipelining slower than single calls.
 const COMMON_POOL_OPTION: &str = "-Djava.util.concurrent.ForkJoinPool.common.parallelism=2";
 
-/// The directory `bench/NAME` of this repository, in the current directory or one above it; `file` is in it.
+/// The directory `bench/NAME` of this repository, in the current directory or an ancestor. It must
+/// contain `file`.
 pub fn bench_directory(name: &str, file: &str) -> Result<PathBuf> {
     let here = std::env::current_dir().map_err(BenchError::io("finding the current directory"))?;
     here.ancestors()
@@ -38,15 +40,15 @@ pub fn bench_directory(name: &str, file: &str) -> Result<PathBuf> {
         })
 }
 
-/// The Maven project, built.
+/// The built Maven project.
 #[derive(Debug, Clone)]
 pub struct JavaProject {
     directory: PathBuf,
 }
 
 impl JavaProject {
-    /// Finds `bench/java` and builds it with Maven, which fetches Hazelcast's jar
-    /// from Maven Central the first time.
+    /// Finds `bench/java` and builds it with Maven. The first build downloads Hazelcast's jar from
+    /// Maven Central.
     pub fn build() -> Result<JavaProject> {
         let directory = bench_directory("java", "pom.xml")?;
         let output = Command::new("mvn")
@@ -63,7 +65,7 @@ impl JavaProject {
         Ok(JavaProject { directory })
     }
 
-    /// `java` with heap, modules and class path set; the main class is still to be given.
+    /// A `java` command with heap, modules and class path. The caller adds the main class.
     pub fn command(&self, heap_bytes: u64) -> Command {
         let target = self.directory.join("target");
         let heap = heap_bytes / (1024 * 1024);
@@ -77,8 +79,8 @@ impl JavaProject {
         command
     }
 
-    /// The JVM's options for a member: its configuration, its port, the addresses of its cluster when it has one, backups,
-    /// and whether it answers SQL.
+    /// The JVM options of a member: configuration file, port, addresses of its cluster if it has
+    /// one, number of backups, and whether SQL is enabled.
     pub fn member_options(&self, port: u16, cluster: Option<&str>, backups: usize, sql: bool) -> [String; 6] {
         [
             format!("-Dhazelcast.config={}", self.directory.join("member.yaml").display()),
@@ -90,7 +92,7 @@ impl JavaProject {
         ]
     }
 
-    /// Starts a driver: a main class that answers commands.
+    /// Starts a driver: a main class that executes commands.
     pub fn driver(&self, name: &str, class: &str, arguments: &[String], heap_bytes: u64, log: &Path) -> Result<Driver> {
         let port = crate::address::free_address()?.port();
         let mut command = self.command(heap_bytes);
@@ -99,7 +101,7 @@ impl JavaProject {
     }
 }
 
-/// A program that reads a command per line and answers each with a line of JSON.
+/// A program that reads one command per line and answers each with a line of JSON.
 #[derive(Debug)]
 pub struct Driver {
     child: Child,
@@ -109,33 +111,33 @@ pub struct Driver {
     log: PathBuf,
 }
 
-/// A driver's answer: how long how many calls took.
+/// The answer of a driver: the number of calls and their time.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Answer {
-    /// Calls made; all results were right.
+    /// The number of calls. All their results were right.
     #[serde(default)]
     pub calls: u64,
     /// Nanoseconds from the first call to the last result.
     #[serde(default)]
     pub nanos: u64,
-    /// Latencies of the single calls, where they were measured.
+    /// Latencies of single calls, if measured.
     pub latency: Option<LatencySummary>,
-    /// Why the command failed.
+    /// The reason of a failed command.
     pub error: Option<String>,
-    /// Whether it failed because a result was not the right one.
+    /// Whether the command failed because of a wrong result.
     #[serde(default)]
     pub wrong: bool,
 }
 
 impl Answer {
-    /// The time taken.
+    /// The elapsed time.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.nanos)
     }
 }
 
 impl Driver {
-    /// Starts a program that takes commands. What it prints on its error stream goes to the file `log`.
+    /// Starts a driver. Its standard error is written to the file `log`.
     pub fn start(name: &str, mut command: Command, log: &Path) -> Result<Driver> {
         let errors = File::create(log).map_err(BenchError::io(format!("creating {}", log.display())))?;
         let mut child = command
@@ -156,7 +158,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Gives a command and waits for its answer.
+    /// Sends a command and waits for its answer.
     pub fn command(&mut self, command: &str) -> Result<Answer> {
         let attempt = format!("telling {} to {command}", self.name);
         let Some(commands) = &mut self.commands else {
@@ -178,7 +180,7 @@ impl Driver {
         }
     }
 
-    /// Its process.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -186,14 +188,14 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The end of its input tells a driver to leave; what does not leave at once is ended.
+        // A driver exits at the end of its input. It is killed if it has not exited yet.
         self.commands = None;
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs `jcmd PID COMMAND`, which belongs to the JDK.
+/// Runs `jcmd PID COMMAND` of the JDK.
 pub fn jcmd(pid: u32, command: &str) -> Result<String> {
     let output = Command::new("jcmd")
         .args([&pid.to_string(), command])
@@ -206,8 +208,8 @@ pub fn jcmd(pid: u32, command: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The used bytes of a JVM's heap, from `jcmd PID GC.heap_info`: its first line reads like
-/// `garbage-first heap   total 2097152K, used 13312K [0x..., 0x...)`.
+/// Returns the used bytes of a JVM's heap, from `jcmd PID GC.heap_info`. The first line of its
+/// output has the form `garbage-first heap   total 2097152K, used 13312K [0x..., 0x...)`.
 pub fn heap_used_bytes(pid: u32) -> Result<u64> {
     let info = jcmd(pid, "GC.heap_info")?;
     parse_heap_used(&info).ok_or_else(|| BenchError::Program {

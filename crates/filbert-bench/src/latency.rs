@@ -1,4 +1,4 @@
-//! Latencies: an HDR histogram per connection, and the few numbers that are reported of it.
+//! Latencies: an HDR histogram per connection, and the reported figures.
 
 use std::time::Duration;
 
@@ -7,44 +7,44 @@ use serde::Serialize;
 
 use crate::error::{BenchError, Result};
 
-/// The longest latency told apart, in nanoseconds; longer ones count as this. One minute: a call that takes longer has
-/// failed in any case.
+/// The maximum recorded latency, in nanoseconds; longer latencies count as this value. A call that
+/// takes longer than one minute has failed anyway.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
-/// Latencies with three significant digits, from 1 ns to one minute.
+/// Latencies from 1 ns to one minute, with three significant digits.
 #[derive(Debug, Clone)]
 pub struct Latencies(Histogram<u64>);
 
 impl Latencies {
-    /// No latencies yet.
+    /// Creates an empty histogram.
     pub fn new() -> Result<Self> {
         Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
             .map(Self)
             .map_err(|error| BenchError::Setting(format!("latency histogram: {error}")))
     }
 
-    /// Counts one call.
+    /// Records one call.
     #[inline]
     pub fn record(&mut self, latency: Duration) {
         self.0.saturating_record(latency.as_nanos() as u64);
     }
 
-    /// Adds another connection's latencies.
+    /// Adds the latencies of another connection.
     pub fn add(&mut self, other: &Latencies) -> Result<()> {
         self.0.add(&other.0).map_err(|error| BenchError::Setting(format!("latency histogram: {error}")))
     }
 
-    /// Number of calls counted.
+    /// The number of recorded calls.
     pub fn len(&self) -> u64 {
         self.0.len()
     }
 
-    /// Whether nothing was counted.
+    /// Whether no call was recorded.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is reported.
+    /// The reported figures.
     pub fn summary(&self) -> LatencySummary {
         let us = |ns: u64| ns as f64 / 1_000.0;
         LatencySummary {
@@ -60,19 +60,20 @@ impl Latencies {
 /// Latencies in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, serde::Deserialize)]
 pub struct LatencySummary {
-    /// Arithmetic mean.
+    /// The arithmetic mean.
     pub mean_us: f64,
-    /// Half of the calls took at most this long.
+    /// The median.
     pub p50_us: f64,
-    /// 99 of 100 calls took at most this long.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// 999 of 1,000 calls took at most this long.
+    /// The 99.9th percentile.
     pub p999_us: f64,
-    /// The slowest call.
+    /// The maximum.
     pub max_us: f64,
 }
 
-/// The middle of some figures, the mean of the middle two when their number is even; `None` without figures.
+/// The median of figures: the mean of the middle two if their number is even, `None` if there are
+/// none.
 pub fn median(figures: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = figures.into_iter().filter(|figure| figure.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);

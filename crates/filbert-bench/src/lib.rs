@@ -1,8 +1,10 @@
-//! The load generator of Filbert, and the experiments that compare it with the limit and with its peer.
+//! The load generator of Filbert, and the experiments that compare Filbert with the upper limit and
+//! with Hazelcast.
 //!
-//! It speaks Hazelcast's Open Binary Client Protocol, so one and the same workload runs against Filbert, against a real
-//! Hazelcast member, and against an echo server that does no more than any server of the protocol must. It knows
-//! nothing of how a server works inside; the embedded comparison of experiment S uses Filbert's public API only.
+//! It speaks Hazelcast's Open Binary Client Protocol, so the same workload runs against Filbert,
+//! against a real Hazelcast member, and against an echo server with the minimal work of the
+//! protocol. It knows nothing about the internals of a server. The embedded comparison of
+//! experiment S uses only Filbert's public API.
 //!
 //! ```text
 //!  experiment p, s, q, ..         starts servers, measures in turn, checks, reports
@@ -15,9 +17,10 @@
 //!
 //! Invariants:
 //!
-//! - A call is a pure function of the seed and its number: whoever reads a reply computes what it must be.
-//! - A wrong result ends a run. There are no figures for a server that answers wrongly.
-//! - Figures come with what they were measured on.
+//! - A call is a pure function of the seed and its number: the receiver of a reply computes the
+//!   expected result.
+//! - A wrong result ends a run. There are no figures for a server with wrong results.
+//! - Figures are reported together with the environment of the run.
 //!
 //! Start at [`load::Load`]; then [`experiment`].
 

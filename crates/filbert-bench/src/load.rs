@@ -1,10 +1,11 @@
 //! The load generator: settings, phases and the report of a run.
 //!
 //! ```text
-//!              Work (shared, read-only): which call is number n, how it is encoded, what its reply must be
-//!                |
-//!   closed loop: Lane = one connection's window of calls; blocking (one thread each) or polled (several per thread)
-//!   fixed rate:  a sender thread and a receiver thread per connection; a call is late from the time it was due
+//!   Work          shared and read-only: number, encoding and expected reply of each call
+//!     |
+//!   closed loop   Lane: the window of calls of one connection;
+//!                 blocking (a thread per connection) or polled (several connections per thread)
+//!   fixed rate    a sender and a receiver thread per connection; latency starts at the due time
 //! ```
 
 use std::net::TcpStream;
@@ -30,25 +31,25 @@ pub use lane::DEPTH_MAX;
 use lane::{Lane, Tally};
 use work::Work;
 
-/// A window of at most this many bytes is driven by blocking calls: it fits into the sockets' buffers, so that writer
-/// and server cannot wait for each other.
+/// The maximum window, in bytes, for blocking calls. Such a window fits into the socket buffers, so
+/// that generator and server cannot block each other.
 const BLOCKING_WINDOW_BYTES_MAX: usize = 128 * 1024;
 
-/// When calls are made.
+/// The pace of calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// Every reply makes room for the next call: as fast as the server answers.
+    /// Each reply permits the next call: as fast as the server answers.
     Closed,
-    /// This many calls per second over all connections, whatever the server does.
+    /// This number of calls per second over all connections, regardless of the server's speed.
     Rate(f64),
 }
 
-/// When a phase ends.
+/// The end of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// After this time.
     Time(Duration),
-    /// After this many calls over all connections.
+    /// After this number of calls over all connections.
     Operations(u64),
 }
 
@@ -61,30 +62,33 @@ pub struct Workload {
     pub mix: Mix,
     /// Number of keys.
     pub keys: u64,
-    /// How keys are chosen.
+    /// The distribution of keys.
     pub distribution: Distribution,
-    /// What values look like.
+    /// The shape of values.
     pub values: ValueShape,
-    /// Connections, each logged in as a client of its own.
+    /// The number of connections. Each authenticates as a separate client.
     pub connections: usize,
-    /// Threads that drive the connections of a closed loop; `None`: one per connection up to 16, then one per core.
+    /// The number of threads that drive the connections of a closed loop. `None`: one per
+    /// connection up to 16, then one per core.
     pub threads: Option<usize>,
     /// Calls in flight per connection, at most [`DEPTH_MAX`].
     pub depth: usize,
     /// Closed loop or fixed rate.
     pub pace: Pace,
-    /// After this many calls a connection waits for all replies before it goes on, as `Pipelining.results()` does.
+    /// After this number of calls a connection waits for all replies before it continues, as
+    /// `Pipelining.results()` does.
     pub iteration: Option<u64>,
-    /// Every n-th reply is compared with the value of its key; 0 compares none.
+    /// Every n-th reply is compared with the value of its key. 0 disables the comparison.
     pub check_every: u64,
-    /// Source of all choices.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// The server's process, when it runs on this machine.
+    /// The process id of the server, if it runs on this machine.
     pub server_pid: Option<u32>,
 }
 
 impl Workload {
-    /// A closed loop of one connection and one call in flight, uniformly random keys, every reply checked.
+    /// A closed loop with one connection and one call in flight, uniformly distributed keys, and a
+    /// check of every reply.
     pub fn new(map: impl Into<String>, operation: Operation, keys: u64, values: ValueShape) -> Self {
         Self {
             map: map.into(),
@@ -103,7 +107,7 @@ impl Workload {
         }
     }
 
-    /// The workload that sets every key once: the load before a measurement.
+    /// The load phase before a measurement: it sets every key once.
     pub fn load(map: impl Into<String>, keys: u64, values: ValueShape) -> Self {
         Self {
             distribution: Distribution::Sequential,
@@ -129,7 +133,7 @@ impl Workload {
         }
     }
 
-    /// Whether one connection's window fits into the buffers of its socket.
+    /// Whether the window of one connection fits into the buffers of its socket.
     fn window_is_small(&self) -> bool {
         let value = match self.values {
             ValueShape::KeyText => 32,
@@ -145,35 +149,36 @@ impl Workload {
     }
 }
 
-/// What a phase showed.
+/// The result of a phase.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoadReport {
     /// The server's name.
     pub target: String,
-    /// Calls answered.
+    /// The number of answered calls.
     pub operations: u64,
-    /// Replies compared with the value of their key; all were right, or there would be no report.
+    /// The number of replies that were compared with the value of their key. All were right: a
+    /// wrong one ends the run.
     pub checked: u64,
-    /// From the first call to the last reply.
+    /// The time from the first call to the last reply.
     pub seconds: f64,
     /// Calls per second.
     pub operations_per_second: f64,
-    /// Closed loop: from the writing of a call to the reading of its reply. Fixed rate: from the time it was due.
+    /// Closed loop: from writing a call to reading its reply. Fixed rate: from the due time.
     pub latency: LatencySummary,
-    /// All of them, for whoever sums up several phases.
+    /// All latencies, to combine several phases.
     #[serde(skip)]
     pub latencies: Latencies,
-    /// Fixed rate only: how late the generator itself wrote its calls.
+    /// Fixed rate only: the delay between the due time of a call and its write by the generator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<LatencySummary>,
-    /// What the server's process used per call.
+    /// The resource usage of the server process per call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<UsagePerOperation>,
-    /// What this process used per call.
+    /// The resource usage of this process per call.
     pub generator: UsagePerOperation,
 }
 
-/// Connections to a server with a workload for them.
+/// Connections to a server, with their workload.
 #[derive(Debug)]
 pub struct Load {
     workload: Workload,
@@ -184,7 +189,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Opens and logs in all connections.
+    /// Opens and authenticates all connections.
     pub fn connect(target: &Target, workload: Workload) -> Result<Load> {
         workload.validate()?;
         let mut partition_count = 0;
@@ -200,8 +205,8 @@ impl Load {
         Ok(Load { workload, target: target.name.clone(), streams, requests, chooser })
     }
 
-    /// Runs one phase over the open connections: calls number `first`, `first + 1`, ... until the limit; then all
-    /// replies are waited for.
+    /// Runs one phase over the open connections: the calls `first`, `first + 1`, ... until the
+    /// limit. Then it waits for all replies.
     pub fn run(&mut self, first: u64, limit: Limit) -> Result<LoadReport> {
         let work = Work {
             requests: &self.requests,
@@ -238,7 +243,7 @@ impl Load {
     }
 }
 
-/// A closed loop over all connections, on as many threads as the workload asks for.
+/// Runs a closed loop over all connections, with the number of threads of the workload.
 fn closed(work: &Work<'_>, workload: &Workload, streams: &mut [TcpStream], limit: Limit) -> Result<(Tally, Duration)> {
     let threads = workload.thread_count();
     let blocking = threads == streams.len() && workload.window_is_small();
@@ -252,7 +257,8 @@ fn closed(work: &Work<'_>, workload: &Workload, streams: &mut [TcpStream], limit
         let mut lane_number = 0_u64;
         let mut chunks = streams.chunks_mut(per_thread);
         for _ in 0..threads {
-            // Rounding up may leave the last threads without a connection; they only pass the barrier.
+            // Rounding up may leave the last threads without connections. They only wait at the
+            // barrier.
             let chunk = chunks.next().unwrap_or_default();
             let numbers = lane_number..lane_number + chunk.len() as u64;
             lane_number = numbers.end;
@@ -285,7 +291,7 @@ fn closed(work: &Work<'_>, workload: &Workload, streams: &mut [TcpStream], limit
     })
 }
 
-/// Drives some connections on this thread until their phase is over.
+/// Drives several connections on this thread until the phase is over.
 fn drive(streams: &mut [TcpStream], lanes: Vec<Lane<'_>>, blocking: bool, limit: Limit) -> Result<Tally> {
     let begun = Instant::now();
     let deadline = match limit {

@@ -25,9 +25,9 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Puts a workload on a server and reports rate, latencies, CPU per call and memory
+    /// Runs a workload against a server and reports rate, latencies, CPU per call and memory
     Load(Box<LoadArguments>),
-    /// Serves the protocol with canned replies: what the network and the runtime alone allow
+    /// Serves the protocol with pre-encoded replies: the limit of the network and the runtime
     Echo(EchoArguments),
     /// Runs an experiment against Filbert and its peers, started by this program
     Experiment(ExperimentArguments),
@@ -43,7 +43,7 @@ struct LoadArguments {
     /// Name of the cluster
     #[arg(long, default_value = "dev")]
     cluster: String,
-    /// User name, where the server asks for one
+    /// User name, if the server requires one
     #[arg(long, requires = "password")]
     user: Option<String>,
     /// Password of the user
@@ -58,37 +58,39 @@ struct LoadArguments {
     /// Number of keys, integers from 0
     #[arg(long, default_value_t = 100_000)]
     keys: u64,
-    /// How keys are chosen: uniform, zipf (exponent 0.99) or sequential
+    /// Distribution of keys: uniform, zipf (exponent 0.99) or sequential
     #[arg(long, default_value = "uniform")]
     distribution: Distribution,
-    /// Characters of a value; without it a value is its key as text
+    /// Characters of a value [default: the value is the key as text]
     #[arg(long)]
     value_bytes: Option<usize>,
-    /// Connections, each a client of its own
+    /// Connections, each a separate client
     #[arg(long, default_value_t = 1)]
     connections: usize,
-    /// Threads that drive the connections of a closed loop [default: one per connection up to 16, then one per core]
+    /// Threads that drive the connections of a closed loop [default: one per connection up to 16,
+    /// then one per core]
     #[arg(long)]
     threads: Option<usize>,
     /// Calls in flight per connection
     #[arg(long, default_value_t = 1)]
     depth: usize,
-    /// Closed loop: every reply makes room for the next call (the default)
+    /// Closed loop: each reply permits the next call (the default)
     #[arg(long, conflicts_with = "rate")]
     closed: bool,
-    /// Fixed rate in calls per second over all connections; latencies run from the time a call was due
+    /// Fixed rate in calls per second over all connections; latencies start at the due time of a
+    /// call
     #[arg(long)]
     rate: Option<f64>,
-    /// How long to measure, in seconds
+    /// Duration of the measurement, in seconds
     #[arg(long, default_value_t = 10.0, conflicts_with = "operations")]
     seconds: f64,
-    /// How many calls to measure
+    /// Number of measured calls
     #[arg(long)]
     operations: Option<u64>,
-    /// How long to run before, in seconds
+    /// Duration of the warm-up, in seconds
     #[arg(long, default_value_t = 2.0)]
     warm_up: f64,
-    /// Wait for all replies after this many calls of a connection, as a pipeline's results() does
+    /// Calls of a connection after which it waits for all replies, as a pipeline's results() does
     #[arg(long)]
     iteration: Option<u64>,
     /// Compare every n-th reply with the value of its key; 0 compares none
@@ -97,10 +99,10 @@ struct LoadArguments {
     /// Do not set every key before the measurement
     #[arg(long)]
     no_fill: bool,
-    /// Process of the server, for CPU per call and memory
+    /// Process id of the server, for CPU per call and memory
     #[arg(long)]
     server_pid: Option<u32>,
-    /// Source of all random choices
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Write the report to this file as JSON
@@ -123,7 +125,7 @@ struct EchoArguments {
 
 #[derive(Debug, Args)]
 struct ExperimentArguments {
-    /// Which experiment
+    /// The experiment
     #[arg(ignore_case = true)]
     experiment: Experiment,
     #[command(flatten)]
@@ -132,31 +134,33 @@ struct ExperimentArguments {
 
 #[derive(Debug, Args)]
 struct CommonArguments {
-    /// A fraction of the work: shows that it works, its figures mean little
+    /// A fraction of the work: a functional test; its figures mean little
     #[arg(long)]
     quick: bool,
     /// Directory for the report and the servers' output
     #[arg(long, default_value = "results")]
     out: PathBuf,
-    /// The filbert program [default: beside this program]
+    /// The filbert program [default: next to this program]
     #[arg(long)]
     filbert: Option<PathBuf>,
     /// Leave out Hazelcast and the Java client
     #[arg(long)]
     no_java: bool,
-    /// Also measure a Hazelcast cluster of this many members (experiment S); members of the clusters (experiment cluster) [default: 3]
+    /// Also measure a Hazelcast cluster of this many members (experiment S); members of the
+    /// clusters (experiment cluster) [default: 3]
     #[arg(long, default_value_t = 1)]
     members: usize,
-    /// Part of the published number of entries (experiment Q) [default: all, but for a tenth of the 10,000,000 with an index]
+    /// Fraction of the published number of entries (experiment Q) [default: all, but a tenth of the
+    /// 10,000,000 with an index]
     #[arg(long)]
     scale: Option<f64>,
     /// Formats of values (experiment Q), separated by commas
     #[arg(long, value_delimiter = ',', default_values_t = Format::ALL)]
     formats: Vec<Format>,
-    /// How often everything is measured
+    /// Number of rounds
     #[arg(long)]
     rounds: Option<u32>,
-    /// Source of all random choices
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -173,7 +177,7 @@ fn main() -> ExitCode {
     let (text, code) = match outcome {
         Ok(text) => (text, ExitCode::SUCCESS),
         Err(error) => {
-            // Nobody is left to tell when the error stream is closed.
+            // The error cannot be reported if standard error is closed.
             let _ = writeln!(std::io::stderr(), "filbert-bench: {}", error.chain());
             (String::new(), ExitCode::FAILURE)
         }
@@ -246,7 +250,8 @@ fn seconds(name: &str, value: f64) -> Result<Duration> {
         .map_err(|_| BenchError::Setting(format!("{name} {value}: expected a number of seconds of at least 0")))
 }
 
-/// Sets every key once and checks the number of entries, which may be higher in a map that was used before.
+/// Sets every key once and checks the number of entries. The map may contain more entries from an
+/// earlier use.
 fn fill(target: &Target, workload: &Workload) -> Result<()> {
     let filling = Workload::load(&workload.map, workload.keys, workload.values);
     let filling = Workload { seed: workload.seed, ..filling };

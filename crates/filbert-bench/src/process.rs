@@ -1,4 +1,4 @@
-//! What a process has used so far: CPU time and memory, from `/proc/PID` (see proc(5)).
+//! The resource usage of a process: CPU time and memory, from `/proc/PID` (see proc(5)).
 
 use std::fs;
 use std::process::Command;
@@ -9,21 +9,22 @@ use serde::Serialize;
 
 use crate::error::{BenchError, Result};
 
-/// CPU time and memory of a process at one moment.
+/// CPU time and memory of a process at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// CPU time in user mode, all threads, those that ended included. The kernel counts in ticks of mostly 10 ms.
+    /// CPU time in user mode, of all threads, including ended threads. The kernel counts in ticks
+    /// of usually 10 ms.
     pub user: Duration,
-    /// CPU time in the kernel, counted alike.
+    /// CPU time in the kernel, counted in the same way.
     pub system: Duration,
     /// Resident memory in bytes (VmRSS).
     pub resident_bytes: u64,
-    /// The most resident memory so far in bytes (VmHWM).
+    /// Peak resident memory in bytes (VmHWM).
     pub resident_bytes_peak: u64,
 }
 
 impl Usage {
-    /// Reads the usage of a process that is running.
+    /// Reads the usage of a running process.
     pub fn of(pid: u32) -> Result<Usage> {
         let read = |file: &str| {
             let path = format!("/proc/{pid}/{file}");
@@ -41,43 +42,44 @@ impl Usage {
         })
     }
 
-    /// CPU time in both modes.
+    /// CPU time in user mode and in the kernel.
     pub fn cpu(&self) -> Duration {
         self.user + self.system
     }
 }
 
-/// The user and system ticks of `/proc/PID/stat`. The program's name stands in parentheses and may itself hold spaces
-/// and parentheses, so fields are counted from the last closing one.
+/// Parses the user and system ticks of `/proc/PID/stat`. The program's name is in parentheses and
+/// may contain spaces and parentheses, so fields are counted from the last closing parenthesis.
 fn parse_cpu_ticks(stat: &str) -> Option<(u64, u64)> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    // After the name comes field 3, the state; user and system time are fields 14 and 15.
+    // Field 3, the state, follows the name. User and system time are fields 14 and 15.
     let mut fields = after_name.split_ascii_whitespace().skip(14 - 3);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// The bytes of a line such as `VmRSS:     1234 kB` of `/proc/PID/status`.
+/// Parses the bytes of a line such as `VmRSS:     1234 kB` of `/proc/PID/status`.
 fn parse_status_bytes(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')))?;
     let kibibytes: u64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(kibibytes * 1024)
 }
 
-/// How long in all the host has let other guests have this machine's processors, since it started. Latencies that were
-/// measured while this grew much tell more of the host than of a program. `None` where the kernel does not tell.
+/// The processor time that the host has given to other guests since the start of this machine. If
+/// this value grows much during a measurement, the latencies depend more on the host than on the
+/// program. `None` if the kernel does not report it.
 pub fn stolen() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let ticks = parse_stolen_ticks(&stat)?;
     Some(Duration::from_secs(1) / ticks_per_second() * u32::try_from(ticks).ok()?)
 }
 
-/// The ticks of `/proc/stat` that went to other guests, of all processors.
+/// Parses the stolen ticks of all processors from `/proc/stat`.
 fn parse_stolen_ticks(stat: &str) -> Option<u64> {
     stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().nth(7)?.parse().ok()
 }
 
-/// The kernel's ticks per second. Asked of `getconf`, since the value is not to be had without a system call through
-/// the C library; 100 on every common architecture.
+/// The kernel's ticks per second, from `getconf`: a direct query would need a system call through
+/// the C library. 100 on every common architecture.
 fn ticks_per_second() -> u32 {
     static TICKS: OnceLock<u32> = OnceLock::new();
     *TICKS.get_or_init(|| {
@@ -92,7 +94,7 @@ fn ticks_per_second() -> u32 {
     })
 }
 
-/// What a process used between two moments, per operation.
+/// The usage of a process between two readings, per operation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, serde::Deserialize)]
 pub struct UsagePerOperation {
     /// CPU time per operation in microseconds, user mode.
@@ -104,7 +106,7 @@ pub struct UsagePerOperation {
 }
 
 impl UsagePerOperation {
-    /// The difference of two readings over a number of operations.
+    /// Computes the difference of two readings, divided by the number of operations.
     pub fn between(before: &Usage, after: &Usage, operations: u64) -> Self {
         let per_operation = |later: Duration, earlier: Duration| {
             later.saturating_sub(earlier).as_secs_f64() * 1e6 / operations.max(1) as f64
@@ -116,7 +118,7 @@ impl UsagePerOperation {
         }
     }
 
-    /// CPU time per operation in microseconds, both modes.
+    /// CPU time per operation in microseconds, in user mode and in the kernel.
     pub fn cpu_us(&self) -> f64 {
         self.user_us + self.system_us
     }

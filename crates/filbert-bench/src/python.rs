@@ -1,12 +1,12 @@
-//! Programs in Python that experiments drive: each has a virtual environment of its own.
+//! Python programs for experiments. Each program has its own virtual environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::{BenchError, Result};
 
-/// Makes the environment in `directory` if it is not there, installs what a list of requirements names, and returns the folder of its
-/// programs.
+/// Creates the virtual environment in `directory` if it does not exist, installs the requirements,
+/// and returns the directory of its programs.
 pub fn environment(directory: &Path, requirements: &Path) -> Result<PathBuf> {
     let programs = directory.join("bin");
     let python = programs.join("python");
@@ -17,7 +17,7 @@ pub fn environment(directory: &Path, requirements: &Path) -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// Runs a program to its end and returns what it printed.
+/// Runs a program to its end and returns its output.
 pub fn run(command: &mut Command) -> Result<String> {
     let program = command.get_program().display().to_string();
     let output = command

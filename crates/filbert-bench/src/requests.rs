@@ -1,8 +1,8 @@
-//! The requests of a workload as bytes, and the values that belong to its keys.
+//! The encoded requests of a workload, and the values of its keys.
 //!
-//! A request is encoded once by filbert-wire. Afterwards a call costs the copy of that template and three patches
-//! (correlation id, partition id, key), so that the generator takes as little as possible of the machine that it
-//! shares with the server.
+//! filbert-wire encodes a request once. After that a call costs a copy of this template and three
+//! patches (correlation id, partition id, key). So the generator uses as little as possible of the
+//! machine that it shares with the server.
 
 use std::io::Write as _;
 
@@ -12,29 +12,31 @@ use filbert_wire::{CorrelationId, Request as _};
 use crate::distribution::{Mix, Operation, random};
 use crate::error::{BenchError, Result};
 
-/// Where the correlation id stands in a request: behind the frame's length and flags and the message's type.
+/// The offset of the correlation id in a request: after length and flags of the frame, and the
+/// message type.
 const CORRELATION_AT: usize = 6 + 4;
-/// Where the partition id stands in a request.
+/// The offset of the partition id in a request.
 const PARTITION_AT: usize = CORRELATION_AT + 8;
-/// A serialized `int`: partition hash 0, type id -7, the number; all big-endian.
+/// A serialized `int`: partition hash 0, type id -7, the number. All parts are big-endian.
 const INT_KEY: [u8; 12] = [0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xF9, 0, 0, 0, 0];
 /// The header of a serialized text: partition hash 0, type id -11.
 const TEXT_HEADER: [u8; 8] = [0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xF5];
-/// Bytes that a serialized text has beyond its characters: the header and the length.
+/// The overhead of a serialized text: header and length.
 pub const TEXT_OVERHEAD_BYTES: usize = 12;
-/// Bytes of a serialized key.
+/// The size of a serialized key.
 pub const KEY_BYTES: usize = INT_KEY.len();
 
-/// What the value of a key looks like.
+/// The shape of the value of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueShape {
     /// The key as decimal text.
     KeyText,
-    /// A text of this many characters: the key in decimal, then characters that depend on the key.
+    /// A text with this number of characters: the decimal key, then characters that depend on the
+    /// key.
     Text(usize),
 }
 
-/// Makes the value of a key, always the same one.
+/// Generates the value of a key. The value of a key never changes.
 #[derive(Debug)]
 pub struct Values {
     shape: ValueShape,
@@ -42,10 +44,11 @@ pub struct Values {
 }
 
 impl Values {
-    /// Different starts in the filler; with it neighbouring keys have different values.
+    /// The number of different start offsets in the filler. They make the values of neighbouring
+    /// keys differ.
     const OFFSETS: usize = 1024;
 
-    /// Values of a shape. The characters come from the seed.
+    /// Creates the generator for a shape. The filler depends on the seed.
     pub fn new(shape: ValueShape, seed: u64) -> Self {
         let length = match shape {
             ValueShape::KeyText => 0,
@@ -75,7 +78,7 @@ impl Values {
         patch(out, length_at, &length.to_be_bytes());
     }
 
-    /// The serialized value of `key`.
+    /// Returns the serialized value of `key`.
     pub fn of(&self, key: i32) -> Vec<u8> {
         let mut value = Vec::new();
         self.write(key, &mut value);
@@ -83,19 +86,19 @@ impl Values {
     }
 }
 
-/// Appends a number in decimal. Writing into a vector cannot fail.
+/// Appends a decimal number. Writing to a vector cannot fail.
 fn append_decimal(number: i32, out: &mut Vec<u8>) {
     let _ = write!(out, "{number}");
 }
 
-/// Overwrites bytes that are there.
+/// Overwrites existing bytes.
 fn patch(bytes: &mut [u8], at: usize, with: &[u8]) {
     if let Some(place) = bytes.get_mut(at..at + with.len()) {
         place.copy_from_slice(with);
     }
 }
 
-/// The serialized form of an integer key.
+/// Returns the serialized form of an integer key.
 #[inline]
 pub fn int_key(key: i32) -> [u8; KEY_BYTES] {
     let mut blob = INT_KEY;
@@ -104,20 +107,20 @@ pub fn int_key(key: i32) -> [u8; KEY_BYTES] {
     blob
 }
 
-/// An encoded request and where its changing parts stand.
+/// An encoded request, with the offsets of its variable parts.
 #[derive(Debug)]
 struct Template {
-    /// The whole request, or all frames before the value's when there is one.
+    /// The complete request, or all frames before the frame of the value.
     bytes: Vec<u8>,
-    /// Where the key's blob begins.
+    /// The offset of the key blob.
     key_at: usize,
-    /// The flags of the value's frame.
+    /// The flags of the value frame.
     value_flags: Option<[u8; 2]>,
 }
 
 impl Template {
     fn new(operation: Operation, map: &str) -> Result<Self> {
-        // A key and a value that occur nowhere else in the message mark the places.
+        // A unique key and a unique value mark the offsets in the message.
         let key = int_key(0x5A17_C3E9);
         let value = *b"\0\0\0\0\xFF\xFF\xFF\xF5\0\0\0\x08valuevalue";
         let (id, partition) = (CorrelationId(0), -1);
@@ -157,7 +160,7 @@ impl Template {
     }
 }
 
-/// Encodes the calls of a workload.
+/// The encoder for the calls of a workload.
 #[derive(Debug)]
 pub struct Requests {
     templates: [Option<Template>; 3],
@@ -166,7 +169,8 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Requests for the operations of `mix` on `map`. The server tells `partition_count` at authentication.
+    /// Creates the encoder for the operations of `mix` on `map`. The server sends `partition_count`
+    /// during authentication.
     pub fn new(mix: &Mix, map: &str, values: Values, partition_count: u32) -> Result<Self> {
         if partition_count == 0 {
             return Err(BenchError::Setting("the server names 0 partitions, expected at least 1".to_owned()));
@@ -180,7 +184,7 @@ impl Requests {
         Ok(Self { templates, values, partition_count })
     }
 
-    /// Appends one call.
+    /// Appends an encoded call.
     #[inline]
     pub fn encode(&self, operation: Operation, key: i32, correlation: i64, out: &mut Vec<u8>) {
         let Some(Some(template)) = self.templates.get(operation as usize) else { return };
@@ -201,7 +205,7 @@ impl Requests {
         }
     }
 
-    /// The values that belong to the keys.
+    /// The values of the keys.
     pub fn values(&self) -> &Values {
         &self.values
     }

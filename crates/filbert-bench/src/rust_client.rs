@@ -1,7 +1,7 @@
-//! Our own client as a driver: calls through filbert-client, as a program would make them.
+//! Our own client as a driver: calls through filbert-client, as a program makes them.
 //!
-//! The generator of this crate shows what a server can do; this shows what a user of the client gets. Serializing keys,
-//! making text of values and waking tasks are all in it.
+//! The generator of this crate measures the server. This driver measures the user's view: it
+//! includes the serialization of keys, the conversion of values to texts, and the wakeup of tasks.
 
 use std::time::{Duration, Instant};
 
@@ -20,58 +20,59 @@ pub struct RustClient {
     client: Client,
     map: Map<i32, String>,
     target: String,
-    /// Whether values are the keys as text; the echo server's are not.
+    /// Whether the values are the keys as text. The echo server returns other values.
     check: bool,
 }
 
-/// What calls took.
+/// The result of a series of calls.
 #[derive(Debug)]
 pub struct Done {
-    /// Calls answered.
+    /// The number of answered calls.
     pub calls: u64,
-    /// From the first call to the last result; of gets without the choice of keys and the comparison of values.
+    /// The time from the first call to the last result. For gets it excludes the choice of keys and
+    /// the comparison of values.
     pub elapsed: Duration,
-    /// Of the single calls, when they were made one by one.
+    /// The latencies of single calls, if the calls were made one by one.
     pub latencies: Option<Latencies>,
 }
 
-/// What is called, with keys by chance.
+/// The kind of a call. Keys are random.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// The value of a key.
+    /// Reads the value of a key.
     Get,
-    /// Stores a text of so many characters.
+    /// Stores a text with this number of characters.
     Set {
-        /// Of the value.
+        /// The length of the value, in characters.
         characters: usize,
     },
-    /// Stores entries with keys in a row, from one by chance on.
+    /// Stores entries with consecutive keys from a random key on.
     PutAll {
-        /// Of each value.
+        /// The length of each value, in characters.
         characters: usize,
-        /// In one call.
+        /// The number of entries per call.
         entries: u64,
     },
 }
 
-/// How many calls are in flight.
+/// The concurrency of calls.
 #[derive(Debug, Clone, Copy)]
 pub enum Calls {
-    /// Each of so many callers waits for its answer.
+    /// Each of several concurrent callers waits for its reply.
     OneByOne {
-        /// At once.
+        /// The number of concurrent callers.
         callers: usize,
     },
     /// A [`Pipelining`] of this depth.
     Pipelined {
-        /// Calls in flight.
+        /// The number of calls in flight.
         depth: usize,
     },
 }
 
 impl RustClient {
-    /// Connects. The client's tasks run on the thread that makes the calls: with a thread of their own every call would
-    /// pay for waking it.
+    /// Connects. The client's tasks run on the thread that makes the calls. A separate thread would
+    /// add the cost of a wakeup to every call.
     pub fn connect(target: &Target, map: &str, check: bool) -> Result<RustClient> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(BenchError::io("starting the client's runtime"))?;
@@ -85,8 +86,8 @@ impl RustClient {
         Ok(RustClient { runtime, client, map, target: target.name.clone(), check })
     }
 
-    /// `iterations` times `calls` gets of random keys: one by one at depth 1, else through a [`Pipelining`] of that depth, which is
-    /// emptied at the end of each iteration.
+    /// Makes `iterations` times `calls` gets of random keys: one by one at depth 1, otherwise
+    /// through a [`Pipelining`] of that depth. The end of each iteration waits for all results.
     pub fn gets(&self, depth: usize, iterations: u64, calls: u64, keys: u64, seed: u64) -> Result<Done> {
         let chooser = KeyChooser::new(Distribution::Uniform, keys, seed)?;
         let mut latencies = if depth == 1 { Some(Latencies::new()?) } else { None };
@@ -106,7 +107,7 @@ impl RustClient {
         Ok(Done { calls: iterations * calls, elapsed, latencies })
     }
 
-    /// Calls of a kind; none of them may fail. Values that are read are not compared.
+    /// Makes calls of a kind. Every failure is an error. Values of gets are not compared.
     pub fn calls(&self, kind: Kind, how: Calls, count: u64, keys: u64, seed: u64) -> Result<Done> {
         let chooser = KeyChooser::new(Distribution::Uniform, keys, seed)?;
         let begun = Instant::now();
@@ -141,7 +142,7 @@ impl RustClient {
         Ok(())
     }
 
-    /// Entries of the map.
+    /// Returns the number of entries of the map.
     pub fn size(&self) -> Result<u64> {
         let size = self.runtime.block_on(async { self.map.size().await });
         Ok(size.map_err(|error| failed(&self.target, &error))? as u64)
@@ -182,7 +183,7 @@ impl Drop for RustClient {
     }
 }
 
-/// One call.
+/// Makes one call.
 async fn call(map: &Map<i32, String>, kind: Kind, key: i32, keys: u64) -> std::result::Result<(), ClientError> {
     match kind {
         Kind::Get => map.get(&key).await.map(drop),
@@ -195,7 +196,7 @@ async fn call(map: &Map<i32, String>, kind: Kind, key: i32, keys: u64) -> std::r
     }
 }
 
-/// A text that differs between keys.
+/// A text that differs for each key.
 fn value(key: i32, characters: usize) -> String {
     format!("{key:0characters$}")
 }
@@ -223,7 +224,7 @@ async fn one_by_one(
     }
     let mut all = Vec::new();
     while let Some(latencies) = tasks.join_next().await {
-        // A task that panicked has told why.
+        // The panic hook has already reported a panic of the task.
         all.extend(latencies.unwrap_or_else(|_| Ok(Vec::new()))?);
     }
     Ok(Some(all))
@@ -236,7 +237,7 @@ async fn piped(
     count: u64,
     chooser: &KeyChooser,
 ) -> std::result::Result<(), ClientError> {
-    /// Results that a pipeline gathers before they are looked at.
+    /// The maximum number of results that a pipeline collects before they are checked.
     const PIECE: u64 = 10_000;
     for from in (0..count).step_by(PIECE as usize) {
         let keys = (from..count.min(from + PIECE)).map(|call| chooser.key(call));
@@ -260,7 +261,7 @@ async fn piped(
     Ok(())
 }
 
-/// A get's result.
+/// The result of a get.
 type Answer = std::result::Result<Option<String>, ClientError>;
 
 fn failed(target: &str, error: &ClientError) -> BenchError {

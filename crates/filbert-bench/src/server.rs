@@ -1,4 +1,4 @@
-//! Starting servers and ending them: the echo server, Filbert, a Hazelcast member.
+//! Starts and stops servers: the echo server, Filbert, Hazelcast members.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -12,16 +12,17 @@ use crate::java::JavaProject;
 use crate::process::Usage;
 use crate::session::{Session, Target};
 
-/// How long a server may take until it lets a client in. A JVM on a busy machine takes some ten seconds.
+/// The maximum time until a server accepts a client. A JVM on a busy machine needs some ten
+/// seconds.
 pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 
-/// Between two attempts to get in.
+/// The interval between connection attempts.
 pub(crate) const RETRY: Duration = Duration::from_millis(20);
 
-/// The cluster's name for all servers, Hazelcast's default.
+/// The cluster name of all servers. It is Hazelcast's default.
 pub const CLUSTER: &str = "dev";
 
-/// A server on this machine. Ends with its value.
+/// A server on this machine. Dropping the value stops the server.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -30,8 +31,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a program that will serve `address` and waits until a client can log in. What the program prints goes to
-    /// the file `log`.
+    /// Starts a program that will listen on `address`, and waits until a client can authenticate.
+    /// The output of the program is written to the file `log`.
     pub fn start(name: &str, mut command: Command, address: SocketAddr, log: &Path) -> Result<Server> {
         let file = File::create(log).map_err(BenchError::io(format!("creating {}", log.display())))?;
         let errors = file.try_clone().map_err(BenchError::io(format!("creating {}", log.display())))?;
@@ -45,7 +46,7 @@ impl Server {
         let target = Target { cluster: CLUSTER.to_owned(), ..Target::new(name, address) };
         let mut server = Server { child, target, started_in: Duration::ZERO };
         loop {
-            // A session also proves that the server speaks the protocol, not only that the port is open.
+            // A session proves more than an open port: the server speaks the protocol.
             let error = match Session::open(&server.target) {
                 Ok(_) => break,
                 Err(error) => error,
@@ -67,7 +68,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The echo server of this very program, answering with values of `value_characters`.
+    /// Starts the echo server of this program, with values of `value_characters`.
     pub fn echo(value_characters: usize, results: &Path) -> Result<Server> {
         let program = std::env::current_exe().map_err(BenchError::io("finding this program"))?;
         let address = free_address()?;
@@ -76,35 +77,37 @@ impl Server {
         Server::start("echo", command, address, &results.join("echo.log"))
     }
 
-    /// Filbert.
+    /// Starts a Filbert member.
     pub fn filbert(program: &Path, results: &Path) -> Result<Server> {
         let address = free_address()?;
         let command = filbert_member(program, address, None);
         Server::start("filbert", command, address, &results.join("filbert.log"))
     }
 
-    /// Filbert, and the address of its HTTP door.
+    /// Starts a Filbert member with an HTTP front door, and returns its HTTP address too.
     pub fn filbert_with_http(program: &Path, results: &Path) -> Result<(Server, SocketAddr)> {
         let (address, http) = (free_address()?, free_address()?);
         let command = filbert_member(program, address, Some(http));
         Ok((Server::start("filbert", command, address, &results.join("filbert.log"))?, http))
     }
 
-    /// A stock Hazelcast member: no join, no backups, no statistics, no phone home, no logging; a heap of fixed size.
+    /// Starts a stock Hazelcast member: no join, no backups, no statistics, no phone home, no
+    /// logging, and a heap of fixed size.
     pub fn hazelcast(java: &JavaProject, heap_bytes: u64, results: &Path) -> Result<Server> {
         let address = free_address()?;
         let command = member(java, heap_bytes, address, None, 0, false);
         Server::start("hazelcast", command, address, &results.join("hazelcast.log"))
     }
 
-    /// The same with SQL, which needs Hazelcast's job engine and its threads.
+    /// Starts a Hazelcast member with SQL, which needs Hazelcast's job engine and its threads.
     pub fn hazelcast_sql(java: &JavaProject, heap_bytes: u64, results: &Path) -> Result<Server> {
         let address = free_address()?;
         let command = member(java, heap_bytes, address, None, 0, true);
         Server::start("hazelcast", command, address, &results.join("hazelcast.log"))
     }
 
-    /// Several such members that form a cluster, with so many backups of each entry; all are there when it returns.
+    /// Starts several Hazelcast members that form a cluster, with `backups` backups of each entry.
+    /// Returns when all members have joined.
     pub fn hazelcast_cluster(
         java: &JavaProject,
         heap_bytes: u64,
@@ -123,28 +126,29 @@ impl Server {
         Ok(members)
     }
 
-    /// Where it is reached.
+    /// The connection data for clients.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Its process.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// From its start to the first login.
+    /// The time from the start of the process to the first authentication.
     pub fn started_in(&self) -> Duration {
         self.started_in
     }
 
-    /// What it has used so far.
+    /// The resource usage so far.
     pub fn usage(&self) -> Result<Usage> {
         Usage::of(self.pid())
     }
 }
 
-/// The command of a member of Filbert: without PostgreSQL's door, and with an HTTP door only where one is wanted.
+/// The command of a Filbert member: without the PostgreSQL front door, and with an HTTP front door
+/// only if an address is given.
 pub(crate) fn filbert_member(program: &Path, address: SocketAddr, http: Option<SocketAddr>) -> Command {
     let http = http.map_or_else(|| "off".to_owned(), |http| http.to_string());
     let mut command = Command::new(program);
@@ -152,7 +156,8 @@ pub(crate) fn filbert_member(program: &Path, address: SocketAddr, http: Option<S
     command
 }
 
-/// The command of a member of Hazelcast; `cluster` holds the addresses of all members of its cluster.
+/// The command of a Hazelcast member. `cluster` contains the addresses of all members of its
+/// cluster.
 fn member(
     java: &JavaProject,
     heap_bytes: u64,
@@ -170,13 +175,13 @@ fn member(
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to end.
+        // The process may have exited by itself. Then the kill fails, and this is not an error.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The `filbert` program: as given, or beside the running executable.
+/// Returns the `filbert` program: the given path, or the file next to the running executable.
 pub fn find_filbert(given: Option<&Path>) -> Result<PathBuf> {
     let path = match given {
         Some(path) => path.to_owned(),

@@ -1,4 +1,4 @@
-//! A blocking connection to a member: login and single calls outside the measured part.
+//! A blocking connection to a member: authentication, and single calls outside the measured part.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,33 +11,34 @@ use filbert_wire::{CorrelationId, Limits, Message, MessageId, PREAMBLE, Request,
 use crate::buffer::ReadBuffer;
 use crate::error::{BenchError, Result};
 
-/// How long a server may be silent with a call in flight. Generous: a full collection of a large Java heap fits in.
+/// The maximum time without a reply while a call is in flight. It is long enough for a full garbage
+/// collection of a large Java heap.
 pub const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// The message id of error replies.
 pub const ERROR_ID: MessageId = MessageId(0);
 
-/// Where and as whom to log in.
+/// The address and the credentials of a server.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// What the reports call it.
+    /// The name in reports.
     pub name: String,
     /// Its address.
     pub address: SocketAddr,
     /// The cluster's name.
     pub cluster: String,
-    /// User name and password, where the server asks for them.
+    /// User name and password, if the server requires them.
     pub credentials: Option<(String, String)>,
 }
 
 impl Target {
-    /// A server of the cluster `dev` without credentials.
+    /// A server in the cluster `dev`, without credentials.
     pub fn new(name: impl Into<String>, address: SocketAddr) -> Self {
         Self { name: name.into(), address, cluster: "dev".to_owned(), credentials: None }
     }
 }
 
-/// A connection that is logged in.
+/// An authenticated connection.
 #[derive(Debug)]
 pub struct Session {
     stream: TcpStream,
@@ -49,7 +50,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects and logs in.
+    /// Connects and authenticates.
     pub fn open(target: &Target) -> Result<Session> {
         let attempt = || format!("connecting to {} at {}", target.name, target.address);
         let stream = TcpStream::connect(target.address).map_err(BenchError::io(attempt()))?;
@@ -86,12 +87,12 @@ impl Session {
         Ok(session)
     }
 
-    /// How many partitions the server's cluster has.
+    /// The number of partitions of the server's cluster.
     pub fn partition_count(&self) -> u32 {
         self.partition_count
     }
 
-    /// One call: sends the request, waits for its reply and hands it to `read`.
+    /// Makes one call: sends the request, waits for its reply, and passes the reply to `read`.
     pub fn call<Q: Request, T>(
         &mut self,
         request: &Q,
@@ -143,7 +144,7 @@ impl Session {
         Ok(())
     }
 
-    /// The number of entries of a map.
+    /// Returns the number of entries of a map.
     pub fn map_size(&mut self, name: &str) -> Result<u64> {
         self.call(&map::size::Request { name }, -1, |response| u64::try_from(response.response).unwrap_or(0))
     }
@@ -153,13 +154,14 @@ impl Session {
         self.call(&map::clear::Request { name }, -1, |_| ())
     }
 
-    /// The stream for the measured part. Nothing is in flight and nothing is buffered: no listener was registered.
+    /// Returns the stream for the measured part. No call is in flight and no data is buffered,
+    /// because no listener was registered.
     pub fn into_stream(self) -> TcpStream {
         self.stream
     }
 }
 
-/// What an error reply says.
+/// Converts an error reply.
 pub fn server_error(target: &str, message: &Message<'_>) -> BenchError {
     match message.decode::<ErrorMessage<'_>>() {
         Ok(error) => {

@@ -1,6 +1,6 @@
-//! The generator against servers that these tests run themselves.
+//! Tests of the generator with servers that the tests start themselves.
 
-// The whole file is a test, but the lints' exception for tests reaches only functions marked so.
+// The whole file is a test, but the lints except only functions with a test attribute.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 
-/// An echo server on a port of its own, ended with the runtime.
+/// Starts an echo server on a free port. It stops with the runtime.
 fn echo_server(value_characters: usize) -> (Runtime, Target) {
     let runtime = Runtime::new().unwrap();
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -93,7 +93,8 @@ fn a_fixed_rate_makes_as_many_calls_as_are_due() {
     assert!(report.lateness.is_some());
 }
 
-/// A member that stalls once: it answers nothing until `stall` calls have arrived, then everything.
+/// A member that stalls once: it sends no replies until `stall` calls have arrived, then all
+/// replies.
 async fn stalling_member(mut stream: TcpStream, stall: usize) {
     let mut splitter = Splitter::new(Limits::default());
     let (mut input, mut held, mut gets) = (Vec::new(), Vec::new(), 0);
@@ -136,9 +137,10 @@ fn stalling_server(stall: usize) -> (Runtime, Target) {
     (runtime, Target::new("stalling", address))
 }
 
-/// At 1,000 calls per second a server that answers nothing until the 100th call makes the first one wait for 99 ms, the
-/// next for 98 ms and so on: half of the first 100 waited for more than 49 ms. With a window of one call a generator
-/// that measures from the sending would have stalled as well and shown one slow call.
+/// The rate is 1,000 calls per second, and the server sends no reply until the 100th call. So the
+/// first call waits for 99 ms, the next for 98 ms, and so on: half of the first 100 calls wait for
+/// more than 49 ms. A generator that measures from the send time, with a window of one call, would
+/// stall too and report one slow call.
 #[test]
 fn at_a_fixed_rate_calls_are_measured_from_the_time_they_were_due() {
     let (_runtime, target) = stalling_server(100);
@@ -149,7 +151,7 @@ fn at_a_fixed_rate_calls_are_measured_from_the_time_they_were_due() {
     assert!(report.latency.p50_us >= 48_000.0, "{:?}", report.latency);
 }
 
-/// With the window full the generator cannot send; the calls that it holds back are late nevertheless.
+/// The generator cannot send while the window is full. The delayed calls still count as late.
 #[test]
 fn calls_held_back_by_a_full_window_count_as_late() {
     let (_runtime, target) = stalling_server(10);

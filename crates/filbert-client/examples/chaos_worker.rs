@@ -1,6 +1,7 @@
-//! The clients of the chaos driver in Rust: `chaos_worker LIMIT_S`. It reads an operation from each line of standard input (JSON) and writes its
-//! result to a line of standard output, under the operation's number; operations of different threads of a client overlap. It ends with its
-//! input. See e2e/chaos/worker.go.
+//! The clients of the chaos driver in Rust: `chaos_worker LIMIT_S`. It reads an operation from each
+//! line of standard input (JSON) and writes its result to a line of standard output, under the
+//! operation's number; operations of different threads of a client overlap. It ends with its input.
+//! See e2e/chaos/worker.go.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -140,14 +141,14 @@ impl Clients {
             }
             other => {
                 eprintln!("no such operation: {other}");
-                return Err(ClientError::Taken);
+                return Err(ClientError::AlreadyCompleted);
             }
         })
     }
 }
 
-/// Whether nothing was made: no member took the request, however often the client sent it. A call that the client repeats after its connection was
-/// lost may have been taken the first time.
+/// Whether nothing was made: no member took the request, however often the client sent it. A call
+/// that the client repeats after its connection was lost may have been taken the first time.
 fn is_refusal(kind: &str, error: &ClientError) -> bool {
     if matches!(kind, "tryLock" | "unlock" | "sqlUpdate") {
         return false;

@@ -5,18 +5,19 @@ use std::collections::HashMap;
 use filbert_data::{FromBlob, PartitionId, ToBlob};
 use filbert_wire::{Data, table::map};
 
-use crate::{Call, ClientError, Like, Map, inner::Target};
+use crate::{Call, ClientError, Map, SerializesAs, inner::Target};
 
 /// A serialized key and value.
 type Entry = (Vec<u8>, Vec<u8>);
 
 impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
-    /// The values of these keys; keys that are not there are left out. One request per partition, all at once.
+    /// Returns the entries of these keys; absent keys are omitted. Sends one request per partition,
+    /// all at once.
     ///
     /// # Errors
     ///
-    /// Any of the requests fails.
-    pub async fn get_all<'k, Q: Like<K> + ?Sized + 'k>(
+    /// One of the requests fails.
+    pub async fn get_all<'k, Q: SerializesAs<K> + ?Sized + 'k>(
         &self,
         keys: impl IntoIterator<Item = &'k Q>,
     ) -> Result<Vec<(K, V)>, ClientError> {
@@ -32,7 +33,7 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
                 pairs(&answer.decode::<map::get_all::Response<'_>>()?.response)
             })
         });
-        // All are sent before the first answer is awaited.
+        // All requests are sent before the first response is awaited.
         let sent: Vec<Call<Vec<(K, V)>>> = sent.collect();
         let mut entries = Vec::new();
         for call in sent {
@@ -41,15 +42,16 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
         Ok(entries)
     }
 
-    /// Stores these entries. One request per partition, all at once; not one after the other, and not all or nothing.
+    /// Stores these entries. Sends one request per partition, all at once. The operation is not
+    /// atomic, and the order of the partitions is undefined.
     ///
     /// # Errors
     ///
-    /// Any of the requests fails; the others may have been carried out.
+    /// One of the requests fails. The other requests may have been executed.
     pub async fn put_all<Q, W>(&self, entries: impl IntoIterator<Item = (Q, W)>) -> Result<(), ClientError>
     where
-        Q: Like<K>,
-        W: Like<V>,
+        Q: SerializesAs<K>,
+        W: SerializesAs<V>,
     {
         let mut by_partition: HashMap<PartitionId, Vec<Entry>> = HashMap::new();
         for (key, value) in entries {
@@ -72,21 +74,21 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
         result
     }
 
-    /// All keys. They come in one message: for a large map use [`Map::iter_keys`].
+    /// Returns all keys in one message. For a large map use [`Map::iter_keys`].
     pub fn key_set(&self) -> Call<Vec<K>> {
         self.on_any(&map::key_set::Request { name: &self.name }, |answer| {
             list(&answer.decode::<map::key_set::Response<'_>>()?.response)
         })
     }
 
-    /// All values. They come in one message: for a large map use [`Map::iter`].
+    /// Returns all values in one message. For a large map use [`Map::iter`].
     pub fn values(&self) -> Call<Vec<V>> {
         self.on_any(&map::values::Request { name: &self.name }, |answer| {
             list(&answer.decode::<map::values::Response<'_>>()?.response)
         })
     }
 
-    /// All entries. They come in one message: for a large map use [`Map::iter`].
+    /// Returns all entries in one message. For a large map use [`Map::iter`].
     pub fn entry_set(&self) -> Call<Vec<(K, V)>> {
         self.on_any(&map::entry_set::Request { name: &self.name }, |answer| {
             pairs(&answer.decode::<map::entry_set::Response<'_>>()?.response)

@@ -1,4 +1,4 @@
-//! A call: sent when it is made, answered when it is awaited, sent again when that helps.
+//! A call: sent when it is created, and retried while it is awaited.
 
 use std::{
     future::Future,
@@ -18,26 +18,26 @@ use crate::{
     slots::SlotId,
 };
 
-/// How the fields of an answer become the result.
+/// Converts a response into the result of a call.
 pub(crate) type DecodeFn<T> = fn(&Message<'_>) -> Result<T, ClientError>;
 
-/// A call to the cluster. It was sent when it was made, so several calls that are made and then awaited are in flight
-/// together, without a task for each.
+/// A call to the cluster. It is sent when it is created. Several calls that are created before the
+/// first is awaited are in flight together, without a task for each.
 ///
-/// Failures that may pass are retried while the call is awaited, until
-/// [`ClientConfig::invocation_timeout`](crate::ClientConfig::invocation_timeout). Dropping a call takes nothing back:
-/// the member may carry it out.
+/// Transient failures are retried while the call is awaited, until
+/// [`ClientConfig::invocation_timeout`](crate::ClientConfig::invocation_timeout). Dropping a call
+/// does not cancel it: the member may still execute it.
 #[must_use = "the call is sent, but whether it succeeded shows only when it is awaited"]
 pub struct Call<T> {
     client: Arc<Inner>,
     id: MessageId,
-    /// The encoded request, kept until the answer is here.
+    /// The encoded request, kept for retries.
     request: Vec<u8>,
     target: Target,
-    /// Sending it twice does no harm.
+    /// Whether the request is safe to send twice.
     repeatable: bool,
     decode: DecodeFn<T>,
-    made: Instant,
+    created: Instant,
     attempt: u32,
     state: State,
 }
@@ -46,7 +46,7 @@ enum State {
     Sent { connection: Arc<Connection>, slot: SlotId },
     Pausing(Pin<Box<tokio::time::Sleep>>),
     NotSent(ClientError),
-    Over,
+    Completed,
 }
 
 impl<T> Call<T> {
@@ -62,7 +62,7 @@ impl<T> Call<T> {
         call
     }
 
-    /// A call that failed before there was anything to send.
+    /// Creates a call that failed before it was sent.
     pub(crate) fn failed<R: Request>(client: &Arc<Inner>, error: ClientError, decode: DecodeFn<T>) -> Self {
         let mut call = Self::new::<R>(client, Target::Any, decode);
         call.state = State::NotSent(error);
@@ -76,9 +76,9 @@ impl<T> Call<T> {
             target,
             repeatable: R::SPEC.retryable || client.config.redo_operation,
             decode,
-            made: Instant::now(),
+            created: Instant::now(),
             attempt: 0,
-            state: State::Over,
+            state: State::Completed,
             client: client.clone(),
         }
     }
@@ -99,7 +99,7 @@ impl<T> Call<T> {
         (self.decode)(&message)
     }
 
-    /// Pauses before the next attempt, or says why there is none.
+    /// Starts the pause before the next attempt, or returns the error that ends the call.
     fn retry(&mut self, error: ClientError) -> Result<(), ClientError> {
         if self.client.is_shut_down() {
             return Err(ClientError::Shutdown);
@@ -108,7 +108,7 @@ impl<T> Call<T> {
             return Err(error);
         }
         let timeout = self.client.config.invocation_timeout;
-        let left = timeout.saturating_sub(self.made.elapsed());
+        let left = timeout.saturating_sub(self.created.elapsed());
         if left == Duration::ZERO {
             return Err(ClientError::Timeout { request: self.id, timeout, last: Box::new(error) });
         }
@@ -130,7 +130,7 @@ impl<T> Future for Call<T> {
                 State::Sent { connection, slot } => {
                     let answer = ready!(connection.poll_answer(*slot, context));
                     let address = connection.address.clone();
-                    call.state = State::Over;
+                    call.state = State::Completed;
                     match answer {
                         Ok(answer) => match call.read(&answer) {
                             Err(error @ ClientError::Server(_)) => error,
@@ -144,11 +144,11 @@ impl<T> Future for Call<T> {
                     call.dispatch();
                     continue;
                 }
-                State::NotSent(_) => match std::mem::replace(&mut call.state, State::Over) {
+                State::NotSent(_) => match std::mem::replace(&mut call.state, State::Completed) {
                     State::NotSent(error) => error,
-                    _ => ClientError::Taken,
+                    _ => ClientError::AlreadyCompleted,
                 },
-                State::Over => return Poll::Ready(Err(ClientError::Taken)),
+                State::Completed => return Poll::Ready(Err(ClientError::AlreadyCompleted)),
             };
             if let Err(error) = call.retry(failed) {
                 return Poll::Ready(Err(error));

@@ -1,8 +1,9 @@
-//! The client as its user sees it: connecting, maps, the cluster's members, shutting down.
+//! The public client: connecting, cluster members, shutdown. The modules of maps and statements add
+//! their own methods to [`Client`].
 
 use std::{sync::Arc, time::Duration};
 
-use filbert_data::{Blob, PartitionId};
+use filbert_data::{PartitionId, compact::Schema};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
@@ -10,19 +11,19 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    ClientConfig, ClientError, ListenerId, Map, Member, Routing,
+    ClientConfig, ClientError, ListenerId, Member, Routing,
+    connection_manager::maintain_connections,
     handshake::{connect, connect_any},
     inner::Inner,
-    keeper::keep,
-    registration,
+    listeners, schemas,
 };
 
-/// A client of one cluster. Cheap to clone; all clones share the connections. When the last clone, and the last map
-/// made from one, is dropped, the connections are closed.
+/// A client of one cluster. Cheap to clone; all clones share the connections. The connections are
+/// closed when the last clone and the last handle created from it, such as a map, are dropped.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) inner: Arc<Inner>,
-    /// Closes the connections when the last handle goes.
+    /// Closes the connections when the last handle is dropped.
     _last: Arc<CloseWithLast>,
 }
 
@@ -35,11 +36,12 @@ impl Drop for CloseWithLast {
 }
 
 impl Client {
-    /// Connects to the first of the configured addresses that answers, and then to the other members.
+    /// Connects to the first configured address that accepts the client. With
+    /// [`Routing::AllMembers`] it then connects to the other members.
     ///
     /// # Errors
     ///
-    /// A member refuses the client, or none is reached within
+    /// No address is configured, a member refuses the client, or no member is reached within
     /// [`cluster_connect_timeout`](ClientConfig::cluster_connect_timeout).
     pub async fn connect(config: ClientConfig) -> Result<Client, ClientError> {
         if config.addresses.is_empty() {
@@ -52,7 +54,11 @@ impl Client {
             client.reach_members().await;
         }
         let changed = client.inner.changed.clone();
-        tokio::spawn(keep(Arc::downgrade(&client.inner), changed, client.inner.config.heartbeat_interval));
+        tokio::spawn(maintain_connections(
+            Arc::downgrade(&client.inner),
+            changed,
+            client.inner.config.heartbeat_interval,
+        ));
         Ok(client)
     }
 
@@ -81,7 +87,8 @@ impl Client {
         }
     }
 
-    /// Connects to the members that the first one named. Those that cannot be reached are left to the keeper.
+    /// Connects to the other members in the member list. The connection manager retries members
+    /// that cannot be reached.
     async fn reach_members(&self) {
         let mut attempts = JoinSet::new();
         for member in self.members() {
@@ -94,18 +101,7 @@ impl Client {
         while attempts.join_next().await.is_some() {}
     }
 
-    /// A map with keys `K` and values `V`, shared with whoever uses the same name. Nothing is sent: a map comes into
-    /// being with its first use.
-    pub fn map<K, V>(&self, name: &str) -> Map<K, V> {
-        Map::new(self.clone(), name)
-    }
-
-    /// A map whose keys and values are serialized already, for tools that do not know their types.
-    pub fn raw_map(&self, name: &str) -> Map<Blob, Blob> {
-        self.map(name)
-    }
-
-    /// The client's identity: owner of its locks and source of its events.
+    /// The UUID of the client. It identifies the owner of locks and the source of events.
     pub fn uuid(&self) -> Uuid {
         self.inner.uuid
     }
@@ -115,53 +111,66 @@ impl Client {
         &self.inner.name
     }
 
-    /// The identity of the cluster; none before the first connection.
+    /// The UUID of the cluster; `None` before the first connection.
     pub fn cluster_id(&self) -> Option<Uuid> {
         self.inner.cluster.lock().id
     }
 
-    /// The members, as last heard from the cluster.
+    /// The most recent member list of the cluster.
     pub fn members(&self) -> Vec<Member> {
         self.inner.cluster.lock().members.clone()
     }
 
-    /// Members that the client is connected to at the moment.
+    /// The members with an open connection to the client.
     pub fn connected_members(&self) -> Vec<Uuid> {
         let cluster = self.inner.cluster.lock();
         let open = cluster.connections.iter().filter(|(_, connection)| !connection.is_closed());
         open.map(|(member, _)| *member).collect()
     }
 
-    /// Number of partitions of the cluster.
+    /// The number of partitions of the cluster.
     pub fn partition_count(&self) -> u32 {
         self.inner.routes.read().partition_count
     }
 
-    /// The partition that a serialized key belongs to.
+    /// The partition of a serialized key.
     pub fn partition_of(&self, key: &[u8]) -> PartitionId {
         self.inner.partition_of(key)
     }
 
-    /// A thread id that nobody else of this client has, see [`Map::on_thread`].
+    /// Returns a new thread id, unique within this client. See
+    /// [`Map::on_thread`](crate::Map::on_thread).
     pub fn new_thread(&self) -> i64 {
         self.inner.new_thread()
     }
 
-    /// Stops a listener and waits until the members have confirmed it. False if it was stopped before.
-    pub async fn remove_listener(&self, id: ListenerId) -> bool {
-        registration::remove(&self.inner, id).await
+    /// Sends a Compact schema to the cluster, so that values of it can be stored and queried. A
+    /// schema that this client has sent before is not sent again.
+    ///
+    /// # Errors
+    ///
+    /// The request fails.
+    pub async fn send_schema(&self, schema: &Schema) -> Result<(), ClientError> {
+        schemas::announce(&self.inner, schema).await
     }
 
-    /// Refuses new calls, waits for those in flight up to [`shutdown_timeout`](ClientConfig::shutdown_timeout), then
-    /// closes the connections. Calls that are still waiting end with [`ClientError::Shutdown`].
+    /// Removes a listener and waits for the members' confirmations. Returns false if there is no
+    /// such listener.
+    pub async fn remove_listener(&self, id: ListenerId) -> bool {
+        listeners::remove(&self.inner, id).await
+    }
+
+    /// Refuses new calls, waits up to [`shutdown_timeout`](ClientConfig::shutdown_timeout) for
+    /// calls in flight, then closes the connections. Calls that still wait for a response fail with
+    /// [`ClientError::Shutdown`].
     pub async fn shutdown(&self) {
         self.inner.begin_shutdown();
         self.inner.drain(self.inner.config.shutdown_timeout).await;
         self.inner.close();
     }
 
-    /// Waits until the client is connected to `members` members, for programs that start together with their cluster.
-    /// False if that took longer than `at_most`.
+    /// Waits until the client is connected to `members` members, for programs that start together
+    /// with their cluster. Returns false if this takes longer than `at_most`.
     pub async fn wait_for_members(&self, members: usize, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
         while self.connected_members().len() < members {

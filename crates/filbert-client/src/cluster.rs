@@ -1,4 +1,4 @@
-//! What the client knows of the cluster: its members, who owns which partition, and the connections to them.
+//! The client's view of the cluster: its members, the owner of each partition, and the connections.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,22 +7,22 @@ use uuid::Uuid;
 
 use crate::{
     connection::{Connection, ConnectionId},
-    inner::{Inner, Routes},
     registration::Registration,
+    routes::Routes,
 };
 
-/// A member of the cluster, as the cluster itself lists it.
+/// A member, as in the member list of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its identity, new with each start.
+    /// The UUID of the member. A member has a new UUID after each start.
     pub uuid: Uuid,
-    /// Its host name or IP address.
+    /// The host name or IP address.
     pub host: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
-    /// Whether it holds no data.
+    /// Whether it is a lite member, which holds no data.
     pub is_lite: bool,
-    /// Its version: major, minor, patch.
+    /// The version: major, minor, patch.
     pub version: (u8, u8, u8),
 }
 
@@ -46,28 +46,29 @@ impl Member {
     }
 }
 
-/// See the module's head. Behind a lock that calls do not take.
+/// The view of the cluster. A lock protects it; sending a call does not acquire that lock.
 #[derive(Default)]
 pub(crate) struct Cluster {
     pub(crate) id: Option<Uuid>,
     pub(crate) partition_count: u32,
     pub(crate) members: Vec<Member>,
     members_version: i32,
-    /// Owner by partition.
+    /// The owner of each partition; `None` if unknown.
     owners: Vec<Option<Uuid>>,
     partitions_version: i32,
-    /// The connection on which the cluster's view is listened to; versions count within it.
+    /// The connection that delivers changes of the view. Versions are comparable only within one
+    /// connection.
     pub(crate) view_source: Option<ConnectionId>,
-    /// By member.
+    /// The connection to each member.
     pub(crate) connections: HashMap<Uuid, Arc<Connection>>,
     pub(crate) registrations: HashMap<Uuid, Arc<Registration>>,
-    /// The cluster that has heard of all Compact schemas that the client announced.
+    /// The cluster to which the client has sent all its Compact schemas.
     pub(crate) schemas_known_to: Option<Uuid>,
 }
 
 impl Cluster {
-    /// Forgets what was known of another cluster, or of this one before it was started again.
-    pub(crate) fn start_over(&mut self, id: Uuid, partition_count: u32) {
+    /// Discards the view of the previous cluster, or of this cluster before its restart.
+    pub(crate) fn reset(&mut self, id: Uuid, partition_count: u32) {
         self.id = Some(id);
         self.partition_count = partition_count;
         self.members.clear();
@@ -77,8 +78,8 @@ impl Cluster {
         self.view_source = None;
     }
 
-    /// The view comes from another connection now, where versions count anew.
-    pub(crate) fn listen_on(&mut self, connection: ConnectionId) {
+    /// Sets the connection that delivers the view. A different connection resets the versions.
+    pub(crate) fn set_view_source(&mut self, connection: ConnectionId) {
         if self.view_source != Some(connection) {
             self.view_source = Some(connection);
             self.members_version = 0;
@@ -86,7 +87,8 @@ impl Cluster {
         }
     }
 
-    /// Takes over a member list unless a newer one is known. Connections to members that left are closed.
+    /// Replaces the member list, unless the new list is empty or older. Closes the connections to
+    /// members that left.
     pub(crate) fn set_members(&mut self, version: i32, members: &[MemberInfo<'_>]) {
         if members.is_empty() || version < self.members_version {
             return;
@@ -100,7 +102,7 @@ impl Cluster {
         }
     }
 
-    /// Takes over a partition table unless it is empty or a newer one is known.
+    /// Replaces the partition table, unless the new table is empty or older.
     pub(crate) fn set_partitions(&mut self, version: i32, partitions: &[(Uuid, Vec<i32>)]) {
         if partitions.is_empty() || version < self.partitions_version {
             return;
@@ -109,16 +111,16 @@ impl Cluster {
         self.owners = vec![None; self.partition_count as usize];
         for (owner, owned) in partitions {
             for partition in owned {
-                let place = usize::try_from(*partition).ok().and_then(|at| self.owners.get_mut(at));
-                if let Some(place) = place {
-                    *place = Some(*owner);
+                let slot = usize::try_from(*partition).ok().and_then(|at| self.owners.get_mut(at));
+                if let Some(slot) = slot {
+                    *slot = Some(*owner);
                 }
             }
         }
     }
 
-    /// Takes closed connections out. True if there were any.
-    pub(crate) fn reap(&mut self) -> bool {
+    /// Removes closed connections. Returns true if there were any.
+    pub(crate) fn remove_closed(&mut self) -> bool {
         let before = self.connections.len();
         let registrations = &self.registrations;
         self.connections.retain(|_, connection| {
@@ -134,13 +136,13 @@ impl Cluster {
         self.connections.len() != before
     }
 
-    /// The way to each partition's owner, for the calls to come.
-    pub(crate) fn publish(&self, client: &Inner) {
+    /// Returns the routes for new calls: the connection to each partition's owner.
+    pub(crate) fn routes(&self) -> Routes {
         let owners = self.owners.iter().map(|owner| owner.and_then(|uuid| self.connections.get(&uuid).cloned()));
-        *client.routes.write() = Routes {
+        Routes {
             owners: owners.collect(),
             all: self.connections.values().cloned().collect(),
             partition_count: self.partition_count,
-        };
+        }
     }
 }

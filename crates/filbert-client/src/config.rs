@@ -1,46 +1,50 @@
-//! What a client can be told: whom to connect to, as whom, and with which limits and patience.
+//! The configuration of a client: addresses, credentials, timeouts, retries and limits.
 
 use std::time::Duration;
 
-/// Where and how a client connects. Every setting has a default; `ClientConfig::default()` connects to a member on
-/// this machine.
+/// The configuration of a client. Every setting has a default; `ClientConfig::default()` connects
+/// to a member on this machine.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// Members to ask first, as `host` or `host:port`; the others are learned from them. Default: `127.0.0.1:5701`.
+    /// The addresses of the first members, as `host` or `host:port`. The client learns the other
+    /// members from them. Default: `127.0.0.1:5701`.
     pub addresses: Vec<String>,
-    /// The cluster's name, which the members check. Default: `dev`, as the members'.
+    /// The name of the cluster, checked by the members. Default: `dev`, the default of the members.
     pub cluster_name: String,
-    /// Who the client says it is. Default: nobody.
+    /// The credentials of the client. Default: none.
     pub credentials: Credentials,
-    /// The client's name in the members' logs. Default: made from the client's UUID.
+    /// The client's name in the members' logs. Default: derived from the client's UUID.
     pub name: Option<String>,
-    /// Labels that the members show beside the name. Default: none.
+    /// The labels that members show with the name. Default: none.
     pub labels: Vec<String>,
-    /// Which members the client connects to. Default: all.
+    /// The members that the client connects to. Default: all.
     pub routing: Routing,
-    /// How long one attempt to connect to a member may take, authentication included. Default: 5 s, above any round
-    /// trip and below a person's patience.
+    /// The time limit of one attempt to connect to a member, authentication included. Default: 5 s,
+    /// longer than any round trip, but short enough for an interactive user.
     pub connect_timeout: Duration,
-    /// How long [`Client::connect`](crate::Client::connect) goes on trying the addresses. Default: 30 s, time for a
-    /// member that is being started beside the client.
+    /// The time for which [`Client::connect`](crate::Client::connect) retries the addresses.
+    /// Default: 30 s, long enough for a member that starts together with the client.
     pub cluster_connect_timeout: Duration,
-    /// How long a call is tried again after failures that may pass. Calls that wait for an answer are not cut off:
-    /// a lock may be waited for as long as its owner likes. Default: 120 s, as the stock clients'.
+    /// The time for which a call is retried after transient failures. It does not limit the wait
+    /// for a response: the wait for a lock may take as long as its owner holds it. Default: 120 s,
+    /// as in Hazelcast's own clients.
     pub invocation_timeout: Duration,
-    /// Pauses between attempts to reach a member.
+    /// The pauses between attempts to connect to a member.
     pub reconnect: Backoff,
-    /// Pauses before a failed call is sent again.
+    /// The pauses before retries of a failed call.
     pub retry: Backoff,
-    /// Whether calls that change something are sent again when the connection was lost before the answer came, though
-    /// they may then be applied twice. Default: false.
+    /// Whether calls that change data are retried after the connection was lost before the response
+    /// arrived. Such a call may be applied twice. Default: false.
     pub redo_operation: bool,
-    /// How often a connection without requests is pinged, so that the member sees that the client lives. Default: 5 s.
+    /// The interval of pings on a connection without requests. A ping shows the member that the
+    /// client is alive. Default: 5 s.
     pub heartbeat_interval: Duration,
-    /// After how long without a byte from a member its connection is given up. Default: 60 s.
+    /// The time without a byte from the member after which a connection is closed. Default: 60 s.
     pub heartbeat_timeout: Duration,
-    /// How long [`Client::shutdown`](crate::Client::shutdown) waits for calls in flight. Default: 2 s.
+    /// The time for which [`Client::shutdown`](crate::Client::shutdown) waits for calls in flight.
+    /// Default: 2 s.
     pub shutdown_timeout: Duration,
-    /// What the client may hold in memory.
+    /// The memory limits of the client.
     pub limits: ClientLimits,
 }
 
@@ -67,15 +71,15 @@ impl Default for ClientConfig {
     }
 }
 
-/// Who a client says it is.
+/// The credentials of a client.
 #[derive(Clone, Default)]
 pub enum Credentials {
-    /// Nobody; enough for a cluster without security.
+    /// No credentials. Sufficient for a cluster without security.
     #[default]
     None,
-    /// A user's name and password.
+    /// A user name and a password.
     Password {
-        /// The name.
+        /// The user name.
         user: String,
         /// The password.
         password: String,
@@ -84,7 +88,7 @@ pub enum Credentials {
     Token(Vec<u8>),
 }
 
-/// Leaves the secret out.
+/// Omits the secret.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -95,27 +99,29 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// Which members a client connects to.
+/// The members that a client connects to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
-    /// All of them; a call goes straight to the member that owns its key.
+    /// All members. A call goes directly to the owner of its key.
     #[default]
     AllMembers,
-    /// One of the addresses, which passes calls on. For clusters of which only one address is reachable.
+    /// One member, which forwards calls to the owners. For clusters with only one reachable
+    /// address.
     SingleMember,
 }
 
-/// Growing pauses between attempts.
+/// Exponential backoff: growing pauses between attempts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
     /// The first pause. Default: 20 ms.
     pub initial: Duration,
-    /// No pause is longer. Default: 1 s, so that a client is back soon after its member is.
+    /// The longest pause before jitter is applied. Default: 1 s, so that a client reconnects soon
+    /// after its member is back.
     pub max: Duration,
-    /// Each pause is this many times the one before. Default: 2.
+    /// The factor from one pause to the next, at least 1. Default: 2.
     pub multiplier: f64,
-    /// The share by which a pause is made shorter or longer at random, so that many clients do not come back in step:
-    /// 0 to 1. Default: 0.2.
+    /// The fraction, from 0 to 1, by which a pause is randomly shortened or extended. It prevents
+    /// many clients from reconnecting at the same time. Default: 0.2.
     pub jitter: f64,
 }
 
@@ -126,33 +132,37 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause before attempt `attempt` (the first retry is 0). `random` decides where within the jitter it lies.
+    /// Returns the pause before a retry; `attempt` is 0 for the first retry. `random` selects the
+    /// value within the jitter.
     pub fn pause(&self, attempt: u32, random: u64) -> Duration {
         let exponent = i32::try_from(attempt).unwrap_or(i32::MAX);
         let grown = self.initial.as_secs_f64() * self.multiplier.max(1.0).powi(exponent);
         let capped = grown.min(self.max.as_secs_f64());
-        // The upper 32 bits as a number from -1 to 1.
+        // Maps the upper 32 bits to a number from -1 to 1.
         let place = (random >> 32) as f64 / f64::from(u32::MAX) * 2.0 - 1.0;
         let jittered = capped * (1.0 + self.jitter.clamp(0.0, 1.0) * place);
         Duration::try_from_secs_f64(jittered).unwrap_or(self.max)
     }
 }
 
-/// What a client may hold in memory.
+/// The memory limits of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLimits {
-    /// Bytes of one message from a member. Default: 1 GiB, as the members'.
+    /// The maximum size of a message from a member, in bytes. Default: 1 GiB, the default of the
+    /// members.
     pub message_bytes_max: usize,
-    /// Bytes of one key or value that is sent. Default: 512 MiB; a member would refuse far less.
+    /// The maximum size of a sent key or value, in bytes. Default: 512 MiB, half of the default
+    /// message limit of the members.
     pub value_bytes_max: usize,
-    /// Bytes of requests that may wait for one member's socket. Above it a call waits before it is sent. Default:
-    /// 64 MiB, more than a fast network takes in a tenth of a second.
+    /// The maximum size of the requests that wait for the socket of one member, in bytes. Further
+    /// calls wait before they are sent. Default: 64 MiB, more than a fast network transmits in a
+    /// tenth of a second.
     pub outbox_bytes_max: usize,
-    /// Calls to one member that may wait for their answers; above it a call waits before it is sent. Default:
-    /// 100,000, a thousand pipelines of depth 100.
+    /// The maximum number of calls to one member that wait for responses. Further calls wait before
+    /// they are sent. Default: 100,000, a thousand pipelines of depth 100.
     pub calls_in_flight_max: usize,
-    /// Events that a listener's receiver may hold before the oldest are waited for no longer: further ones are counted
-    /// and dropped. Default: 16,384.
+    /// The maximum number of events that a listener buffers. Further events are dropped and
+    /// counted. Default: 16,384.
     pub events_waiting_max: usize,
 }
 

@@ -1,8 +1,9 @@
-//! One connection to one member: what is to be sent, which calls wait, and who listens.
+//! One connection to one member: its outbox, its calls in flight, and its event handlers.
 //!
-//! A call is sent when it is made, by the thread that makes it: its bytes are appended to the outbox, and a writer
-//! task writes all that has gathered in one go. A call that is alone on its connection is written at once, which saves
-//! the way through the writer. A reader task hands answers to the waiting calls, a whole read at a time.
+//! A call is sent by the thread that creates it: the thread appends the request to the outbox, and
+//! a writer task writes the whole outbox at once. If no other call is in flight, the thread writes
+//! directly to the socket, which saves the switch to the writer task. A reader task delivers
+//! responses to the waiting calls, one batch per read.
 
 use std::{
     collections::HashMap,
@@ -24,47 +25,48 @@ use crate::{
     slots::{SlotId, Slots},
 };
 
-/// Called with each event of a registration, by the connection's reader task: it must not block.
+/// The handler of a registration's events. The reader task of the connection calls it: it must not
+/// block.
 pub(crate) type EventHandler = Arc<dyn Fn(&Message<'_>) + Send + Sync>;
 
-/// Where the correlation id lies in a request: behind the frame's header and the message's id.
+/// The position of the correlation id in a request: after the frame header and the message id.
 const CORRELATION: std::ops::Range<usize> = 10..18;
 
-/// A number that no other connection of this process has.
+/// The id of a connection, unique within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConnectionId(u64);
 
-/// See the module's head.
+/// A connection to a member.
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
-    /// The address that was connected to.
+    /// The address of the member.
     pub(crate) address: Arc<str>,
     limits: ClientLimits,
     shared: Mutex<Shared>,
-    /// Wakes the writer when there is something to send.
+    /// Wakes the writer task when the outbox has data.
     pub(crate) to_write: Notify,
-    /// Told when the connection closes.
+    /// Notified when the connection closes.
     on_close: Arc<Notify>,
     opened: Instant,
-    /// When bytes came last, in milliseconds since `opened`.
+    /// The time of the last received byte, in milliseconds since `opened`.
     last_read_ms: AtomicU64,
 }
 
 struct Shared {
     slots: Slots,
     outbox: Vec<u8>,
-    /// The writer is at work and will look at the outbox again by itself.
+    /// Whether the writer task is writing. It then checks the outbox again without a wake-up.
     writing: bool,
-    /// Requests sent so far; the heartbeat looks whether it grows.
+    /// The number of requests sent. The heartbeat checks whether it grows.
     sent: u64,
     handlers: HashMap<CorrelationId, EventHandler>,
-    /// None when closed.
+    /// The socket; `None` when closed.
     stream: Option<Arc<TcpStream>>,
     tasks: Vec<AbortHandle>,
     closed: Option<Arc<str>>,
 }
 
-/// Why a request was not sent.
+/// The reason why a request was not sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotSent {
     /// The connection is closed.
@@ -74,16 +76,16 @@ pub(crate) enum NotSent {
 }
 
 impl Connection {
-    /// Takes over a connected stream; `on_close` is told when the connection ends.
-    pub(crate) fn open(
-        stream: TcpStream,
+    /// Creates a connection from a connected stream, without its reader and writer tasks.
+    /// `on_close` is notified when the connection closes.
+    pub(crate) fn new(
+        stream: Arc<TcpStream>,
         address: Arc<str>,
         limits: ClientLimits,
         on_close: Arc<Notify>,
-    ) -> Arc<Connection> {
+    ) -> Connection {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let stream = Arc::new(stream);
-        let connection = Arc::new(Connection {
+        Connection {
             id: ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed)),
             address,
             limits,
@@ -93,7 +95,7 @@ impl Connection {
                 writing: false,
                 sent: 0,
                 handlers: HashMap::new(),
-                stream: Some(stream.clone()),
+                stream: Some(stream),
                 tasks: Vec::new(),
                 closed: None,
             }),
@@ -101,15 +103,16 @@ impl Connection {
             on_close,
             opened: Instant::now(),
             last_read_ms: AtomicU64::new(0),
-        });
-        let reader = tokio::spawn(crate::io::read(connection.clone(), stream.clone(), limits));
-        let writer = tokio::spawn(crate::io::write(connection.clone(), stream));
-        connection.shared.lock().tasks = vec![reader.abort_handle(), writer.abort_handle()];
-        connection
+        }
     }
 
-    /// Sends an encoded request under a correlation id of its own, which is written into it. `handler` gets the events
-    /// that come under that id.
+    /// Sets the reader and writer tasks. They are aborted when the connection closes.
+    pub(crate) fn set_tasks(&self, tasks: Vec<AbortHandle>) {
+        self.shared.lock().tasks = tasks;
+    }
+
+    /// Sends an encoded request. Writes a new correlation id into the request. `handler` receives
+    /// the events with this id.
     pub(crate) fn send(&self, request: &mut [u8], handler: Option<EventHandler>) -> Result<SlotId, NotSent> {
         let mut shared = self.shared.lock();
         if shared.stream.is_none() {
@@ -130,7 +133,7 @@ impl Connection {
             shared.handlers.insert(correlation, handler);
         }
         shared.sent += 1;
-        // Errors show again in the writer, which closes the connection.
+        // An error occurs again in the writer task, which closes the connection.
         let written = match &shared.stream {
             Some(stream) if is_alone => stream.try_write(request).unwrap_or(0),
             _ => 0,
@@ -146,7 +149,8 @@ impl Connection {
         Ok(slot)
     }
 
-    /// The answer to a call, or why the connection ended without one.
+    /// Polls for the response to a call. Returns the reason if the connection was closed without a
+    /// response.
     pub(crate) fn poll_answer(&self, slot: SlotId, context: &Context<'_>) -> Poll<Result<Bytes, Arc<str>>> {
         let mut shared = self.shared.lock();
         match shared.slots.poll(slot, context) {
@@ -161,23 +165,23 @@ impl Connection {
         }
     }
 
-    /// Nobody waits for this answer any more.
+    /// Frees the slot of a call that was dropped.
     pub(crate) fn abandon(&self, slot: SlotId) {
         self.shared.lock().slots.abandon(slot);
     }
 
-    /// Sends a request and waits for the answer.
+    /// Sends a request and waits for the response.
     pub(crate) async fn call(
         self: &Arc<Self>,
         mut request: Vec<u8>,
         handler: Option<EventHandler>,
     ) -> Result<Bytes, Arc<str>> {
         let slot = self.send(&mut request, handler).map_err(|_| self.close_reason())?;
-        let waiting = Waiting { connection: self, slot };
-        std::future::poll_fn(|context| self.poll_answer(waiting.slot, context)).await
+        let guard = SlotGuard { connection: self, slot };
+        std::future::poll_fn(|context| self.poll_answer(guard.slot, context)).await
     }
 
-    /// Hands answers to the calls that wait for them; `wakers` is scratch space.
+    /// Delivers responses to the waiting calls. `wakers` is scratch space.
     pub(crate) fn answer(&self, answers: &mut Vec<(CorrelationId, Bytes)>, wakers: &mut Vec<Waker>) {
         let mut shared = self.shared.lock();
         for (correlation, answer) in answers.drain(..) {
@@ -191,17 +195,18 @@ impl Connection {
         wakers.drain(..).for_each(Waker::wake);
     }
 
-    /// Who listens to events under a correlation id.
+    /// Returns the event handler of a correlation id.
     pub(crate) fn handler(&self, correlation: CorrelationId) -> Option<EventHandler> {
         self.shared.lock().handlers.get(&correlation).cloned()
     }
 
-    /// Forgets who listens under a correlation id.
+    /// Removes the event handler of a correlation id.
     pub(crate) fn remove_handler(&self, correlation: CorrelationId) {
         self.shared.lock().handlers.remove(&correlation);
     }
 
-    /// Exchanges the outbox for `empty`. False when there is nothing to send; the writer then waits.
+    /// Swaps the outbox with `empty`. Returns false if the outbox is empty; the writer task then
+    /// waits.
     pub(crate) fn take_outbox(&self, empty: &mut Vec<u8>) -> bool {
         let mut shared = self.shared.lock();
         shared.writing = !shared.outbox.is_empty();
@@ -211,64 +216,69 @@ impl Connection {
         shared.writing
     }
 
-    /// Ends the connection. Calls that wait for answers fail; the first reason is kept.
+    /// Closes the connection. Waiting calls fail. If it is closed several times, the first reason
+    /// is kept.
     pub(crate) fn close(&self, reason: &str) {
-        let (wakers, tasks) = {
+        let (wakers, tasks, handlers) = {
             let mut shared = self.shared.lock();
             if shared.closed.is_some() {
                 return;
             }
             shared.closed = Some(reason.into());
             shared.stream = None;
-            shared.handlers.clear();
             shared.outbox = Vec::new();
-            (shared.slots.take_wakers(), std::mem::take(&mut shared.tasks))
+            let handlers = std::mem::take(&mut shared.handlers);
+            (shared.slots.take_wakers(), std::mem::take(&mut shared.tasks), handlers)
         };
+        // Outside of the lock: a handler may own other handles of the client.
+        drop(handlers);
         tasks.iter().for_each(AbortHandle::abort);
         wakers.into_iter().for_each(Waker::wake);
         self.on_close.notify_one();
     }
 
-    /// Whether the connection has ended.
+    /// Whether the connection is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.lock().closed.is_some()
     }
 
-    /// Why the connection ended.
+    /// The reason why the connection was closed. If it is open, the text for a request that exceeds
+    /// its limits.
     pub(crate) fn close_reason(&self) -> Arc<str> {
         self.shared.lock().closed.clone().unwrap_or_else(|| "as many calls as its limits allow wait already".into())
     }
 
-    /// Whether no call waits for its answer and all is sent.
+    /// Whether no call waits for a response and no data waits to be sent, or the connection is
+    /// closed.
     pub(crate) fn is_idle(&self) -> bool {
         let shared = self.shared.lock();
         shared.closed.is_some() || (shared.slots.waiting() == 0 && shared.outbox.is_empty() && !shared.writing)
     }
 
-    /// Requests sent so far.
+    /// The number of requests sent.
     pub(crate) fn sent(&self) -> u64 {
         self.shared.lock().sent
     }
 
-    /// Notes that bytes came.
+    /// Records that bytes were received.
     pub(crate) fn note_read(&self) {
         let since = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_read_ms.store(since, Ordering::Relaxed);
     }
 
-    /// How long no byte has come.
+    /// The time since the last received byte.
     pub(crate) fn silent_for(&self) -> Duration {
         self.opened.elapsed().saturating_sub(Duration::from_millis(self.last_read_ms.load(Ordering::Relaxed)))
     }
 }
 
-/// Frees a call's place when its future is dropped before the answer came.
-struct Waiting<'a> {
+/// Frees the slot of a call when its future is dropped.
+struct SlotGuard<'a> {
     connection: &'a Connection,
     slot: SlotId,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for SlotGuard<'_> {
     fn drop(&mut self) {
         self.connection.abandon(self.slot);
     }

@@ -1,26 +1,26 @@
-//! What can go wrong with a call, in the words of the person who reads it.
+//! The errors of calls and connections, with texts for the users of the client.
 
 use std::{sync::Arc, time::Duration};
 
 use filbert_data::DataError;
-use filbert_wire::{MessageId, WireError, error_message::ErrorMessage};
+use filbert_wire::{Message, MessageId, WireError, error_message::ErrorMessage};
 use uuid::Uuid;
 
-/// Why a call has no result, or a client no connection.
+/// The reason why a call or a connection attempt failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// No address could be connected to in time.
     #[error("no member could be reached within {timeout:?} at {addresses}; the last attempt: {last}")]
     NoMemberReached {
-        /// The addresses that were tried, separated by commas.
+        /// The attempted addresses, separated by commas.
         addresses: String,
         /// [`ClientConfig::cluster_connect_timeout`](crate::ClientConfig::cluster_connect_timeout).
         timeout: Duration,
-        /// Why the last attempt failed.
+        /// The error of the last attempt.
         last: Box<ClientError>,
     },
-    /// The configuration names no address.
+    /// The configuration contains no address.
     #[error("no address to connect to; at least one host or host:port is expected")]
     NoAddress,
     /// One address could not be connected to.
@@ -28,7 +28,7 @@ pub enum ClientError {
     Connect {
         /// The address.
         address: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: Arc<std::io::Error>,
     },
     /// A member did not answer the connection attempt in time.
@@ -44,32 +44,33 @@ pub enum ClientError {
     Refused {
         /// The member's address.
         address: String,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// The member answered with an error.
+    /// The member returned an error.
     #[error("{0}")]
     Server(Box<ServerError>),
     /// An SQL statement failed.
     #[error("{0}")]
     Sql(Box<SqlError>),
-    /// The connection was lost before the answer came. Whether the call was carried out is unknown.
+    /// The connection was lost before the response arrived. Whether the member executed the call is
+    /// unknown.
     #[error("{request}: the connection to {address} was lost before the answer came: {reason}")]
     Disconnected {
         /// The request.
         request: MessageId,
         /// The member's address.
         address: Arc<str>,
-        /// Why the connection ended.
+        /// The reason why the connection was closed.
         reason: Arc<str>,
     },
-    /// There is no connection to any member at the moment.
+    /// There is currently no connection to any member.
     #[error("{request}: not connected to any member at the moment")]
     NotConnected {
         /// The request.
         request: MessageId,
     },
-    /// The connection has as much to send, or as many calls in flight, as its limits allow.
+    /// The outbox of the connection is full, or it has the maximum number of calls in flight.
     #[error("{request}: the connection to {address} holds as many calls as its limits allow")]
     Overloaded {
         /// The request.
@@ -77,93 +78,96 @@ pub enum ClientError {
         /// The member's address.
         address: Arc<str>,
     },
-    /// The call failed, was tried again, and went on failing.
+    /// The call and its retries failed until the timeout.
     #[error("{request}: given up after {timeout:?}; the last attempt: {last}")]
     Timeout {
         /// The request.
         request: MessageId,
         /// [`ClientConfig::invocation_timeout`](crate::ClientConfig::invocation_timeout).
         timeout: Duration,
-        /// Why the last attempt failed.
+        /// The error of the last attempt.
         last: Box<ClientError>,
     },
-    /// A key or a value is larger than the client sends.
+    /// A key, a value or another serialized argument exceeds the size limit.
     #[error("{request}: a key or value of {bytes} bytes; at most {limit} are expected")]
     TooLarge {
         /// The request.
         request: MessageId,
-        /// Bytes of the key or value.
+        /// The size of the argument in bytes.
         bytes: usize,
         /// [`ClientLimits::value_bytes_max`](crate::ClientLimits::value_bytes_max).
         limit: usize,
     },
-    /// A key or value cannot be written, or one from the member not be read as the type asked for.
+    /// A value cannot be serialized, or a value from the member cannot be read as the requested
+    /// type.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// A message from the member cannot be read.
+    /// A message from the member is invalid.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// The client was shut down.
     #[error("the client was shut down")]
     Shutdown,
-    /// A call's result was asked for again after it had been handed over.
+    /// The call was polled again after it had returned its result.
     #[error("the result of this call was taken already")]
-    Taken,
+    AlreadyCompleted,
 }
 
-/// Why a member refused a client.
+/// The reason why a member refused the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The cluster has another name, or does not take these credentials.
+    /// The cluster has another name, or does not accept the credentials.
     #[error("the cluster has another name than the client's cluster_name, or does not know the credentials")]
     Credentials,
-    /// Member and client write values differently.
+    /// The member expects another version of the serialization format.
     #[error("it expects another version of the serialization format")]
     SerializationVersion,
-    /// The client may not connect to this cluster.
+    /// The client is not allowed to connect to this cluster, or it has open connections to another
+    /// cluster.
     #[error("the client is not allowed in this cluster")]
     NotAllowed,
-    /// The member belongs to a cluster with another number of partitions than the one the client is connected to.
+    /// The member's cluster does not have the number of partitions that the client expects, or has
+    /// none.
     #[error("its cluster has {found} partitions, the client's has {expected}")]
     PartitionCount {
-        /// Partitions of the cluster that the client is connected to.
+        /// The number of partitions of the client's cluster; 0 before the first connection.
         expected: u32,
-        /// Partitions of this one.
+        /// The number of partitions of the member's cluster.
         found: i32,
     },
-    /// A status of a later protocol version.
+    /// A status that this version of the client does not know.
     #[error("status {0}, which this version does not know")]
     Other(u8),
 }
 
-/// An error that a member answered with, and its causes.
+/// An error from a member, with its causes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{request}: {}{}", short(&self.class_name), self.message.as_deref().map(|m| format!(": {m}")).unwrap_or_default())]
 pub struct ServerError {
-    /// The request that it answers.
+    /// The request that failed.
     pub request: MessageId,
     /// Hazelcast's error code, see [`code`].
     pub code: i32,
-    /// The Java exception that stands for the error, with its package.
+    /// The class name of the Java exception that represents the error, with its package.
     pub class_name: String,
-    /// What the member says about it.
+    /// The error text of the member.
     pub message: Option<String>,
-    /// The causes, nearest first: class name and message.
+    /// The causes, direct cause first: class name and message.
     pub causes: Vec<(String, Option<String>)>,
 }
 
-/// Why an SQL statement failed.
+/// The error of an SQL statement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}", self.message, self.suggestion.as_deref().map(|text| format!("; suggested: {text}")).unwrap_or_default())]
 pub struct SqlError {
-    /// Hazelcast's code of the error, see [`sql_code`].
+    /// Hazelcast's error code, see [`sql_code`].
     pub code: i32,
-    /// What the member says about it.
+    /// The error text of the member.
     pub message: String,
-    /// A statement that would help, such as one that creates the mapping.
+    /// A suggested statement, such as one that creates the mapping.
     pub suggestion: Option<String>,
-    /// The member where it happened; none if the connection to it was lost.
+    /// The member on which the statement failed; `None` if the connection to it was lost.
     pub member: Option<Uuid>,
 }
 
@@ -177,7 +181,7 @@ impl SqlError {
         }
     }
 
-    /// The cursor is gone with its connection.
+    /// The error of a statement after its connection was lost.
     pub(crate) fn connection_lost() -> Self {
         Self {
             code: sql_code::CONNECTION_PROBLEM,
@@ -194,7 +198,7 @@ impl From<SqlError> for ClientError {
     }
 }
 
-/// Hazelcast's codes of SQL errors.
+/// Hazelcast's SQL error codes.
 pub mod sql_code {
     #![allow(missing_docs, reason = "the names are Hazelcast's")]
 
@@ -213,6 +217,15 @@ pub mod sql_code {
 
 fn short(class_name: &str) -> &str {
     class_name.rsplit('.').next().unwrap_or(class_name)
+}
+
+/// Returns an error if the response is an error message.
+pub(crate) fn refuse_error(request: MessageId, answer: &Message<'_>) -> Result<(), ClientError> {
+    if answer.id() != MessageId::ERROR {
+        return Ok(());
+    }
+    let error = answer.decode::<ErrorMessage<'_>>()?;
+    Err(ClientError::Server(Box::new(ServerError::new(request, &error))))
 }
 
 impl ServerError {
@@ -237,7 +250,7 @@ impl ServerError {
         }
     }
 
-    /// Whether the same call may succeed when it is sent again, nothing having been changed by this attempt.
+    /// Whether a retry may succeed and this attempt changed nothing.
     pub fn is_retryable(&self) -> bool {
         use code::*;
         matches!(
@@ -256,7 +269,7 @@ impl ServerError {
     }
 }
 
-/// Hazelcast's error codes that this client, or who uses it, tells apart.
+/// Hazelcast's error codes that the client or its users distinguish.
 pub mod code {
     #![allow(missing_docs, reason = "the names are Hazelcast's")]
 
@@ -286,7 +299,7 @@ pub mod code {
 }
 
 impl ClientError {
-    /// The member's error code, if a member's error is what went wrong.
+    /// The error code of the member, if the error is a [`ClientError::Server`].
     pub fn code(&self) -> Option<i32> {
         match self {
             ClientError::Server(error) => Some(error.code),
@@ -294,7 +307,8 @@ impl ClientError {
         }
     }
 
-    /// Whether a call that failed so should be sent again; `repeatable` says that sending it twice does no harm.
+    /// Whether a call with this error is retried. `repeatable` means that the request is safe to
+    /// send twice.
     pub(crate) fn is_retryable(&self, repeatable: bool) -> bool {
         match self {
             ClientError::NotConnected { .. } | ClientError::Overloaded { .. } => true,
@@ -306,7 +320,8 @@ impl ClientError {
         }
     }
 
-    /// Whether trying to connect again cannot help as long as the configuration stays as it is.
+    /// Whether the error is permanent: another connection attempt with the same configuration
+    /// cannot succeed.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(
             self,

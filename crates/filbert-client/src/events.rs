@@ -1,4 +1,4 @@
-//! Listening to the changes of a map.
+//! Listeners for the changes of a map.
 
 use std::{
     fmt, ops,
@@ -14,10 +14,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    ClientError, Like, ListenerId, Map,
-    connection::EventHandler,
-    map::value,
-    registration::{self, Registration},
+    ClientError, ListenerId, Map, SerializesAs, connection::EventHandler, listeners, map::value,
+    registration::Registration,
 };
 
 /// A set of kinds of changes.
@@ -25,15 +23,15 @@ use crate::{
 pub struct EntryKinds(i32);
 
 impl EntryKinds {
-    /// A key that was not there got a value.
+    /// An entry was added.
     pub const ADDED: Self = Self(1);
-    /// A key was removed.
+    /// An entry was removed.
     pub const REMOVED: Self = Self(1 << 1);
-    /// A key got another value.
+    /// The value of an entry was replaced.
     pub const UPDATED: Self = Self(1 << 2);
-    /// A key was removed to make room, or by `evict`.
+    /// An entry was removed to free memory, or by `evict`.
     pub const EVICTED: Self = Self(1 << 3);
-    /// An entry outlived its time.
+    /// An entry expired.
     pub const EXPIRED: Self = Self(1 << 4);
     /// The whole map was evicted.
     pub const ALL_EVICTED: Self = Self(1 << 5);
@@ -43,14 +41,14 @@ impl EntryKinds {
     pub const MERGED: Self = Self(1 << 7);
     /// An entry was loaded.
     pub const LOADED: Self = Self(1 << 9);
-    /// All of them.
+    /// All kinds.
     pub const ALL: Self = Self(0b10_1111_1111);
 
     pub(crate) fn from_bits(bits: i32) -> Self {
         Self(bits)
     }
 
-    /// Whether all of `other` are among these.
+    /// Whether this set contains all kinds of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -85,23 +83,24 @@ impl fmt::Debug for EntryKinds {
 /// A change of a map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryEvent<K, V> {
-    /// What happened; one kind.
+    /// The kind of change; exactly one.
     pub kind: EntryKinds,
-    /// The key; none where the whole map changed.
+    /// The key; `None` if the whole map changed.
     pub key: Option<K>,
-    /// The new value, where there is one and values were asked for.
+    /// The new value; `None` if there is none, or if values were not requested.
     pub value: Option<V>,
-    /// The value before, where there is one and values were asked for.
+    /// The old value; `None` if there was none, or if values were not requested.
     pub old_value: Option<V>,
-    /// The member on which it happened.
+    /// The member on which the change happened.
     pub member: Uuid,
-    /// How many entries were concerned, where the whole map changed.
+    /// The number of affected entries, if the whole map changed.
     pub affected: usize,
 }
 
 impl<K: FromBlob, V: FromBlob> EntryEvent<K, V> {
     fn read(event: &Message<'_>) -> Result<Self, ClientError> {
-        /// The event has the same fields whichever way the listener was registered, under different ids.
+        /// Reads the fields of an event. Each kind of registration has an event message of its own,
+        /// with the same fields.
         macro_rules! fields {
             ($($message:ident),*) => {
                 match event.id() {
@@ -132,10 +131,10 @@ impl<K: FromBlob, V: FromBlob> EntryEvent<K, V> {
     }
 }
 
-/// Changes of a map as they come. Dropping it stops the listener.
+/// The stream of changes of a map. Dropping it removes the listener.
 ///
-/// It holds at most [`events_waiting_max`](crate::ClientLimits::events_waiting_max) events; what comes while it is full
-/// is counted and lost.
+/// It buffers at most [`events_waiting_max`](crate::ClientLimits::events_waiting_max) events.
+/// Events that arrive while the buffer is full are dropped and counted.
 pub struct EntryEvents<K: ToBlob + FromBlob, V: ToBlob + FromBlob> {
     map: Map<K, V>,
     id: ListenerId,
@@ -144,8 +143,10 @@ pub struct EntryEvents<K: ToBlob + FromBlob, V: ToBlob + FromBlob> {
 }
 
 impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> EntryEvents<K, V> {
-    /// The next change, once there is one; none when the client is shut down. An error stands for an event that could
-    /// not be read as `K` and `V`.
+    /// Waits for the next change. Returns `None` after
+    /// [`Client::remove_listener`](crate::Client::remove_listener) removed the listener, or after a
+    /// shutdown of the client, when all buffered changes are read. An error means that an event
+    /// could not be read as `K` and `V`.
     ///
     /// # Cancel safety
     ///
@@ -159,32 +160,33 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> EntryEvents<K, V> {
         self.id
     }
 
-    /// How many events came while there was no room for them.
+    /// The number of events that were dropped because the buffer was full.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Stops listening and waits until the members have confirmed it.
+    /// Removes the listener and waits for the members' confirmations.
     pub async fn stop(self) {
-        registration::remove(&self.map.client.inner, self.id).await;
+        listeners::remove(&self.map.client.inner, self.id).await;
     }
 }
 
 impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Drop for EntryEvents<K, V> {
     fn drop(&mut self) {
-        // The members are told at once; their answers are not waited for.
-        drop(registration::remove(&self.map.client.inner, self.id));
+        // Sends the requests at once and does not wait for the responses.
+        drop(listeners::remove(&self.map.client.inner, self.id));
     }
 }
 
-/// What a listener wants to hear of.
+/// The selection of changes for a listener.
 pub struct Listening<'a, Q: ?Sized> {
     /// The kinds of changes.
     pub kinds: EntryKinds,
-    /// Only this key; none for all.
+    /// Only changes of this key; `None` for all keys.
     pub key: Option<&'a Q>,
-    /// Only entries that this predicate finds; none for all. Filbert tells of an update that makes an entry one of them
-    /// as added, and of one after which it is none of them as removed.
+    /// Only changes of entries that match this predicate; `None` for all entries. If an entry
+    /// starts to match with an update, Filbert reports the update as added; if it ceases to match,
+    /// as removed.
     pub predicate: Option<&'a Predicate>,
     /// Whether the events carry values.
     pub include_value: bool,
@@ -200,12 +202,12 @@ impl<K: ToBlob + FromBlob + Send + 'static, V: ToBlob + FromBlob + Send + 'stati
         self.listen_to(Listening::<K> { kinds: EntryKinds::ALL, key: None, predicate: None, include_value: true }).await
     }
 
-    /// Listens to some changes.
+    /// Listens to the selected changes.
     ///
     /// # Errors
     ///
-    /// A member refuses the listener, or the key cannot be written.
-    pub async fn listen_to<Q: Like<K> + ?Sized>(
+    /// A member refuses the listener, or the key or the predicate cannot be serialized.
+    pub async fn listen_to<Q: SerializesAs<K> + ?Sized>(
         &self,
         what: Listening<'_, Q>,
     ) -> Result<EntryEvents<K, V>, ClientError> {
@@ -221,13 +223,14 @@ impl<K: ToBlob + FromBlob + Send + 'static, V: ToBlob + FromBlob + Send + 'stati
         Ok(EntryEvents { map: self.clone(), id, receiver, lost })
     }
 
-    /// Calls `handler` with each change, on the task that reads the connection: it must not block, and what it takes in
-    /// time is taken from all calls. Events of one key come in the order of the changes.
+    /// Calls `handler` with each change, on the reader task of the connection. The handler must not
+    /// block: its running time delays all calls. Events of one key arrive in the order of the
+    /// changes.
     ///
     /// # Errors
     ///
-    /// A member refuses the listener, or the key cannot be written.
-    pub async fn add_listener<Q: Like<K> + ?Sized>(
+    /// A member refuses the listener, or the key or the predicate cannot be serialized.
+    pub async fn add_listener<Q: SerializesAs<K> + ?Sized>(
         &self,
         what: Listening<'_, Q>,
         handler: impl Fn(Result<EntryEvent<K, V>, ClientError>) + Send + Sync + 'static,
@@ -249,22 +252,24 @@ impl<K: ToBlob + FromBlob + Send + 'static, V: ToBlob + FromBlob + Send + 'stati
             handler,
             members: Default::default(),
         };
-        registration::add(&self.client.inner, registration).await
+        listeners::add(&self.client.inner, registration).await
     }
 
     #[allow(clippy::type_complexity, reason = "used in one place")]
-    fn encode_listener<Q: Like<K> + ?Sized>(
+    fn encode_listener<Q: SerializesAs<K> + ?Sized>(
         &self,
         what: &Listening<'_, Q>,
     ) -> Result<(MessageId, Vec<u8>, fn(&Message<'_>) -> Result<Uuid, ClientError>), ClientError> {
-        // Where the client is connected to all members, each reports what it owns; else one reports for all.
+        // If the client is connected to all members, each member reports the changes of its own
+        // partitions. Otherwise one member reports all changes.
         let local_only = self.client.inner.config.routing == crate::Routing::AllMembers;
         let (name, include_value, listener_flags) = (&*self.name, what.include_value, what.kinds.0);
         let key = what.key.map(|key| self.serialize(map::add_entry_listener_to_key::ID, key)).transpose()?;
         let predicate = what.predicate;
         let predicate =
             predicate.map(|it| self.serialize(map::add_entry_listener_with_predicate::ID, it)).transpose()?;
-        /// The encoded registration, its id, and how the answer is read.
+        /// Returns the id of the registration message, the encoded request, and the decoder of the
+        /// response.
         macro_rules! registration {
             ($message:ident { $($field:ident),* }) => {{
                 let mut out = Vec::new();

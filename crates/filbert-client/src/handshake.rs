@@ -1,29 +1,33 @@
-//! From an address to a connection that calls can use: connect, authenticate, register listeners, take over the view.
+//! Establishes a connection: connects to an address, authenticates the client, registers listeners,
+//! and takes over the view of the cluster.
 
 use std::sync::{Arc, Weak};
 
 use filbert_wire::{
     CorrelationId, Message, MessageId, Request, WireError,
-    error_message::ErrorMessage,
     table::client::{add_cluster_view_listener, authentication, authentication_custom},
 };
 use tokio::{net::TcpStream, time::timeout};
 use uuid::Uuid;
 
 use crate::{
-    ClientError, Credentials, Refusal, Routing, ServerError,
+    ClientError, Credentials, Refusal, Routing,
     connection::{Connection, EventHandler},
+    error::refuse_error,
     inner::Inner,
+    io,
     schemas::announce_all,
 };
 
-/// The kind of client that members list; the stock clients have names of three letters.
+/// The client type in the members' lists of clients. Hazelcast's own clients have types of three
+/// letters.
 const CLIENT_TYPE: &str = "RST";
 const SERIALIZATION_VERSION: u8 = 1;
 const DEFAULT_PORT: u16 = 5701;
 
-/// What a member says about itself and the cluster when it lets a client in; the same for both ways to authenticate.
-struct Welcome<'a> {
+/// The response to an authentication: data about the member and its cluster. The same for both
+/// authentication methods.
+struct AuthenticationResponse<'a> {
     status: u8,
     member: Option<Uuid>,
     cluster: Uuid,
@@ -32,7 +36,7 @@ struct Welcome<'a> {
     partitions: (i32, Vec<(Uuid, Vec<i32>)>),
 }
 
-/// Connects to the first of the addresses that lets the client in.
+/// Connects to the first address that accepts the client.
 pub(crate) async fn connect_any(client: &Arc<Inner>, addresses: &[String]) -> Result<(), ClientError> {
     let mut failure = ClientError::NoAddress;
     for address in addresses {
@@ -40,7 +44,7 @@ pub(crate) async fn connect_any(client: &Arc<Inner>, addresses: &[String]) -> Re
             Ok(()) => return Ok(()),
             Err(error) => {
                 tracing::debug!(%address, %error, "a member could not be connected to");
-                // A refusal tells the user more than an address at which nobody listens.
+                // A refusal is more useful to the user than the error of an unreachable address.
                 if !failure.is_refusal() {
                     failure = error;
                 }
@@ -50,19 +54,19 @@ pub(crate) async fn connect_any(client: &Arc<Inner>, addresses: &[String]) -> Re
     Err(failure)
 }
 
-/// Connects to a member and makes the connection known to the calls.
+/// Connects to a member and makes the connection available to calls.
 pub(crate) async fn connect(client: &Arc<Inner>, address: &str) -> Result<(), ClientError> {
     let limit = client.config.connect_timeout;
-    match timeout(limit, connect_patiently(client, address)).await {
+    match timeout(limit, connect_without_timeout(client, address)).await {
         Ok(result) => result,
         Err(_) => Err(ClientError::ConnectTimeout { address: address.to_owned(), timeout: limit }),
     }
 }
 
-/// Closes a connection that did not get through the handshake, also when the handshake is cut off.
-struct Unfinished(Option<Arc<Connection>>);
+/// Closes a connection when its handshake fails or is cancelled.
+struct HandshakeGuard(Option<Arc<Connection>>);
 
-impl Drop for Unfinished {
+impl Drop for HandshakeGuard {
     fn drop(&mut self) {
         if let Some(connection) = &self.0 {
             connection.close("the handshake failed");
@@ -70,12 +74,12 @@ impl Drop for Unfinished {
     }
 }
 
-async fn connect_patiently(client: &Arc<Inner>, address: &str) -> Result<(), ClientError> {
+async fn connect_without_timeout(client: &Arc<Inner>, address: &str) -> Result<(), ClientError> {
     let failed = |source| ClientError::Connect { address: address.to_owned(), source: Arc::new(source) };
     let stream = TcpStream::connect(with_port(address)).await.map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;
-    let connection = Connection::open(stream, address.into(), client.config.limits, client.changed.clone());
-    let mut unfinished = Unfinished(Some(connection.clone()));
+    let connection = io::open(stream, address.into(), client.config.limits, client.changed.clone());
+    let mut guard = HandshakeGuard(Some(connection.clone()));
     let member = authenticate(client, &connection).await?;
     listen_to_view(client, &connection).await?;
     let (cluster_id, knows_schemas) = {
@@ -92,15 +96,17 @@ async fn connect_patiently(client: &Arc<Inner>, address: &str) -> Result<(), Cli
             if client.is_shut_down() {
                 return Err(ClientError::Shutdown);
             }
-            let missing = cluster.registrations.values().filter(|it| !it.is_on(connection.id)).cloned();
+            let missing =
+                cluster.registrations.values().filter(|registration| !registration.is_on(connection.id)).cloned();
             let missing: Vec<_> = missing.collect();
             if missing.is_empty() {
-                // Another address of a member that is connected already: the first connection stays.
+                // The member may already be connected through another address. The first connection
+                // is kept.
                 if cluster.connections.get(&member).is_none_or(|present| present.is_closed()) {
                     cluster.connections.insert(member, connection.clone());
-                    unfinished.0 = None;
+                    guard.0 = None;
                 }
-                cluster.publish(client);
+                client.publish(&cluster);
                 return Ok(());
             }
             missing
@@ -111,7 +117,8 @@ async fn connect_patiently(client: &Arc<Inner>, address: &str) -> Result<(), Cli
     }
 }
 
-/// The address with a port: `host`, `host:port`, an IPv6 address with or without brackets.
+/// Adds the default port to an address without a port. Accepts `host`, `host:port`, and IPv6
+/// addresses with or without brackets.
 fn with_port(address: &str) -> String {
     let has_port = match address.rsplit_once(':') {
         Some((host, port)) => port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']')),
@@ -124,7 +131,7 @@ fn with_port(address: &str) -> String {
     }
 }
 
-/// Tells the member who connects; returns the member's UUID.
+/// Authenticates the client. Returns the member's UUID.
 async fn authenticate(client: &Inner, connection: &Arc<Connection>) -> Result<Uuid, ClientError> {
     let (id, request) = encode_authentication(client);
     let answer = connection.call(request, None).await.map_err(|reason| ClientError::Disconnected {
@@ -134,31 +141,31 @@ async fn authenticate(client: &Inner, connection: &Arc<Connection>) -> Result<Uu
     })?;
     let message = Message::parse(&answer)?;
     refuse_error(id, &message)?;
-    let welcome = match client.config.credentials {
+    let response = match client.config.credentials {
         Credentials::Token(_) => {
-            let it = message.decode::<authentication_custom::Response<'_>>()?;
-            Welcome {
-                status: it.status,
-                member: it.member_uuid,
-                cluster: it.cluster_id,
-                partition_count: it.partition_count,
-                members: (it.member_list_version, it.member_infos.unwrap_or_default()),
-                partitions: (it.partition_list_version, it.partitions.unwrap_or_default()),
+            let decoded = message.decode::<authentication_custom::Response<'_>>()?;
+            AuthenticationResponse {
+                status: decoded.status,
+                member: decoded.member_uuid,
+                cluster: decoded.cluster_id,
+                partition_count: decoded.partition_count,
+                members: (decoded.member_list_version, decoded.member_infos.unwrap_or_default()),
+                partitions: (decoded.partition_list_version, decoded.partitions.unwrap_or_default()),
             }
         }
         Credentials::None | Credentials::Password { .. } => {
-            let it = message.decode::<authentication::Response<'_>>()?;
-            Welcome {
-                status: it.status,
-                member: it.member_uuid,
-                cluster: it.cluster_id,
-                partition_count: it.partition_count,
-                members: (it.member_list_version, it.member_infos),
-                partitions: (it.partition_list_version, it.partitions),
+            let decoded = message.decode::<authentication::Response<'_>>()?;
+            AuthenticationResponse {
+                status: decoded.status,
+                member: decoded.member_uuid,
+                cluster: decoded.cluster_id,
+                partition_count: decoded.partition_count,
+                members: (decoded.member_list_version, decoded.member_infos),
+                partitions: (decoded.partition_list_version, decoded.partitions),
             }
         }
     };
-    enter(client, connection, &welcome)
+    accept_authentication(client, connection, &response)
         .map_err(|refusal| ClientError::Refused { address: connection.address.to_string(), refusal })
 }
 
@@ -204,9 +211,13 @@ fn encode_authentication(client: &Inner) -> (MessageId, Vec<u8>) {
     (authentication::ID, out)
 }
 
-/// Checks the welcome and takes over what it says of the cluster.
-fn enter(client: &Inner, connection: &Connection, welcome: &Welcome<'_>) -> Result<Uuid, Refusal> {
-    match welcome.status {
+/// Checks the authentication response and takes over its view of the cluster.
+fn accept_authentication(
+    client: &Inner,
+    connection: &Connection,
+    response: &AuthenticationResponse<'_>,
+) -> Result<Uuid, Refusal> {
+    match response.status {
         0 => {}
         1 => return Err(Refusal::Credentials),
         2 => return Err(Refusal::SerializationVersion),
@@ -214,30 +225,32 @@ fn enter(client: &Inner, connection: &Connection, welcome: &Welcome<'_>) -> Resu
         status => return Err(Refusal::Other(status)),
     }
     let mut cluster = client.cluster.lock();
-    let count = u32::try_from(welcome.partition_count).ok().filter(|count| *count > 0);
+    let count = u32::try_from(response.partition_count).ok().filter(|count| *count > 0);
     let expected = cluster.partition_count;
-    let count = count.ok_or(Refusal::PartitionCount { expected, found: welcome.partition_count })?;
-    // Requests that wait to be sent again carry partition ids, which a cluster divided otherwise would misread.
+    let count = count.ok_or(Refusal::PartitionCount { expected, found: response.partition_count })?;
+    // Requests that wait for a retry contain partition ids. They would be wrong in a cluster with
+    // another number of partitions.
     if expected != 0 && count != expected {
-        return Err(Refusal::PartitionCount { expected, found: welcome.partition_count });
+        return Err(Refusal::PartitionCount { expected, found: response.partition_count });
     }
-    if cluster.id != Some(welcome.cluster) {
-        cluster.reap();
+    if cluster.id != Some(response.cluster) {
+        cluster.remove_closed();
         if !cluster.connections.is_empty() {
             return Err(Refusal::NotAllowed);
         }
-        cluster.start_over(welcome.cluster, count);
+        cluster.reset(response.cluster, count);
     }
     if cluster.view_source.is_none() {
-        cluster.listen_on(connection.id);
-        cluster.set_members(welcome.members.0, &welcome.members.1);
-        cluster.set_partitions(welcome.partitions.0, &welcome.partitions.1);
+        cluster.set_view_source(connection.id);
+        cluster.set_members(response.members.0, &response.members.1);
+        cluster.set_partitions(response.partitions.0, &response.partitions.1);
     }
-    // Members before 5.3 say who they are only in lists; such a connection serves any call, but owns nothing.
-    Ok(welcome.member.unwrap_or_else(Uuid::new_v4))
+    // Members before 5.3 send their UUID only in member lists. A connection with a random UUID
+    // serves any call, but owns no partition.
+    Ok(response.member.unwrap_or_else(Uuid::new_v4))
 }
 
-/// Asks the member to tell about changes of the cluster, if this is the connection that listens to them.
+/// Registers for changes of the cluster's view, if this connection is the source of the view.
 pub(crate) async fn listen_to_view(client: &Arc<Inner>, connection: &Arc<Connection>) -> Result<(), ClientError> {
     if client.cluster.lock().view_source != Some(connection.id) {
         return Ok(());
@@ -274,19 +287,10 @@ fn view_handler(client: Weak<Inner>, connection: &Connection) -> EventHandler {
         if let Err(error) = read {
             tracing::warn!(%error, "a view of the cluster could not be read; the one before is kept");
         }
-        cluster.publish(&client);
+        client.publish(&cluster);
         drop(cluster);
         client.changed.notify_one();
     })
-}
-
-/// The error if the answer is one.
-pub(crate) fn refuse_error(request: MessageId, answer: &Message<'_>) -> Result<(), ClientError> {
-    if answer.id() != MessageId::ERROR {
-        return Ok(());
-    }
-    let error = answer.decode::<ErrorMessage<'_>>()?;
-    Err(ClientError::Server(Box::new(ServerError::new(request, &error))))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What all handles of one client share: its settings, the way from a partition to a connection, the cluster's view.
+//! The state that all handles of one client share: its configuration, the routes, and the view of
+//! the cluster.
 
 use std::{
     collections::HashMap,
@@ -23,22 +24,24 @@ use crate::{
     ClientConfig, ClientError, SqlError,
     cluster::Cluster,
     connection::{Connection, ConnectionId, NotSent},
+    routes::Routes,
     slots::SlotId,
 };
 
-/// Where a call is to go.
+/// The destination of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// To the owner of a partition, or to any member if the owner is not known or not connected: it passes the call on.
+    /// The owner of a partition, or any member if the owner is unknown or not connected. That
+    /// member forwards the call.
     Partition(PartitionId),
-    /// To any member, in turn.
+    /// Any member, in rotation.
     Any,
-    /// To the member at the other end of a connection, where a cursor lives.
+    /// The member of this connection. Used for cursors, which belong to one member.
     Connection(ConnectionId),
 }
 
 impl Target {
-    /// The partition as a request's header has it.
+    /// The partition id in the header of a request; -1 for none.
     pub(crate) fn partition(self) -> i32 {
         match self {
             Target::Partition(partition) => i32::try_from(partition.0).unwrap_or(-1),
@@ -47,26 +50,16 @@ impl Target {
     }
 }
 
-/// Which connection leads to which partition's owner. Rebuilt when the cluster changes, read by every call.
-#[derive(Default)]
-pub(crate) struct Routes {
-    /// By partition.
-    pub(crate) owners: Vec<Option<Arc<Connection>>>,
-    /// All connections.
-    pub(crate) all: Vec<Arc<Connection>>,
-    pub(crate) partition_count: u32,
-}
-
-/// See the module's head.
+/// The shared state of a client.
 pub(crate) struct Inner {
     pub(crate) config: ClientConfig,
     pub(crate) uuid: Uuid,
     pub(crate) name: String,
     pub(crate) routes: RwLock<Routes>,
     pub(crate) cluster: Mutex<Cluster>,
-    /// Tells the keeper task that a connection closed or the cluster's view changed.
+    /// Notifies the connection manager that a connection closed or the view of the cluster changed.
     pub(crate) changed: Arc<Notify>,
-    /// Compact schemas that this client has announced.
+    /// The Compact schemas that this client has sent.
     pub(crate) schemas: Mutex<HashMap<SchemaId, Arc<Schema>>>,
     shut_down: AtomicBool,
     next_connection: AtomicUsize,
@@ -75,7 +68,7 @@ pub(crate) struct Inner {
     random: AtomicU64,
 }
 
-/// The thread id of calls that choose none.
+/// The default thread id.
 pub(crate) const DEFAULT_THREAD: i64 = 1;
 
 impl Inner {
@@ -98,7 +91,7 @@ impl Inner {
         }
     }
 
-    /// Sends an encoded request and returns where its answer will come.
+    /// Sends an encoded request. Returns the connection and the slot of the response.
     #[inline]
     pub(crate) fn dispatch(
         &self,
@@ -149,7 +142,7 @@ impl Inner {
         })
     }
 
-    /// The next of the open connections, and the member at its other end.
+    /// Returns the next open connection, in rotation, and its member.
     pub(crate) fn next_connection(&self) -> Option<(ConnectionId, Uuid)> {
         let cluster = self.cluster.lock();
         let mut open: Vec<_> = cluster.connections.iter().filter(|(_, connection)| !connection.is_closed()).collect();
@@ -158,7 +151,12 @@ impl Inner {
         open.get(at).map(|(member, connection)| (connection.id, **member))
     }
 
-    /// The partition of a key.
+    /// Updates the routes of new calls from the view of the cluster.
+    pub(crate) fn publish(&self, cluster: &Cluster) {
+        *self.routes.write() = cluster.routes();
+    }
+
+    /// The partition of a serialized key.
     #[inline]
     pub(crate) fn partition_of(&self, key: &[u8]) -> PartitionId {
         partition_of(key, self.routes.read().partition_count)
@@ -173,19 +171,24 @@ impl Inner {
         self.shut_down.store(true, Ordering::Release);
     }
 
-    /// Ends all connections, and with them the calls in flight.
+    /// Closes all connections and drops all listeners. The calls in flight fail, and the streams
+    /// of events end.
     pub(crate) fn close(&self) {
         self.begin_shutdown();
-        let connections: Vec<_> = {
+        let (connections, registrations) = {
             let mut cluster = self.cluster.lock();
             *self.routes.write() = Routes::default();
-            cluster.connections.drain().map(|(_, connection)| connection).collect()
+            let connections: Vec<_> = cluster.connections.drain().map(|(_, connection)| connection).collect();
+            (connections, std::mem::take(&mut cluster.registrations))
         };
         connections.iter().for_each(|connection| connection.close("the client was shut down"));
+        // Outside of the lock: a handler may own other handles of the client. The handler of a
+        // stream owns the sender of its events.
+        drop(registrations);
         self.changed.notify_one();
     }
 
-    /// Waits until no connection has a call in flight, or `at_most`.
+    /// Waits until no connection has a call in flight, but no longer than `at_most`.
     pub(crate) async fn drain(&self, at_most: Duration) {
         let deadline = tokio::time::Instant::now() + at_most;
         while tokio::time::Instant::now() < deadline {
@@ -197,17 +200,18 @@ impl Inner {
         }
     }
 
-    /// A thread id that no other lock owner of this client has.
+    /// Returns a new thread id, unique within this client.
     pub(crate) fn new_thread(&self) -> i64 {
         self.next_thread.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A number that makes a lock call recognizable when it is sent twice.
+    /// Returns a new reference id. It lets the member recognize a lock request that is sent twice.
     pub(crate) fn new_reference(&self) -> i64 {
         self.next_reference.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Random enough to spread retries: splitmix64, by Sebastiano Vigna.
+    /// Returns a pseudo-random number, good enough to spread retries: splitmix64, by Sebastiano
+    /// Vigna.
     pub(crate) fn random(&self) -> u64 {
         let mut z = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,23 +1,42 @@
-//! The two tasks of a connection: one reads and hands out, one writes what has gathered.
+//! Opens a connection and runs its two tasks: the reader delivers responses and events, the writer
+//! writes the outbox.
 
 use std::{io, sync::Arc};
 
 use bytes::{Buf, Bytes, BytesMut};
 use filbert_wire::{CorrelationId, Limits, Message, Split, Splitter, frame::flags};
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, sync::Notify};
 
 use crate::{ClientLimits, connection::Connection};
 
-/// Bytes that one read asks for: about a thousand small answers.
+/// The size of a read in bytes: about a thousand small responses.
 const READ_BYTES: usize = 64 << 10;
 
-/// With less room than this the read buffer is extended first, so that no read is wasted on a few bytes.
+/// The minimum free space of the read buffer in bytes. With less space the buffer grows before the
+/// next read, so that no read returns only a few bytes.
 const ROOM_BYTES_MIN: usize = 4 << 10;
 
-/// An outbox that grew beyond this is given back when it has been written.
+/// The capacity that an outbox keeps after it was written, in bytes. Memory beyond it is freed.
 const OUTBOX_BYTES_KEPT: usize = 1 << 20;
 
-/// Closes the connection however its reader ends, even by a listener's panic: nobody would be answered any more.
+/// Creates a connection from a connected stream and starts its tasks. `on_close` is notified when
+/// the connection closes.
+pub(crate) fn open(
+    stream: TcpStream,
+    address: Arc<str>,
+    limits: ClientLimits,
+    on_close: Arc<Notify>,
+) -> Arc<Connection> {
+    let stream = Arc::new(stream);
+    let connection = Arc::new(Connection::new(stream.clone(), address, limits, on_close));
+    let reader = tokio::spawn(read(connection.clone(), stream.clone(), limits));
+    let writer = tokio::spawn(write(connection.clone(), stream));
+    connection.set_tasks(vec![reader.abort_handle(), writer.abort_handle()]);
+    connection
+}
+
+/// Closes the connection when its reader stops, even after a panic of a listener. Without a reader,
+/// calls would wait forever.
 struct CloseAtEnd(Arc<Connection>);
 
 impl Drop for CloseAtEnd {
@@ -26,8 +45,8 @@ impl Drop for CloseAtEnd {
     }
 }
 
-/// Reads until the connection ends.
-pub(crate) async fn read(connection: Arc<Connection>, stream: Arc<TcpStream>, limits: ClientLimits) {
+/// Reads until the connection closes.
+async fn read(connection: Arc<Connection>, stream: Arc<TcpStream>, limits: ClientLimits) {
     let guard = CloseAtEnd(connection);
     let reason = read_messages(&guard.0, &stream, limits).await;
     guard.0.close(&reason);
@@ -39,7 +58,8 @@ async fn read_messages(connection: &Connection, stream: &TcpStream, limits: Clie
     let (mut answers, mut wakers) = (Vec::new(), Vec::new());
     loop {
         if buffer.capacity() - buffer.len() < ROOM_BYTES_MIN {
-            // A message larger than the buffer doubles it, so that its bytes are moved a few times only.
+            // The buffer doubles for a message that is larger, so that its bytes are copied only a
+            // few times.
             buffer.reserve(READ_BYTES.max(buffer.len()));
         }
         match stream.try_read_buf(&mut buffer) {
@@ -61,7 +81,8 @@ async fn read_messages(connection: &Connection, stream: &TcpStream, limits: Clie
     }
 }
 
-/// Takes the whole messages off the front of the buffer: events to their handlers, answers to `answers`.
+/// Removes complete messages from the front of the buffer. Passes events to their handlers and
+/// appends responses to `answers`.
 fn take_messages(
     connection: &Connection,
     splitter: &mut Splitter,
@@ -91,15 +112,16 @@ fn take_messages(
     Ok(())
 }
 
-/// Flags and correlation id of a message; the rest is looked at by whoever gets it.
+/// Returns the flags and the correlation id of a message. The receiver of the message parses the
+/// rest.
 fn peek(message: &[u8]) -> Option<(u16, CorrelationId)> {
     let header = message.first_chunk::<18>()?;
     let [_, _, _, _, e, f, _, _, _, _, correlation @ ..] = *header;
     Some((u16::from_le_bytes([e, f]), CorrelationId(i64::from_le_bytes(correlation))))
 }
 
-/// Writes what gathers in the outbox until the connection ends.
-pub(crate) async fn write(connection: Arc<Connection>, stream: Arc<TcpStream>) {
+/// Writes the outbox until the connection closes.
+async fn write(connection: Arc<Connection>, stream: Arc<TcpStream>) {
     let mut batch = Vec::new();
     loop {
         while connection.take_outbox(&mut batch) {

@@ -1,4 +1,4 @@
-//! Going through a map of any size with the memory of two batches.
+//! Iteration over a map of any size, with at most two batches in memory.
 
 use std::vec;
 
@@ -15,22 +15,24 @@ use crate::{
     map::value,
 };
 
-/// Entries that one request asks for, unless told otherwise: some tens of kilobytes for small entries.
+/// The default number of entries per request: some tens of kilobytes for small entries.
 const BATCH_DEFAULT: usize = 1000;
 
-/// Where a partition's iteration stands, in the words of the protocol: table index and table size. Opaque to clients.
+/// The position of the iteration in a partition, as in the protocol: pairs of table index and table
+/// size. Opaque to clients.
 type Pointers = Vec<(i32, i32)>;
 
-/// One batch, and where the next begins.
+/// One batch, and the position of the next batch.
 type Batch<T> = (Pointers, Vec<T>);
 
-/// Asks for a batch of a partition: from where on, and how many items.
+/// Requests a batch of a partition. Its arguments are the partition, the position and the number of
+/// items.
 type Fetch<T> = Box<dyn Fn(PartitionId, &[(i32, i32)], i32) -> Call<Batch<T>> + Send + Sync>;
 
-/// Goes through a map partition by partition. An entry that is there from begin to end is seen exactly once; one that
-/// is put or removed meanwhile may be seen or not.
+/// Iterates over a map, partition by partition. An entry that exists during the whole iteration is
+/// returned exactly once; an entry that is added or removed meanwhile may be returned or not.
 ///
-/// The next batch is asked for while the last is being used.
+/// The next batch is requested while the current one is consumed.
 pub struct Cursor<T> {
     fetch: Fetch<T>,
     batch: i32,
@@ -41,14 +43,15 @@ pub struct Cursor<T> {
 }
 
 impl<T> Cursor<T> {
-    /// Asks for `entries` entries at a time, 1000 by default.
+    /// Sets the number of entries per request, at least 1. Default: 1000.
     #[must_use]
     pub fn with_batch(mut self, entries: usize) -> Self {
         self.batch = i32::try_from(entries.max(1)).unwrap_or(i32::MAX);
         self
     }
 
-    /// The next item; none at the end. After an error the partition at hand is left out.
+    /// Returns the next item, or `None` at the end. After an error the rest of the current
+    /// partition is skipped.
     pub async fn next(&mut self) -> Option<Result<T, ClientError>> {
         loop {
             if let Some(item) = self.ready.next() {
@@ -76,7 +79,7 @@ impl<T> Cursor<T> {
         }
     }
 
-    /// All that is left.
+    /// Returns all remaining items.
     ///
     /// # Errors
     ///
@@ -119,7 +122,7 @@ fn projected<T: FromBlob>(answer: &Message<'_>) -> Result<Batch<Option<T>>, Clie
 }
 
 impl<K: ToBlob + FromBlob + 'static, V: ToBlob + FromBlob + 'static> Map<K, V> {
-    /// All keys, a batch at a time.
+    /// Iterates over all keys, in batches.
     pub fn iter_keys(&self) -> Cursor<K> {
         let map = self.clone();
         self.cursor(Box::new(move |partition, pointers, batch| {
@@ -128,7 +131,7 @@ impl<K: ToBlob + FromBlob + 'static, V: ToBlob + FromBlob + 'static> Map<K, V> {
         }))
     }
 
-    /// All entries, a batch at a time.
+    /// Iterates over all entries, in batches.
     pub fn iter(&self) -> Cursor<(K, V)> {
         let map = self.clone();
         self.cursor(Box::new(move |partition, pointers, batch| {
@@ -137,12 +140,13 @@ impl<K: ToBlob + FromBlob + 'static, V: ToBlob + FromBlob + 'static> Map<K, V> {
         }))
     }
 
-    /// What a projection makes of each entry that a predicate finds, a batch at a time: in no order, without the limits of
-    /// a single message, and with the memory of two batches.
+    /// Iterates over the projections of the entries that match a predicate, in batches and in no
+    /// particular order. The result may be larger than a single message; at most two batches are in
+    /// memory.
     ///
     /// # Errors
     ///
-    /// Projection or predicate cannot be written.
+    /// The projection or the predicate cannot be serialized, or is too large.
     pub fn iter_projected<T: FromBlob + 'static>(
         &self,
         projection: &Projection,

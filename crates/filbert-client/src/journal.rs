@@ -1,55 +1,56 @@
-//! Reading a map's event journal: the last changes of each partition, kept by the members where it is configured.
+//! Reads the event journal of a map: the most recent changes of each partition. Members keep a
+//! journal only if it is configured.
 
 use filbert_data::{BLOB_HEADER_BYTES, DataError, FromBlob, Input, PartitionId, ToBlob, TypeId, type_id};
 use filbert_wire::{Data, table::map};
 
 use crate::{Call, ClientError, EntryKinds, Map, inner::Target, map::value};
 
-/// Where a partition's journal begins and ends.
+/// The bounds of a partition's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalBounds {
-    /// The sequence of the oldest event that is kept.
+    /// The sequence number of the oldest event in the journal.
     pub oldest: i64,
-    /// The sequence of the newest event.
+    /// The sequence number of the newest event.
     pub newest: i64,
 }
 
 /// Events of a partition's journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournalPage<K, V> {
-    /// Oldest first.
+    /// The events, oldest first.
     pub events: Vec<JournalEvent<K, V>>,
-    /// Where the next page begins.
+    /// The sequence number at which the next page starts.
     pub next_sequence: i64,
 }
 
-/// A change of a map, as its journal keeps it.
+/// A change of a map, as recorded in its journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournalEvent<K, V> {
-    /// Its place in the partition's journal.
+    /// The sequence number in the partition's journal.
     pub sequence: i64,
-    /// What happened; one kind.
+    /// The kind of change; exactly one.
     pub kind: EntryKinds,
     /// The key.
     pub key: Option<K>,
-    /// The value since; none after a removal.
+    /// The new value; `None` after a removal.
     pub value: Option<V>,
-    /// The value before; none before the first.
+    /// The old value; `None` if there was none.
     pub old_value: Option<V>,
-    /// Whether events before this one were overwritten before they were read.
+    /// Whether earlier events were overwritten before they were read.
     pub is_after_lost: bool,
 }
 
 impl<K: FromBlob, V: FromBlob> JournalEvent<K, V> {
     /// Reads an event as members serialize it: an IdentifiedDataSerializable of
     ///
-    /// | bytes | what |
+    /// | bytes | content |
     /// |---|---|
-    /// | 1 | 1: identified by numbers |
-    /// | 4 + 4 | factory and class, which only the members' own classes care for |
+    /// | 1 | 1: identified by factory id and class id |
+    /// | 4 + 4 | factory id and class id, not used by the client |
     /// | 4 | the kind of event |
-    /// | 4 + n, three times | key, new value, old value: length, -1 for null, and the serialized value |
-    /// | 1 | whether events were lost before |
+    /// | 4 + n, three times | key, new value, old value: length (-1 is null), serialized value |
+    /// | 1 | whether earlier events were lost |
     fn read(sequence: i64, event: Data<'_>) -> Result<Self, ClientError> {
         let found = type_id(event)?;
         if found != TypeId::IDENTIFIED {
@@ -62,7 +63,7 @@ impl<K: FromBlob, V: FromBlob> JournalEvent<K, V> {
         let key = value(nested(&mut input)?)?;
         let new = value(nested(&mut input)?)?;
         let old_value = value(nested(&mut input)?)?;
-        // Members before version 5 do not write it.
+        // Members before version 5 do not write this byte.
         let is_after_lost = input.remaining() > 0 && input.array()? != [0];
         Ok(Self { sequence, kind, key, value: new, old_value, is_after_lost })
     }
@@ -74,7 +75,8 @@ fn nested<'a>(input: &mut Input<'a>) -> Result<Option<Data<'a>>, DataError> {
 }
 
 impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
-    /// The bounds of a partition's journal. A member's error where the map has none.
+    /// Returns the bounds of a partition's journal. The member returns an error if the map has no
+    /// journal.
     pub fn journal_bounds(&self, partition: PartitionId) -> Call<JournalBounds> {
         let request = map::event_journal_subscribe::Request { name: &self.name };
         Call::send(&self.client.inner, Target::Partition(partition), &request, |answer| {
@@ -83,8 +85,8 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
         })
     }
 
-    /// Between `at_least` and `at_most` events of a partition's journal from sequence `start` on; waits until there are
-    /// so many.
+    /// Returns between `at_least` and `at_most` events of a partition's journal, from sequence
+    /// number `start` on. Waits until there are `at_least` events.
     pub fn journal_read(
         &self,
         partition: PartitionId,
@@ -120,7 +122,7 @@ mod tests {
         JournalEvent::read(5, &bytes)
     }
 
-    /// As a Hazelcast 5.7.0 member wrote them.
+    /// Events as written by a Hazelcast 5.7.0 member.
     const UPDATED: &str = "00000000fffffffe01fffffffc00000084000000040000000c00000000fffffff900000001\
                            0000000c00000000fffffff90000000c0000000c00000000fffffff90000000b00";
     const REMOVED: &str = "00000000fffffffe01fffffffc00000084000000020000000c00000000fffffff900000001\

@@ -1,15 +1,16 @@
-//! Locks on the keys of a map. A lock belongs to a client and a thread id, can be taken several times by its owner, and
-//! is released by the members when the client goes.
+//! Locks on the keys of a map. A lock belongs to a client and a thread id. It is reentrant, and the
+//! members release it when the client disconnects.
 
 use std::time::Duration;
 
 use filbert_data::{FromBlob, ToBlob};
 use filbert_wire::table::map;
 
-use crate::{Call, ClientError, Like, Map, call::DecodeFn, map::millis};
+use crate::{Call, ClientError, Map, SerializesAs, call::DecodeFn, map::millis};
 
 impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
-    /// Locks a key for a new thread id, waiting for it as long as it takes, and gives access to the map under that id.
+    /// Locks a key for a new thread id. Waits without a time limit. The guard gives access to the
+    /// map under that id.
     ///
     /// # Errors
     ///
@@ -17,21 +18,23 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
     ///
     /// # Cancel safety
     ///
-    /// A future that is dropped while it waits leaves a request behind that may still get the lock; it is then held
-    /// until the client goes. Use [`Map::try_locked`] with a lease where that matters.
-    pub async fn locked<Q: Like<K> + ?Sized>(&self, key: &Q) -> Result<LockGuard<K, V>, ClientError> {
+    /// If the future is dropped while it waits, the request stays at the member and may still
+    /// acquire the lock. The lock is then held until the client disconnects. [`Map::try_locked`]
+    /// with a lease avoids this.
+    pub async fn locked<Q: SerializesAs<K> + ?Sized>(&self, key: &Q) -> Result<LockGuard<K, V>, ClientError> {
         let map = self.on_thread(self.client.new_thread());
         let key = self.serialize(map::lock::ID, key)?;
         map.lock_raw(&key, None).await?;
         Ok(LockGuard { map, key, is_held: true })
     }
 
-    /// As [`Map::locked`], but none if the lock is not free within `wait`; released by itself after `lease`.
+    /// As [`Map::locked`], but returns `None` if the lock is not acquired within `wait`. The lock
+    /// expires after `lease`, if one is given.
     ///
     /// # Errors
     ///
     /// The call fails.
-    pub async fn try_locked<Q: Like<K> + ?Sized>(
+    pub async fn try_locked<Q: SerializesAs<K> + ?Sized>(
         &self,
         key: &Q,
         wait: Duration,
@@ -43,13 +46,13 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
         Ok(is_held.then_some(LockGuard { map, key, is_held }))
     }
 
-    /// Locks a key for this handle's thread id, waiting for it as long as it takes.
-    pub fn lock<Q: Like<K> + ?Sized>(&self, key: &Q) -> Call<()> {
+    /// Locks a key for this handle's thread id. Waits without a time limit.
+    pub fn lock<Q: SerializesAs<K> + ?Sized>(&self, key: &Q) -> Call<()> {
         self.lock_for(key, None)
     }
 
-    /// As [`Map::lock`]; the lock is released by itself after `lease`, if one is given.
-    pub fn lock_for<Q: Like<K> + ?Sized>(&self, key: &Q, lease: Option<Duration>) -> Call<()> {
+    /// As [`Map::lock`]. The lock expires after `lease`, if one is given.
+    pub fn lock_for<Q: SerializesAs<K> + ?Sized>(&self, key: &Q, lease: Option<Duration>) -> Call<()> {
         match self.serialize(map::lock::ID, key) {
             Ok(key) => self.lock_raw(&key, lease),
             Err(error) => Call::failed::<map::lock::Request<'_>>(&self.client.inner, error, |_| Ok(())),
@@ -67,8 +70,14 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
         self.on_key(key, &request, |answer| Ok(answer.decode::<map::lock::Response>().map(drop)?))
     }
 
-    /// Locks a key for this handle's thread id if it is free within `wait`. True if it was.
-    pub fn try_lock<Q: Like<K> + ?Sized>(&self, key: &Q, wait: Duration, lease: Option<Duration>) -> Call<bool> {
+    /// Locks a key for this handle's thread id. Returns false if the lock is not acquired within
+    /// `wait`. The lock expires after `lease`, if one is given.
+    pub fn try_lock<Q: SerializesAs<K> + ?Sized>(
+        &self,
+        key: &Q,
+        wait: Duration,
+        lease: Option<Duration>,
+    ) -> Call<bool> {
         match self.serialize(map::try_lock::ID, key) {
             Ok(key) => self.try_lock_raw(&key, wait, lease),
             Err(error) => Call::failed::<map::try_lock::Request<'_>>(&self.client.inner, error, |_| Ok(false)),
@@ -87,8 +96,9 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
         self.on_key(key, &request, |answer| Ok(answer.decode::<map::try_lock::Response>()?.response))
     }
 
-    /// Releases a lock that this handle's thread id holds. An error of the member if it does not.
-    pub fn unlock<Q: Like<K> + ?Sized>(&self, key: &Q) -> Call<()> {
+    /// Releases a lock of this handle's thread id. The member returns an error if the thread id
+    /// does not hold the lock.
+    pub fn unlock<Q: SerializesAs<K> + ?Sized>(&self, key: &Q) -> Call<()> {
         match self.serialize(map::unlock::ID, key) {
             Ok(key) => self.unlock_raw(&key),
             Err(error) => Call::failed::<map::unlock::Request<'_>>(&self.client.inner, error, |_| Ok(())),
@@ -105,8 +115,8 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
         self.on_key(key, &request, |answer| Ok(answer.decode::<map::unlock::Response>().map(drop)?))
     }
 
-    /// Releases a lock, whoever holds it.
-    pub fn force_unlock<Q: Like<K> + ?Sized>(&self, key: &Q) -> Call<()> {
+    /// Releases a lock, regardless of its owner.
+    pub fn force_unlock<Q: SerializesAs<K> + ?Sized>(&self, key: &Q) -> Call<()> {
         let decode: DecodeFn<()> = |answer| Ok(answer.decode::<map::force_unlock::Response>().map(drop)?);
         match self.serialize(map::force_unlock::ID, key) {
             Ok(key) => {
@@ -118,8 +128,8 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
         }
     }
 
-    /// Whether anybody holds the lock on a key.
-    pub fn is_locked<Q: Like<K> + ?Sized>(&self, key: &Q) -> Call<bool> {
+    /// Whether a key is locked.
+    pub fn is_locked<Q: SerializesAs<K> + ?Sized>(&self, key: &Q) -> Call<bool> {
         let decode: DecodeFn<bool> = |answer| Ok(answer.decode::<map::is_locked::Response>()?.response);
         match self.serialize(map::is_locked::ID, key) {
             Ok(key) => self.on_key(&key, &map::is_locked::Request { name: &self.name, key: &key }, decode),
@@ -128,7 +138,7 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
     }
 }
 
-/// A held lock. Dropping it releases the lock without waiting for the member's answer.
+/// A held lock. Dropping the guard releases the lock without waiting for the member's response.
 #[derive(Debug)]
 pub struct LockGuard<K: ToBlob + FromBlob, V: ToBlob + FromBlob> {
     map: Map<K, V>,
@@ -137,16 +147,17 @@ pub struct LockGuard<K: ToBlob + FromBlob, V: ToBlob + FromBlob> {
 }
 
 impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> LockGuard<K, V> {
-    /// The map under the thread id that holds the lock: its operations on the locked key go through.
+    /// The map under the thread id that holds the lock. Its operations on the locked key do not
+    /// wait for the lock.
     pub fn map(&self) -> &Map<K, V> {
         &self.map
     }
 
-    /// Releases the lock and waits for the member's answer.
+    /// Releases the lock and waits for the member's response.
     ///
     /// # Errors
     ///
-    /// The call fails, or the lock's lease has ended.
+    /// The call fails, or the lease of the lock has expired.
     pub async fn unlock(mut self) -> Result<(), ClientError> {
         self.is_held = false;
         self.map.unlock_raw(&self.key).await
@@ -156,7 +167,7 @@ impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> LockGuard<K, V> {
 impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Drop for LockGuard<K, V> {
     fn drop(&mut self) {
         if self.is_held {
-            // Sent when it is made; nobody is left to hear the answer.
+            // The request is sent when the call is created. No caller waits for the response.
             drop(self.map.unlock_raw(&self.key));
         }
     }

@@ -1,4 +1,4 @@
-//! What a predicate finds, page by page and in order.
+//! Paged queries: the ordered results of a predicate, page by page.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use crate::{
     query::predicate_blob,
 };
 
-/// The last entry of a page that was read: page, key, value, serialized. The member goes on from there instead of
-/// sorting what came before.
+/// The last entry of a page: page number, serialized key, serialized value. The member continues
+/// after this entry instead of sorting the entries before it.
 type Anchor = (i32, Vec<u8>, Vec<u8>);
 
-/// A page and all anchors known by now.
+/// A page and all anchors known so far.
 type Answer<T> = (Vec<T>, Vec<Anchor>);
 
 /// Sends the request for a page.
 type Ask<T> = fn(&Client, Target, &str, PagingPredicateHolder<'_>) -> Call<Answer<T>>;
 
-/// What a predicate finds, page by page: keys in the order of the keys, values in that of the values, entries in that of
-/// the keys. Entries that are put or removed meanwhile may move others from page to page.
+/// The results of a predicate, page by page. Keys and entries are ordered by key, values by value.
+/// Entries that are added or removed between two requests may move other entries to another page.
 pub struct Pages<T> {
     client: Client,
     name: Arc<str>,
@@ -43,7 +43,7 @@ pub struct Pages<T> {
 }
 
 impl<T> Pages<T> {
-    /// The page of this number, counted from 0; empty beyond the last.
+    /// Returns the page with this number, counted from 0. A page after the last is empty.
     ///
     /// # Errors
     ///
@@ -68,11 +68,12 @@ impl<T> Pages<T> {
         Ok(items)
     }
 
-    /// The next page; none behind the last, which is the first one that is not full.
+    /// Returns the next page, or `None` after the last page. The first page that is not full is the
+    /// last.
     ///
     /// # Errors
     ///
-    /// The request fails; the same page is asked for again then.
+    /// The request fails. The next call requests the same page again.
     pub async fn next(&mut self) -> Result<Option<Vec<T>>, ClientError> {
         let Some(page) = self.next else { return Ok(None) };
         let items = self.get(page).await?;
@@ -87,7 +88,7 @@ fn anchors(holder: &AnchorDataListHolder<'_>) -> Vec<Anchor> {
     pages.map(|(page, (key, value))| (*page, key.to_vec(), value.to_vec())).collect()
 }
 
-/// How pages of one kind are asked for and read.
+/// Requests and reads pages of one kind.
 macro_rules! ask {
     ($message:ident, $read:expr) => {
         |client, target, name, predicate| {
@@ -101,17 +102,18 @@ macro_rules! ask {
 }
 
 impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
-    /// The keys of the entries that a predicate finds, or of all, in order and page by page. A page size of 0 is 1.
+    /// Returns the keys of the entries that match a predicate, or of all entries, in order and page
+    /// by page. A page size of 0 means 1.
     pub fn key_pages(&self, predicate: Option<&Predicate>, page_size: usize) -> Pages<K> {
         self.pages(predicate, page_size, 0, ask!(key_set_with_paging_predicate, list))
     }
 
-    /// As [`Map::key_pages`], the values.
+    /// As [`Map::key_pages`], but returns the values.
     pub fn value_pages(&self, predicate: Option<&Predicate>, page_size: usize) -> Pages<V> {
         self.pages(predicate, page_size, 1, ask!(values_with_paging_predicate, list))
     }
 
-    /// As [`Map::key_pages`], the entries.
+    /// As [`Map::key_pages`], but returns the entries.
     pub fn entry_pages(&self, predicate: Option<&Predicate>, page_size: usize) -> Pages<(K, V)> {
         self.pages(predicate, page_size, 2, ask!(entries_with_paging_predicate, pairs))
     }

@@ -1,4 +1,4 @@
-//! Many calls in flight from one task, their results in the order in which they were added.
+//! Many calls in flight from one task, with results in the order of the calls.
 
 use std::{
     collections::VecDeque,
@@ -9,11 +9,14 @@ use std::{
 
 /// Keeps up to `depth` calls in flight.
 ///
-/// A [`Call`](crate::Call) is sent when it is made; [`add`](Pipelining::add) takes it over and returns when there is
-/// room for another one. No task is spawned and nothing is allocated per call.
+/// A [`Call`](crate::Call) is sent when it is created; [`add`](Pipelining::add) takes ownership of
+/// it and returns when another call may be added. No task is spawned and nothing is allocated per
+/// call.
 ///
 /// ```no_run
-/// # async fn example(map: filbert_client::Map<i32, String>) -> Result<(), filbert_client::ClientError> {
+/// # async fn example(
+/// #     map: filbert_client::Map<i32, String>,
+/// # ) -> Result<(), filbert_client::ClientError> {
 /// use filbert_client::Pipelining;
 ///
 /// let mut pipeline = Pipelining::new(100);
@@ -28,24 +31,24 @@ use std::{
 /// ```
 pub struct Pipelining<F: Future + Unpin> {
     depth: usize,
-    /// Futures that are not finished, with their places among the results.
+    /// The unfinished futures, each with the index of its result.
     running: VecDeque<(usize, F)>,
     results: Vec<Option<F::Output>>,
 }
 
 impl<F: Future + Unpin> Pipelining<F> {
-    /// Room for `depth` calls in flight, at least one.
+    /// Creates a pipeline for `depth` calls in flight, at least one.
     pub fn new(depth: usize) -> Self {
         let depth = depth.max(1);
         Self { depth, running: VecDeque::with_capacity(depth), results: Vec::new() }
     }
 
-    /// Takes a call over, and returns when fewer than `depth` are in flight: so there are never more than `depth`, and
-    /// a pipeline of depth 1 is the same as one call after the other.
+    /// Adds a call and returns when fewer than `depth` calls are in flight. There are never more
+    /// than `depth` calls in flight. A pipeline of depth 1 executes one call after the other.
     ///
     /// # Cancel safety
     ///
-    /// The call is taken over at the first poll; dropping the future afterwards loses nothing.
+    /// The call is added at the first poll. Dropping the future afterwards loses nothing.
     pub async fn add(&mut self, call: F) {
         self.running.push_back((self.results.len(), call));
         self.results.push(None);
@@ -55,21 +58,21 @@ impl<F: Future + Unpin> Pipelining<F> {
         }
     }
 
-    /// Calls in flight.
+    /// The number of calls in flight.
     pub fn in_flight(&self) -> usize {
         self.running.len()
     }
 
-    /// Waits for all calls and returns their results in the order of adding. The pipeline is empty again and can be
-    /// used further.
+    /// Waits for all calls and returns their results in the order in which they were added. The
+    /// pipeline is then empty and can be used again.
     pub async fn results(&mut self) -> Vec<F::Output> {
         poll_fn(|context| self.poll_until(context, 0)).await;
-        // Every place is filled when nothing is running.
+        // All results are present when no call is running.
         std::mem::take(&mut self.results).into_iter().flatten().collect()
     }
 
-    /// Ready when at most `at_most` calls are in flight. The oldest is looked at first, and mostly finishes first; the
-    /// others are only looked at when it is not.
+    /// Ready when at most `at_most` calls are in flight. Polls the oldest call first, because it
+    /// usually finishes first. Polls the other calls only if the oldest is pending.
     fn poll_until(&mut self, context: &mut Context<'_>, at_most: usize) -> Poll<()> {
         let mut at = 0;
         while self.running.len() > at_most {

@@ -1,4 +1,4 @@
-//! Queries of a map: which entries a predicate finds, what is made of them, and indexes that find them.
+//! Queries of a map: predicates, aggregations, projections and indexes.
 
 use filbert_data::criteria::{Aggregator, Predicate, Projection};
 use filbert_data::{FromBlob, ToBlob};
@@ -16,11 +16,11 @@ use crate::{
     map::value,
 };
 
-/// Hazelcast's numbers of units of memory.
+/// Hazelcast's numbers of memory units.
 const KILOBYTES: i32 = 1;
 const MEGABYTES: i32 = 2;
 
-/// An index of a map: it finds the entries whose attributes have certain values.
+/// The definition of an index on attributes of a map's entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
     name: Option<String>,
@@ -29,32 +29,32 @@ pub struct Index {
     unique_key: Option<(String, UniqueKey)>,
 }
 
-/// How the key of an entry becomes the number that a bitmap index knows it by.
+/// The conversion of an entry's unique key to the number that a bitmap index stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UniqueKey {
-    /// Objects are numbered in the order in which they come.
+    /// Values are numbered in the order of their insertion.
     #[default]
     Object = 0,
-    /// Whole numbers are taken as they are, other values are numbered.
+    /// Integers are used directly; other values are numbered.
     Long = 1,
-    /// Whole numbers are taken as they are; other values are errors.
+    /// Integers are used directly; other values are errors.
     Raw = 2,
 }
 
 impl Index {
-    /// An ordered index, for ranges as well as for equality. Attributes are paths such as `address.city`; several make
-    /// a composite index.
+    /// A sorted index, for range and equality predicates. Attributes are paths such as
+    /// `address.city`; several attributes form a composite index.
     pub fn sorted<A: Into<String>>(attributes: impl IntoIterator<Item = A>) -> Self {
         Self::new(0, attributes)
     }
 
-    /// A hash index, for equality.
+    /// A hash index, for equality predicates.
     pub fn hash<A: Into<String>>(attributes: impl IntoIterator<Item = A>) -> Self {
         Self::new(1, attributes)
     }
 
-    /// A bitmap index, for attributes of few different values. `unique_key` is an attribute that no two entries
-    /// share, as a rule `__key`.
+    /// A bitmap index, for attributes with few distinct values. `unique_key` is an attribute with a
+    /// different value in each entry, usually `__key`.
     pub fn bitmap(attribute: &str, unique_key: &str, transformation: UniqueKey) -> Self {
         Self { unique_key: Some((unique_key.to_owned(), transformation)), ..Self::new(2, [attribute]) }
     }
@@ -63,7 +63,8 @@ impl Index {
         Self { name: None, kind, attributes: attributes.into_iter().map(Into::into).collect(), unique_key: None }
     }
 
-    /// Names the index. Without this the member makes a name of the map's, the kind and the attributes.
+    /// Sets the name of the index. By default the member derives the name from the map name, the
+    /// kind of the index and the attributes.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
@@ -71,7 +72,7 @@ impl Index {
     }
 }
 
-/// The bytes of what was serialized, or returns a call that failed.
+/// Serializes a value. On an error, returns a failed call from the enclosing function.
 macro_rules! blob {
     ($map:expr, $message:ident, $value:expr, $decode:expr) => {
         match $map.serialize(map::$message::ID, $value) {
@@ -82,7 +83,8 @@ macro_rules! blob {
 }
 
 impl<K, V> Map<K, V> {
-    /// Predicates of one partition go to its owner, others to any member.
+    /// Returns the target of a query. A partition predicate goes to the owner of the partition, any
+    /// other predicate to any member.
     pub(crate) fn predicate_target(&self, predicate: Option<&Predicate>) -> Target {
         match predicate {
             Some(Predicate::Partition { key, .. }) => Target::Partition(self.client.inner.partition_of(key)),
@@ -90,10 +92,12 @@ impl<K, V> Map<K, V> {
         }
     }
 
-    /// What an aggregator makes of all entries, or of those that a predicate finds; none if there is nothing to make it
-    /// of. The aggregator tells what `T` has to be: a sum of ints is an `i64`, an entry an
-    /// [`Entry`](filbert_data::criteria::Entry), distinct values a [`Distinct`](filbert_data::criteria::Distinct); a
-    /// [`Blob`](crate::Blob) is always right.
+    /// Returns the result of an aggregator over all entries, or over the entries that match a
+    /// predicate; `None` if the aggregator has no result, such as the maximum of no entries. The
+    /// aggregator determines `T`: a sum of integers is an `i64`, an entry an
+    /// [`Entry`](filbert_data::criteria::Entry), distinct values a
+    /// [`Distinct`](filbert_data::criteria::Distinct). A [`Blob`](crate::Blob) can hold every
+    /// result.
     pub fn aggregate<T: FromBlob>(&self, aggregator: &Aggregator, predicate: Option<&Predicate>) -> Call<Option<T>> {
         let target = self.predicate_target(predicate);
         let Some(predicate) = predicate else {
@@ -111,8 +115,9 @@ impl<K, V> Map<K, V> {
         Call::send(&self.client.inner, target, &request, decode)
     }
 
-    /// What a projection makes of each entry, or of each that a predicate finds. One attribute is a value of its type,
-    /// several are a [`List`](crate::List). They come in one message.
+    /// Returns the projections of all entries, or of the entries that match a predicate. The
+    /// projection of one attribute is a value of its type, the projection of several attributes a
+    /// [`List`](crate::List). All results arrive in one message.
     pub fn project<T: FromBlob>(&self, projection: &Projection, predicate: Option<&Predicate>) -> Call<Vec<Option<T>>> {
         let target = self.predicate_target(predicate);
         let Some(predicate) = predicate else {
@@ -131,7 +136,7 @@ impl<K, V> Map<K, V> {
         Call::send(&self.client.inner, target, &request, decode)
     }
 
-    /// Removes the entries that a predicate finds.
+    /// Removes the entries that match a predicate.
     pub fn remove_all_with(&self, predicate: &Predicate) -> Call<()> {
         let decode: DecodeFn<()> = |answer| Ok(answer.decode::<map::remove_all::Response>().map(drop)?);
         let target = self.predicate_target(Some(predicate));
@@ -140,7 +145,7 @@ impl<K, V> Map<K, V> {
         Call::send(&self.client.inner, target, &request, decode)
     }
 
-    /// Builds an index, also over the entries that are there. Nothing happens if the map has it.
+    /// Creates an index and adds the existing entries to it. Does nothing if the index exists.
     pub fn add_index(&self, index: &Index) -> Call<()> {
         let index_config = IndexConfig {
             name: index.name.as_deref(),
@@ -150,7 +155,8 @@ impl<K, V> Map<K, V> {
                 unique_key,
                 unique_key_transformation: *transformation as i32,
             }),
-            // Hazelcast wants them of every index, and uses them for those outside of the heap alone.
+            // Hazelcast requires these settings for every index, but uses them only for indexes
+            // outside the heap.
             b_tree_index_config: Some(BTreeIndexConfig {
                 page_size: Capacity { value: 16, unit: KILOBYTES },
                 memory_tier_config: MemoryTierConfig { capacity: Capacity { value: 256, unit: MEGABYTES } },
@@ -161,7 +167,7 @@ impl<K, V> Map<K, V> {
     }
 }
 
-/// Methods that ask for what a predicate finds.
+/// Methods that return the keys, values or entries that match a predicate.
 macro_rules! found {
     ($( $(#[$doc:meta])* fn $name:ident -> $out:ty = $message:ident |$answer:ident| $decode:expr; )*) => {
         $(
@@ -182,15 +188,16 @@ macro_rules! found {
 
 impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Map<K, V> {
     found! {
-        /// The keys of the entries that a predicate finds. They come in one message: for many use
-        /// [`Map::key_pages`].
+        /// Returns the keys of the entries that match a predicate, in one message. For large
+        /// results use [`Map::key_pages`].
         fn keys_with -> Vec<K> = key_set_with_predicate |answer| list(&answer.response);
 
-        /// The values of the entries that a predicate finds. They come in one message: for many use
-        /// [`Map::value_pages`].
+        /// Returns the values of the entries that match a predicate, in one message. For large
+        /// results use [`Map::value_pages`].
         fn values_with -> Vec<V> = values_with_predicate |answer| list(&answer.response);
 
-        /// The entries that a predicate finds. They come in one message: for many use [`Map::entry_pages`].
+        /// Returns the entries that match a predicate, in one message. For large results use
+        /// [`Map::entry_pages`].
         fn entries_with -> Vec<(K, V)> = entries_with_predicate |answer| pairs(&answer.response);
     }
 }

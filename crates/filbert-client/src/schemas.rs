@@ -1,4 +1,5 @@
-//! Compact schemas: announced to the cluster before values of them are stored, and again when the cluster is another.
+//! Compact schemas. The cluster must have a schema before values of it are stored. The client sends
+//! its schemas again when it connects to a different cluster.
 
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use filbert_wire::{
 };
 
 use crate::{
-    Client, ClientError,
+    ClientError,
     call::Call,
     connection::Connection,
-    handshake::refuse_error,
+    error::refuse_error,
     inner::{Inner, Target},
 };
 
@@ -23,30 +24,24 @@ fn wire(schema: &Schema) -> WireSchema<'_> {
     WireSchema { type_name: schema.type_name(), fields: fields.collect() }
 }
 
-impl Client {
-    /// Announces a Compact schema, so that values of it can be stored and queried. A schema that was announced by this
-    /// client before is not sent again.
-    ///
-    /// # Errors
-    ///
-    /// The request fails.
-    pub async fn send_schema(&self, schema: &Schema) -> Result<(), ClientError> {
-        let id = schema.fingerprint();
-        if self.inner.schemas.lock().contains_key(&id) {
-            return Ok(());
-        }
-        let request = send_schema::Request { schema: wire(schema) };
-        Call::send(&self.inner, Target::Any, &request, |answer| {
-            Ok(answer.decode::<send_schema::Response>().map(drop)?)
-        })
-        .await?;
-        self.inner.schemas.lock().insert(id, Arc::new(schema.clone()));
-        Ok(())
+/// Sends a schema to the cluster, unless this client has sent it before.
+///
+/// # Errors
+///
+/// The request fails.
+pub(crate) async fn announce(client: &Arc<Inner>, schema: &Schema) -> Result<(), ClientError> {
+    let id = schema.fingerprint();
+    if client.schemas.lock().contains_key(&id) {
+        return Ok(());
     }
+    let request = send_schema::Request { schema: wire(schema) };
+    Call::send(client, Target::Any, &request, |answer| Ok(answer.decode::<send_schema::Response>().map(drop)?)).await?;
+    client.schemas.lock().insert(id, Arc::new(schema.clone()));
+    Ok(())
 }
 
-/// Announces all schemas again on a connection to a cluster that may not know them. Calls are let onto the connection
-/// afterwards.
+/// Sends all schemas again, on a connection to a cluster that may not have them. Calls use the
+/// connection only afterwards.
 pub(crate) async fn announce_all(client: &Inner, connection: &Arc<Connection>) -> Result<(), ClientError> {
     let known: Vec<Arc<Schema>> = client.schemas.lock().values().cloned().collect();
     if known.is_empty() {

@@ -1,12 +1,13 @@
-//! The calls of one connection that wait for their answers.
+//! The table of calls in flight on one connection.
 
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use filbert_wire::CorrelationId;
 
-/// Where a call waits: an index into the table, and which use of that place it is, so that a late answer to an
-/// abandoned call is not taken for the answer to its successor.
+/// The id of a slot: its index in the table and its generation. The generation changes with each
+/// use of the slot. A late response to an abandoned call therefore does not reach the next call in
+/// the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotId {
     index: u32,
@@ -14,7 +15,7 @@ pub(crate) struct SlotId {
 }
 
 impl SlotId {
-    /// The correlation id under which the call is sent: never negative, never 0.
+    /// The correlation id of the call. Always positive.
     pub(crate) fn correlation(self) -> CorrelationId {
         CorrelationId(i64::from(self.generation) << 32 | i64::from(self.index))
     }
@@ -32,18 +33,18 @@ struct Slot {
 
 #[derive(Debug)]
 enum State {
-    /// Nobody's; the next free place.
+    /// The slot is free. `next` is the next free slot.
     Free { next: u32 },
-    /// The answer is not here yet. Who is to be woken, if anybody has looked.
+    /// The response has not arrived. Holds the waker of the task that polled the call, if any.
     Waiting(Option<Waker>),
-    /// The answer is here.
+    /// The response has arrived and is not taken yet.
     Answered(Bytes),
 }
 
-/// The end of the list of free places.
+/// The end of the list of free slots.
 const NONE: u32 = u32::MAX;
 
-/// Calls in flight, found by their correlation ids without hashing or allocating.
+/// The calls in flight. They are found by correlation id without hashing or allocation.
 #[derive(Debug)]
 pub(crate) struct Slots {
     slots: Vec<Slot>,
@@ -58,12 +59,12 @@ impl Default for Slots {
 }
 
 impl Slots {
-    /// Calls whose answers are not here yet.
+    /// The number of calls that wait for a response.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// A place for one more call.
+    /// Allocates a slot for a call.
     pub(crate) fn insert(&mut self) -> SlotId {
         self.waiting += 1;
         let index = self.first_free;
@@ -79,7 +80,8 @@ impl Slots {
         SlotId { index, generation: 1 }
     }
 
-    /// Stores an answer and returns whom to wake. The answer to an abandoned call is dropped.
+    /// Stores a response and returns the waker of the call. A response to an abandoned call is
+    /// dropped.
     pub(crate) fn answer(&mut self, correlation: CorrelationId, answer: Bytes) -> Option<Waker> {
         let id = SlotId::of(correlation);
         let slot = self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation)?;
@@ -90,7 +92,7 @@ impl Slots {
         waker
     }
 
-    /// The answer to a call, which frees its place.
+    /// Returns the response to a call and frees its slot.
     pub(crate) fn poll(&mut self, id: SlotId, context: &Context<'_>) -> Poll<Bytes> {
         let Some(slot) = self.slots.get_mut(id.index as usize).filter(|slot| slot.generation == id.generation) else {
             return Poll::Pending;
@@ -110,7 +112,7 @@ impl Slots {
         }
     }
 
-    /// Frees the place of a call whose answer nobody wants any more.
+    /// Frees the slot of a call that was dropped.
     pub(crate) fn abandon(&mut self, id: SlotId) {
         let Some(slot) = self.slots.get(id.index as usize).filter(|slot| slot.generation == id.generation) else {
             return;
@@ -123,7 +125,7 @@ impl Slots {
         self.free(id.index);
     }
 
-    /// Those who wait, to be woken because no answer will come.
+    /// Takes the wakers of all waiting calls, because they will get no response.
     pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
         let wakers = self.slots.iter_mut().filter_map(|slot| match &mut slot.state {
             State::Waiting(waker) => waker.take(),
@@ -134,7 +136,8 @@ impl Slots {
 
     fn free(&mut self, index: u32) {
         if let Some(slot) = self.slots.get_mut(index as usize) {
-            // 31 bits, so that correlation ids stay positive; 0 is left out, so that none of them is 0.
+            // The generation has 31 bits, so that correlation ids are not negative. It is never 0,
+            // so that no correlation id is 0.
             slot.generation = (slot.generation & 0x7fff_ffff).wrapping_add(1) & 0x7fff_ffff;
             slot.generation = slot.generation.max(1);
             slot.state = State::Free { next: self.first_free };

@@ -1,9 +1,9 @@
-//! SQL statements: sending one, and what it answers.
+//! SQL statements and their results.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use filbert_data::{FieldType, ToBlob, TypeId, Value};
-use filbert_wire::{Message, structure::SqlColumnMetadata, structure::SqlQueryId, table::sql};
+use filbert_data::{ToBlob, TypeId, Value};
+use filbert_wire::{Message, structure::SqlQueryId, table::sql};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -12,29 +12,30 @@ use crate::{
     connection::ConnectionId,
     inner::Target,
     map::millis,
-    sql_rows::{Page, SqlRow},
+    sql_rows::{Page, SqlColumn, SqlRow},
 };
 
-/// Rows of one page, unless told otherwise; as the stock clients ask for.
+/// The default number of rows per page, as in Hazelcast's own clients.
 const PAGE_ROWS_DEFAULT: i32 = 4096;
 
-/// What kind of result a statement must have; another one is an error before anything was done.
+/// The expected kind of result. A statement with another kind of result fails before it is
+/// executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResultKind {
-    /// Any.
+    /// Any kind.
     #[default]
     Any = 0,
     /// Rows.
     Rows = 1,
-    /// A number of rows that were changed.
+    /// The number of changed rows.
     UpdateCount = 2,
 }
 
-/// A statement and how it is to be executed.
+/// A statement with its parameters and settings.
 #[derive(Clone, Debug)]
 pub struct Statement {
     text: String,
-    /// Null is none.
+    /// The serialized parameters; `None` is null.
     parameters: Result<Vec<Option<Vec<u8>>>, ClientError>,
     timeout: Option<Duration>,
     page_rows: i32,
@@ -43,7 +44,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// A statement without parameters.
+    /// Creates a statement without parameters.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -55,7 +56,8 @@ impl Statement {
         }
     }
 
-    /// The value of the next `?`. A value that cannot be written is an error when the statement is executed.
+    /// Sets the value of the next `?`. If the value cannot be serialized, the execution of the
+    /// statement fails.
     #[must_use]
     pub fn bind(mut self, value: &dyn ToBlob) -> Self {
         let mut blob = Vec::new();
@@ -67,28 +69,30 @@ impl Statement {
         self
     }
 
-    /// How long the statement may take; zero for without end, not set for the member's own limit.
+    /// Sets the time limit of the statement. Zero means no limit. Without this setting the member's
+    /// own limit applies.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Rows of one page, 4096 by default. Two pages are held at most.
+    /// Sets the number of rows per page, at least 1. Default: 4096. A result holds at most two
+    /// pages.
     #[must_use]
     pub fn page_rows(mut self, rows: usize) -> Self {
         self.page_rows = i32::try_from(rows.max(1)).unwrap_or(i32::MAX);
         self
     }
 
-    /// The schema in which names without one are looked up.
+    /// Sets the schema of unqualified names.
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Some(schema.into());
         self
     }
 
-    /// What kind of result it must have.
+    /// Sets the expected kind of result.
     #[must_use]
     pub fn expect(mut self, kind: ResultKind) -> Self {
         self.expected = kind;
@@ -96,45 +100,9 @@ impl Statement {
     }
 }
 
-/// A column of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SqlColumn {
-    /// Its name.
-    pub name: String,
-    /// What it holds; none for a column of nothing but nulls.
-    pub field_type: Option<FieldType>,
-    /// Whether there may be nulls.
-    pub is_nullable: bool,
-}
-
-impl SqlColumn {
-    fn new(column: &SqlColumnMetadata<'_>) -> Self {
-        use filbert_wire::sql_page::SqlColumn as Wire;
-        let field_type = match column.kind {
-            Wire::VARCHAR => FieldType::Varchar,
-            Wire::BOOLEAN => FieldType::Boolean,
-            Wire::TINYINT => FieldType::TinyInt,
-            Wire::SMALLINT => FieldType::SmallInt,
-            Wire::INTEGER => FieldType::Integer,
-            Wire::BIGINT => FieldType::BigInt,
-            Wire::DECIMAL => FieldType::Decimal(None),
-            Wire::REAL => FieldType::Real,
-            Wire::DOUBLE => FieldType::Double,
-            Wire::DATE => FieldType::Date,
-            Wire::TIME => FieldType::Time,
-            Wire::TIMESTAMP => FieldType::Timestamp,
-            Wire::TIMESTAMP_WITH_TIME_ZONE => FieldType::TimestampTz,
-            Wire::JSON => FieldType::Json,
-            Wire::NULL => return Self { name: column.name.to_owned(), field_type: None, is_nullable: column.nullable },
-            _ => FieldType::Object,
-        };
-        Self { name: column.name.to_owned(), field_type: Some(field_type), is_nullable: column.nullable }
-    }
-}
-
-/// What a statement answers: rows that are read page by page, or the number of rows that it changed.
+/// The result of a statement: rows, read page by page, or the number of changed rows.
 ///
-/// Dropping it before the last page was read closes the cursor at the member.
+/// Dropping the result before the last page is read closes the cursor at the member.
 pub struct SqlResult {
     client: Client,
     connection: ConnectionId,
@@ -144,13 +112,13 @@ pub struct SqlResult {
     update_count: Option<u64>,
     is_infinite: bool,
     page: Page,
-    /// The next page, already asked for.
+    /// The next page, already requested.
     pending: Option<Call<Page>>,
-    /// Whether the member has a cursor to be closed.
+    /// Whether the member may hold a cursor that must be closed.
     is_open: bool,
 }
 
-/// The first answer.
+/// The response to an execute request.
 struct Executed {
     columns: Option<Vec<SqlColumn>>,
     page: Option<Page>,
@@ -181,10 +149,13 @@ fn fetched(answer: &Message<'_>) -> Result<Page, ClientError> {
 }
 
 impl Client {
-    /// Executes an SQL statement; each `?` takes the next of the parameters. It is sent when the result is awaited.
+    /// Executes an SQL statement. Each `?` takes the next parameter. The statement is sent when the
+    /// future is awaited.
     ///
     /// ```no_run
-    /// # async fn example(client: filbert_client::Client) -> Result<(), filbert_client::ClientError> {
+    /// # async fn example(
+    /// #     client: filbert_client::Client,
+    /// # ) -> Result<(), filbert_client::ClientError> {
     /// let mut people = client.sql("SELECT name, age FROM people WHERE age > ?", &[&30]).await?;
     /// while let Some(row) = people.next_row().await? {
     ///     let (name, age) = (row.get("name"), row.get("age"));
@@ -196,7 +167,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Sql`] with code, text and suggestion of the member; or the request fails.
+    /// [`ClientError::Sql`] with the code, message and suggestion of the member, or the request
+    /// fails.
     pub fn sql(
         &self,
         text: &str,
@@ -206,7 +178,7 @@ impl Client {
         self.execute(statement)
     }
 
-    /// Executes a statement with settings of its own.
+    /// Executes a statement with its own settings.
     ///
     /// # Errors
     ///
@@ -235,7 +207,7 @@ impl Client {
             skip_update_statistics: false,
         };
         let call = Call::send(&self.inner, Target::Connection(connection), &request, executed);
-        // From here on the member may have a cursor, also if nobody waits for the answer any more.
+        // From here on the member may hold a cursor, even if the caller drops this future.
         let mut result = SqlResult {
             client: self,
             connection,
@@ -251,7 +223,7 @@ impl Client {
         let answer = match call.await {
             Ok(answer) => answer,
             Err(error) => {
-                // Who answers with an error has no cursor.
+                // A member that returns an error holds no cursor.
                 result.is_open = !matches!(error, ClientError::Sql(_) | ClientError::Server(_));
                 return Err(error);
             }
@@ -270,7 +242,8 @@ impl Client {
         Ok(result)
     }
 
-    /// One of the open connections, in turn, since a cursor lives at one member. Waits for one if there is none.
+    /// Selects an open connection, in rotation, because a cursor belongs to one member. Waits if no
+    /// connection is open.
     async fn cursor_connection(&self) -> Result<(ConnectionId, Uuid), ClientError> {
         let deadline = Instant::now() + self.inner.config.invocation_timeout;
         let mut attempt = 0;
@@ -291,7 +264,7 @@ impl Client {
     }
 }
 
-/// A name for a cursor that nobody else has.
+/// Returns a unique id for a cursor.
 fn query_id(member: Uuid) -> SqlQueryId {
     let (member_high, member_low) = member.as_u64_pair();
     let (local_high, local_low) = Uuid::new_v4().as_u64_pair();
@@ -304,26 +277,28 @@ fn query_id(member: Uuid) -> SqlQueryId {
 }
 
 impl SqlResult {
-    /// The columns; none if the statement answers a count.
+    /// The columns; empty if the result is a row count.
     pub fn columns(&self) -> &[SqlColumn] {
         &self.columns
     }
 
-    /// How many rows the statement changed; none if it answers rows. Hazelcast says 0 for most statements.
+    /// The number of changed rows; `None` if the result has rows. Hazelcast reports 0 for most
+    /// statements.
     pub fn update_count(&self) -> Option<u64> {
         self.update_count
     }
 
-    /// Whether the rows never end by themselves.
+    /// Whether the result is infinite: the rows have no end.
     pub fn is_infinite(&self) -> bool {
         self.is_infinite
     }
 
-    /// The next row; none behind the last. The next page is asked for while the rows of this one are used.
+    /// Returns the next row, or `None` after the last. The next page is requested while the current
+    /// one is consumed.
     ///
     /// # Errors
     ///
-    /// The statement failed meanwhile; there are no more rows then.
+    /// The statement failed. No more rows follow.
     ///
     /// # Cancel safety
     ///
@@ -339,7 +314,8 @@ impl SqlResult {
         }
     }
 
-    /// The rows of the next page that has any, or what is left of this one; none behind the last.
+    /// Returns the remaining rows of the current page, or the rows of the next page that is not
+    /// empty; `None` after the last page.
     ///
     /// # Errors
     ///
@@ -355,7 +331,7 @@ impl SqlResult {
         Ok(Some(rows))
     }
 
-    /// All rows that are left. An infinite result never gets there.
+    /// Returns all remaining rows. Never returns for an infinite result.
     ///
     /// # Errors
     ///
@@ -368,7 +344,8 @@ impl SqlResult {
         Ok(rows)
     }
 
-    /// The only value of the only row: what `SELECT count(*) ...` answers; none if there is no row.
+    /// Returns the first value of the first row, for statements such as `SELECT count(*) ...`;
+    /// `None` if there is no row.
     ///
     /// # Errors
     ///
@@ -378,7 +355,7 @@ impl SqlResult {
         Ok(row.and_then(|row| row.into_values().into_iter().next()))
     }
 
-    /// Closes the cursor and waits until the member has confirmed it.
+    /// Closes the cursor and waits for the member's confirmation.
     ///
     /// # Errors
     ///
@@ -401,7 +378,7 @@ impl SqlResult {
         }))
     }
 
-    /// Goes on to the next page. False if there is none.
+    /// Moves to the next page. Returns false if there is none.
     async fn turn_page(&mut self) -> Result<bool, ClientError> {
         let Some(call) = self.pending.as_mut() else { return Ok(false) };
         let answer = call.await;
@@ -415,7 +392,7 @@ impl SqlResult {
         }
     }
 
-    /// Takes a page over, and asks for the one behind it.
+    /// Sets the current page and requests the next one.
     fn take(&mut self, page: Page) -> Result<(), ClientError> {
         page.check(self.columns.len(), self.page_rows)?;
         if page.is_last() {
@@ -431,7 +408,7 @@ impl SqlResult {
 
 impl Drop for SqlResult {
     fn drop(&mut self) {
-        // The member is told at once; its answer is not waited for.
+        // Sends the request at once and does not wait for the response.
         drop(self.send_close());
     }
 }

@@ -1,13 +1,52 @@
-//! The rows of an SQL result.
+//! The columns and rows of an SQL result.
 
 use std::{borrow::Cow, sync::Arc, vec};
 
 use bigdecimal::{BigDecimal, num_bigint::BigInt};
 use chrono::{FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
-use filbert_data::{DataError, TypeId, Value};
-use filbert_wire::sql_page::{self, SqlDate, SqlTime, SqlTimestamp, SqlTimestampWithTimeZone};
+use filbert_data::{DataError, FieldType, TypeId, Value};
+use filbert_wire::{
+    sql_page::{self, SqlDate, SqlTime, SqlTimestamp, SqlTimestampWithTimeZone},
+    structure::SqlColumnMetadata,
+};
 
-use crate::{ClientError, SqlColumn};
+use crate::ClientError;
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlColumn {
+    /// The name of the column.
+    pub name: String,
+    /// The type of the column; `None` for the type NULL.
+    pub field_type: Option<FieldType>,
+    /// Whether the column may contain nulls.
+    pub is_nullable: bool,
+}
+
+impl SqlColumn {
+    pub(crate) fn new(column: &SqlColumnMetadata<'_>) -> Self {
+        use filbert_wire::sql_page::SqlColumn as Wire;
+        let field_type = match column.kind {
+            Wire::VARCHAR => FieldType::Varchar,
+            Wire::BOOLEAN => FieldType::Boolean,
+            Wire::TINYINT => FieldType::TinyInt,
+            Wire::SMALLINT => FieldType::SmallInt,
+            Wire::INTEGER => FieldType::Integer,
+            Wire::BIGINT => FieldType::BigInt,
+            Wire::DECIMAL => FieldType::Decimal(None),
+            Wire::REAL => FieldType::Real,
+            Wire::DOUBLE => FieldType::Double,
+            Wire::DATE => FieldType::Date,
+            Wire::TIME => FieldType::Time,
+            Wire::TIMESTAMP => FieldType::Timestamp,
+            Wire::TIMESTAMP_WITH_TIME_ZONE => FieldType::TimestampTz,
+            Wire::JSON => FieldType::Json,
+            Wire::NULL => return Self { name: column.name.to_owned(), field_type: None, is_nullable: column.nullable },
+            _ => FieldType::Object,
+        };
+        Self { name: column.name.to_owned(), field_type: Some(field_type), is_nullable: column.nullable }
+    }
+}
 
 /// One row of a result.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,24 +66,24 @@ impl SqlRow {
         &self.values
     }
 
-    /// The value of the first column of this name; none if there is no such column.
+    /// Returns the value of the first column with this name, or `None` if there is no such column.
     pub fn get(&self, name: &str) -> Option<&Value<'static>> {
         let at = self.columns.iter().position(|column| column.name == name)?;
         self.values.get(at)
     }
 
-    /// The value of the column of this number, counted from 0.
+    /// Returns the value of the column with this index, counted from 0.
     pub fn at(&self, column: usize) -> Option<&Value<'static>> {
         self.values.get(column)
     }
 
-    /// The values, handed over.
+    /// Consumes the row and returns its values.
     pub fn into_values(self) -> Vec<Value<'static>> {
         self.values
     }
 }
 
-/// The values of one column that were not handed out yet.
+/// The remaining values of one column.
 enum Column {
     Values(vec::IntoIter<Value<'static>>),
     Nulls,
@@ -59,7 +98,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// What stands behind the last page.
+    /// Returns an empty last page.
     pub(crate) fn end() -> Page {
         Page { is_last: true, ..Page::default() }
     }
@@ -68,7 +107,7 @@ impl Page {
         self.is_last
     }
 
-    /// Reads a page as the member sent it.
+    /// Converts a page of the wire protocol.
     pub(crate) fn new(page: sql_page::SqlPage<'_>) -> Result<Page, ClientError> {
         let rows = page.columns.first().map_or(0, sql_page::SqlColumn::rows);
         if page.columns.iter().any(|column| column.rows() != rows) {
@@ -78,8 +117,8 @@ impl Page {
         Ok(Page { is_last: page.last, rows_left: rows, columns })
     }
 
-    /// Whether the page has the result's columns. One of nothing but nulls costs no bytes, and so must not claim more
-    /// rows than were asked for.
+    /// Checks that the page has the columns of the result. A page with only null columns needs no
+    /// bytes for its rows. Such a page must not claim more rows than requested.
     pub(crate) fn check(&self, columns: usize, page_rows: i32) -> Result<(), ClientError> {
         if self.rows_left > 0 && self.columns.len() != columns {
             return Err(broken(TypeId::NULL, format!("{} columns", self.columns.len()), "the result's columns"));
@@ -91,7 +130,7 @@ impl Page {
         Ok(())
     }
 
-    /// The next row.
+    /// Returns the next row.
     pub(crate) fn next(&mut self, columns: &Arc<[SqlColumn]>) -> Option<SqlRow> {
         self.rows_left = self.rows_left.checked_sub(1)?;
         let values = self.columns.iter_mut().map(|column| match column {
@@ -127,7 +166,7 @@ impl Column {
             }),
             Wire::Date(rows) => checked(rows, |day| date(day).map(Value::Date))?,
             Wire::Time(rows) => checked(rows, |of_day| time(of_day).map(Value::Time))?,
-            Wire::Timestamp(rows) => checked(rows, |moment| timestamp(moment).map(Value::Timestamp))?,
+            Wire::Timestamp(rows) => checked(rows, |sql_timestamp| timestamp(sql_timestamp).map(Value::Timestamp))?,
             Wire::TimestampWithTimeZone(rows) => checked(rows, timestamp_tz)?,
         })
     }
@@ -162,14 +201,14 @@ fn time(time: SqlTime) -> Result<NaiveTime, ClientError> {
         .ok_or_else(|| broken(TypeId::LOCAL_TIME, format!("{time:?}"), "a time of day"))
 }
 
-fn timestamp(moment: SqlTimestamp) -> Result<NaiveDateTime, ClientError> {
-    Ok(date(moment.date)?.and_time(time(moment.time)?))
+fn timestamp(sql_timestamp: SqlTimestamp) -> Result<NaiveDateTime, ClientError> {
+    Ok(date(sql_timestamp.date)?.and_time(time(sql_timestamp.time)?))
 }
 
-fn timestamp_tz(moment: SqlTimestampWithTimeZone) -> Result<Value<'static>, ClientError> {
-    let local = timestamp(moment.local)?;
-    FixedOffset::east_opt(moment.offset_seconds)
+fn timestamp_tz(sql_timestamp: SqlTimestampWithTimeZone) -> Result<Value<'static>, ClientError> {
+    let local = timestamp(sql_timestamp.local)?;
+    FixedOffset::east_opt(sql_timestamp.offset_seconds)
         .and_then(|zone| zone.from_local_datetime(&local).single())
         .map(Value::TimestampTz)
-        .ok_or_else(|| broken(TypeId::OFFSET_DATE_TIME, format!("{moment:?}"), "an offset of less than a day"))
+        .ok_or_else(|| broken(TypeId::OFFSET_DATE_TIME, format!("{sql_timestamp:?}"), "an offset of less than a day"))
 }

@@ -1,4 +1,4 @@
-//! What becomes of a call: errors, retries, limits, large answers.
+//! Tests of calls: errors, retries, limits, large responses.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -12,8 +12,8 @@ use support::{Act, FakeMember, PARTITIONS, encode, error, eventually};
 
 #[tokio::test]
 async fn an_error_of_the_member_says_what_it_is() {
-    let member = FakeMember::start(|asked| match asked.id {
-        map::unlock::ID => error(asked, 26, "java.lang.IllegalMonitorStateException", "not the owner"),
+    let member = FakeMember::start(|received| match received.id {
+        map::unlock::ID => error(received, 26, "java.lang.IllegalMonitorStateException", "not the owner"),
         _ => Act::Usual,
     })
     .await;
@@ -21,32 +21,32 @@ async fn an_error_of_the_member_says_what_it_is() {
     let failed = client.map::<i32, i32>("m").unlock(&1).await.unwrap_err();
     assert_eq!(failed.code(), Some(code::ILLEGAL_MONITOR_STATE));
     assert_eq!(failed.to_string(), "Map.unlock: IllegalMonitorStateException: not the owner");
-    assert_eq!(member.asked(map::unlock::ID).len(), 1);
+    assert_eq!(member.received(map::unlock::ID).len(), 1);
 }
 
 #[tokio::test]
-async fn errors_that_pass_are_tried_again_even_for_writes() {
+async fn transient_errors_are_retried_even_for_writes() {
     let mut left = 3;
-    let member = FakeMember::start(move |asked| {
-        if asked.id == map::set::ID && left > 0 {
+    let member = FakeMember::start(move |received| {
+        if received.id == map::set::ID && left > 0 {
             left -= 1;
-            return error(asked, code::PARTITION_MIGRATING, "com.hazelcast.PartitionMigratingException", "moving");
+            return error(received, code::PARTITION_MIGRATING, "com.hazelcast.PartitionMigratingException", "moving");
         }
         Act::Usual
     })
     .await;
     let client = Client::connect(member.config()).await.unwrap();
     client.map::<i32, i32>("m").set(&1, &1).await.unwrap();
-    let asked = member.asked(map::set::ID);
-    assert_eq!(asked.len(), 4);
+    let received = member.received(map::set::ID);
+    assert_eq!(received.len(), 4);
     let after_ids = |bytes: &[u8]| bytes[18..].to_vec();
-    assert!(asked.iter().all(|again| after_ids(&again.bytes) == after_ids(&asked[0].bytes)));
+    assert!(received.iter().all(|retry| after_ids(&retry.bytes) == after_ids(&received[0].bytes)));
 }
 
 #[tokio::test]
-async fn an_error_that_does_not_pass_ends_in_a_timeout_that_names_it() {
-    let member = FakeMember::start(|asked| match asked.id {
-        map::get::ID => error(asked, code::TARGET_NOT_MEMBER, "com.hazelcast.TargetNotMemberException", "gone"),
+async fn a_permanent_error_ends_in_a_timeout_that_names_it() {
+    let member = FakeMember::start(|received| match received.id {
+        map::get::ID => error(received, code::TARGET_NOT_MEMBER, "com.hazelcast.TargetNotMemberException", "gone"),
         _ => Act::Usual,
     })
     .await;
@@ -55,12 +55,12 @@ async fn an_error_that_does_not_pass_ends_in_a_timeout_that_names_it() {
     let failed = client.map::<i32, i32>("m").get(&1).await.unwrap_err();
     assert!(matches!(failed, ClientError::Timeout { .. }), "{failed}");
     assert!(failed.to_string().ends_with("Map.get: TargetNotMemberException: gone"), "{failed}");
-    assert!(member.asked(map::get::ID).len() > 1);
+    assert!(member.received(map::get::ID).len() > 1);
 }
 
 #[tokio::test]
-async fn a_call_beyond_the_limit_waits_until_there_is_room() {
-    let member = FakeMember::start(|asked| if asked.id == map::size::ID { Act::Wait } else { Act::Usual }).await;
+async fn a_call_beyond_the_limit_waits_for_others_to_finish() {
+    let member = FakeMember::start(|received| if received.id == map::size::ID { Act::Wait } else { Act::Usual }).await;
     let limits = ClientLimits { calls_in_flight_max: 1, ..ClientLimits::default() };
     let client = Client::connect(ClientConfig { limits, ..member.config() }).await.unwrap();
     let map = client.map::<i32, i32>("m");
@@ -69,16 +69,16 @@ async fn a_call_beyond_the_limit_waits_until_there_is_room() {
         let map = map.clone();
         async move { map.get(&1).await }
     });
-    let asked = member.wait_for(map::size::ID, 1).await;
-    assert!(member.asked(map::get::ID).is_empty());
-    member.send(asked[0].connection, encode(&asked[0], &map::size::Response { response: 9 }));
+    let received = member.wait_for(map::size::ID, 1).await;
+    assert!(member.received(map::get::ID).is_empty());
+    member.send(received[0].connection, encode(&received[0], &map::size::Response { response: 9 }));
     assert_eq!(first.await.unwrap(), 9);
     assert_eq!(second.await.unwrap().unwrap(), None);
 }
 
 #[tokio::test]
-async fn a_dropped_call_makes_room() {
-    let member = FakeMember::start(|asked| if asked.id == map::size::ID { Act::Wait } else { Act::Usual }).await;
+async fn a_dropped_call_frees_its_slot() {
+    let member = FakeMember::start(|received| if received.id == map::size::ID { Act::Wait } else { Act::Usual }).await;
     let limits = ClientLimits { calls_in_flight_max: 1, ..ClientLimits::default() };
     let client = Client::connect(ClientConfig { limits, ..member.config() }).await.unwrap();
     let map = client.map::<i32, i32>("m");
@@ -95,20 +95,20 @@ async fn values_above_the_limit_are_not_sent() {
     let failed = map.set(&1, "x".repeat(89).as_str()).await.unwrap_err();
     assert!(matches!(failed, ClientError::TooLarge { bytes: 101, limit: 100, .. }), "{failed}");
     map.set(&1, "x".repeat(88).as_str()).await.unwrap();
-    assert_eq!(member.asked(map::set::ID).len(), 1);
+    assert_eq!(member.received(map::set::ID).len(), 1);
 }
 
 #[tokio::test]
 async fn a_large_answer_in_fragments_is_put_together() {
     let value = vec![7u8; 1_000_000];
     let blob = value.to_blob().unwrap();
-    let member = FakeMember::start(move |asked| {
-        if asked.id != map::get_all::ID {
+    let member = FakeMember::start(move |received| {
+        if received.id != map::get_all::ID {
             return Act::Usual;
         }
         let key = 1i32.to_blob().unwrap();
         let entries = vec![(&*key, &*blob); 3];
-        let whole = encode(asked, &map::get_all::Response { response: entries });
+        let whole = encode(received, &map::get_all::Response { response: entries });
         let mut fragments = Vec::new();
         encode_fragmented(&whole, 5, 1_000_100, &mut fragments).unwrap();
         Act::Send(fragments)
@@ -121,10 +121,10 @@ async fn a_large_answer_in_fragments_is_put_together() {
 
 #[tokio::test]
 async fn an_answer_of_another_type_is_an_error_and_not_a_wrong_value() {
-    let member = FakeMember::start(|asked| match asked.id {
+    let member = FakeMember::start(|received| match received.id {
         map::get::ID => {
             let text = "seven".to_blob().unwrap();
-            Act::Send(encode(asked, &map::get::Response { response: Some(&text) }))
+            Act::Send(encode(received, &map::get::Response { response: Some(&text) }))
         }
         _ => Act::Usual,
     })
@@ -138,13 +138,13 @@ async fn an_answer_of_another_type_is_an_error_and_not_a_wrong_value() {
 
 #[tokio::test]
 async fn a_pipeline_keeps_the_order_and_never_exceeds_its_depth() {
-    let member = FakeMember::start(|asked| {
-        if asked.id != map::get::ID {
+    let member = FakeMember::start(|received| {
+        if received.id != map::get::ID {
             return Act::Usual;
         }
-        let request = Message::parse(&asked.bytes).unwrap();
+        let request = Message::parse(&received.bytes).unwrap();
         let key = request.decode::<map::get::Request<'_>>().unwrap().key.to_vec();
-        Act::Send(encode(asked, &map::get::Response { response: Some(&key) }))
+        Act::Send(encode(received, &map::get::Response { response: Some(&key) }))
     })
     .await;
     let client = Client::connect(member.config()).await.unwrap();
@@ -171,30 +171,30 @@ async fn a_dropped_guard_releases_its_lock_under_the_thread_that_took_it() {
     let thread = one.map().thread();
     drop(one);
     two.unlock().await.unwrap();
-    let asked = member.wait_for(map::unlock::ID, 2).await;
-    let first = Message::parse(&asked[0].bytes).unwrap();
+    let received = member.wait_for(map::unlock::ID, 2).await;
+    let first = Message::parse(&received[0].bytes).unwrap();
     assert_eq!(first.decode::<map::unlock::Request<'_>>().unwrap().thread_id, thread);
 }
 
 #[tokio::test]
 async fn iteration_goes_through_all_partitions_batch_by_batch() {
-    let member = FakeMember::start(|asked| {
-        if asked.id != map::fetch_keys::ID {
+    let member = FakeMember::start(|received| {
+        if received.id != map::fetch_keys::ID {
             return Act::Usual;
         }
-        let request = Message::parse(&asked.bytes).unwrap();
+        let request = Message::parse(&received.bytes).unwrap();
         let request = request.decode::<map::fetch_keys::Request<'_>>().unwrap();
         assert_eq!(request.batch, 2);
-        // Two batches per partition: the second begins where the first said.
+        // Two batches per partition. The second starts at the position that the first returned.
         let is_first = request.iteration_pointers == [(i32::MAX, -1)];
-        let number = asked.partition * 3 + if is_first { 0 } else { 2 };
+        let number = received.partition * 3 + if is_first { 0 } else { 2 };
         let keys: Vec<Blob> =
             (number..number + if is_first { 2 } else { 1 }).map(|key| key.to_blob().unwrap()).collect();
         let response = map::fetch_keys::Response {
             iteration_pointers: if is_first { vec![(i32::MAX, -1), (5, 64)] } else { vec![(-1, 64)] },
             keys: keys.iter().map(|key| &**key).collect(),
         };
-        Act::Send(encode(asked, &response))
+        Act::Send(encode(received, &response))
     })
     .await;
     let client = Client::connect(member.config()).await.unwrap();
@@ -209,7 +209,7 @@ async fn events_beyond_the_limit_are_counted_and_dropped() {
     let limits = ClientLimits { events_waiting_max: 3, ..ClientLimits::default() };
     let client = Client::connect(ClientConfig { limits, ..member.config() }).await.unwrap();
     let mut events = client.map::<i32, i32>("m").listen().await.unwrap();
-    let asked = member.asked(map::add_entry_listener::ID)[0].clone();
+    let received = member.received(map::add_entry_listener::ID)[0].clone();
     let mut out = Vec::new();
     for affected in 0..10 {
         let event = map::add_entry_listener::EntryEvent {
@@ -221,9 +221,9 @@ async fn events_beyond_the_limit_are_counted_and_dropped() {
             uuid: member.uuid,
             number_of_affected_entries: affected,
         };
-        event.encode(asked.correlation, -1, &mut out);
+        event.encode(received.correlation, -1, &mut out);
     }
-    member.send(asked.connection, out);
+    member.send(received.connection, out);
     eventually(|| events.lost() == 7).await;
     for affected in 0..3 {
         assert_eq!(events.next().await.unwrap().unwrap().affected, affected);
@@ -231,16 +231,16 @@ async fn events_beyond_the_limit_are_counted_and_dropped() {
 }
 
 #[tokio::test]
-async fn a_listener_removed_while_a_member_registers_it_is_taken_back_there() {
+async fn a_listener_removed_during_its_registration_is_removed_from_the_member() {
     let member = FakeMember::usual().await;
     let client = Client::connect(member.config()).await.unwrap();
     let events = client.map::<i32, i32>("m").listen().await.unwrap();
-    member.set_script(|asked| if asked.id == map::add_entry_listener::ID { Act::Wait } else { Act::Usual });
+    member.set_script(|received| if received.id == map::add_entry_listener::ID { Act::Wait } else { Act::Usual });
     member.cut_all();
-    let again = member.wait_for(map::add_entry_listener::ID, 2).await[1].clone();
+    let repeated = member.wait_for(map::add_entry_listener::ID, 2).await[1].clone();
     drop(events);
     let response = map::add_entry_listener::Response { response: uuid::Uuid::from_u128(5) };
-    member.send(again.connection, encode(&again, &response));
+    member.send(repeated.connection, encode(&repeated, &response));
     let removed = member.wait_for(map::remove_entry_listener::ID, 1).await;
     let removed = Message::parse(&removed[0].bytes).unwrap();
     let removed = removed.decode::<map::remove_entry_listener::Request<'_>>().unwrap();
@@ -256,7 +256,7 @@ async fn a_listener_that_panics_costs_its_connection_and_not_the_client() {
     let map = client.map::<i32, i32>("m");
     let what = Listening::<i32> { kinds: EntryKinds::ALL, key: None, predicate: None, include_value: false };
     map.add_listener(what, |_| panic!("on purpose")).await.unwrap();
-    let asked = member.asked(map::add_entry_listener::ID)[0].clone();
+    let received = member.received(map::add_entry_listener::ID)[0].clone();
     let event = map::add_entry_listener::EntryEvent {
         key: None,
         value: None,
@@ -267,8 +267,8 @@ async fn a_listener_that_panics_costs_its_connection_and_not_the_client() {
         number_of_affected_entries: 1,
     };
     let mut out = Vec::new();
-    event.encode(asked.correlation, -1, &mut out);
-    member.send(asked.connection, out);
+    event.encode(received.correlation, -1, &mut out);
+    member.send(received.connection, out);
     member.wait_for(map::add_entry_listener::ID, 2).await;
     assert_eq!(map.get(&1).await.unwrap(), None);
 }

@@ -1,4 +1,4 @@
-//! Connecting, routing, and what happens when connections and members come and go.
+//! Tests of connecting, routing, and changes of connections and members.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -22,9 +22,9 @@ async fn a_client_learns_the_cluster_from_the_first_member() {
     assert_eq!(client.members()[0].uuid, member.uuid);
     assert_eq!(client.connected_members(), [member.uuid]);
     assert_eq!(client.partition_count(), PARTITIONS as u32);
-    assert_eq!(member.asked(client::add_cluster_view_listener::ID).len(), 1);
-    let asked = member.asked(client::authentication::ID);
-    let request = Message::parse(&asked[0].bytes).unwrap();
+    assert_eq!(member.received(client::add_cluster_view_listener::ID).len(), 1);
+    let received = member.received(client::authentication::ID);
+    let request = Message::parse(&received[0].bytes).unwrap();
     let request = request.decode::<client::authentication::Request<'_>>().unwrap();
     assert_eq!(request.uuid, Some(client.uuid()));
     assert_eq!(request.client_name, client.name());
@@ -42,11 +42,11 @@ async fn calls_go_to_the_member_that_owns_their_key() {
         map.get(&key).await.unwrap();
     }
     for (member, owned) in [(&a, &of_a), (&b, &of_b)] {
-        let asked = member.asked(map::get::ID);
-        assert!(!asked.is_empty());
-        assert!(asked.iter().all(|asked| owned.contains(&asked.partition)));
+        let received = member.received(map::get::ID);
+        assert!(!received.is_empty());
+        assert!(received.iter().all(|received| owned.contains(&received.partition)));
     }
-    assert_eq!(a.asked(map::get::ID).len() + b.asked(map::get::ID).len(), 100);
+    assert_eq!(a.received(map::get::ID).len() + b.received(map::get::ID).len(), 100);
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn a_key_of_an_unconnected_owner_goes_to_any_member() {
     let client = Client::connect(member.config()).await.unwrap();
     assert_eq!(client.map::<i32, i32>("m").get(&1).await.unwrap(), None);
     let partition = client.partition_of(&1i32.to_blob().unwrap());
-    assert_eq!(member.asked(map::get::ID)[0].partition, partition.0 as i32);
+    assert_eq!(member.received(map::get::ID)[0].partition, partition.0 as i32);
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn a_wrong_cluster_name_is_refused_at_once() {
     let config = ClientConfig { cluster_name: "prod".to_owned(), ..member.config() };
     let error = Client::connect(config).await.unwrap_err();
     assert!(matches!(error, ClientError::Refused { refusal: Refusal::Credentials, .. }), "{error}");
-    assert_eq!(member.asked(client::authentication::ID).len(), 1);
+    assert_eq!(member.received(client::authentication::ID).len(), 1);
 }
 
 #[tokio::test]
@@ -94,36 +94,36 @@ async fn a_read_survives_the_loss_of_its_connection() {
     let member = FakeMember::usual().await;
     let client = Client::connect(member.config()).await.unwrap();
     let mut cut = false;
-    member.set_script(move |asked| {
-        if asked.id == map::get::ID && !std::mem::replace(&mut cut, true) { Act::Cut } else { Act::Usual }
+    member.set_script(move |received| {
+        if received.id == map::get::ID && !std::mem::replace(&mut cut, true) { Act::Cut } else { Act::Usual }
     });
     assert_eq!(client.map::<i32, i32>("m").get(&1).await.unwrap(), None);
-    let asked = member.asked(map::get::ID);
-    assert_eq!(asked.len(), 2);
-    assert_ne!(asked[0].connection, asked[1].connection);
+    let received = member.received(map::get::ID);
+    assert_eq!(received.len(), 2);
+    assert_ne!(received[0].connection, received[1].connection);
 }
 
 #[tokio::test]
-async fn a_write_whose_connection_is_lost_is_not_sent_twice_unless_asked_for() {
+async fn a_write_is_sent_twice_after_a_lost_connection_only_with_redo_operation() {
     let member = FakeMember::usual().await;
     let client = Client::connect(member.config()).await.unwrap();
     let redo = Client::connect(ClientConfig { redo_operation: true, ..member.config() }).await.unwrap();
-    member.set_script(|asked| if asked.id == map::set::ID { Act::Cut } else { Act::Usual });
+    member.set_script(|received| if received.id == map::set::ID { Act::Cut } else { Act::Usual });
     let error = client.map::<i32, i32>("m").set(&1, &1).await.unwrap_err();
     assert!(matches!(error, ClientError::Disconnected { .. }), "{error}");
     assert_eq!(error.to_string().split(':').next().unwrap(), "Map.set");
-    assert_eq!(member.asked(map::set::ID).len(), 1);
+    assert_eq!(member.received(map::set::ID).len(), 1);
 
     let mut cuts = 2;
-    member.set_script(move |asked| {
-        if asked.id == map::set::ID && cuts > 0 {
+    member.set_script(move |received| {
+        if received.id == map::set::ID && cuts > 0 {
             cuts -= 1;
             return Act::Cut;
         }
         Act::Usual
     });
     redo.map::<i32, i32>("m").set(&1, &1).await.unwrap();
-    assert_eq!(member.asked(map::set::ID).len(), 4);
+    assert_eq!(member.received(map::set::ID).len(), 4);
 }
 
 #[tokio::test]
@@ -138,14 +138,14 @@ async fn calls_made_while_no_member_is_there_wait_for_one() {
         let map = map.clone();
         async move { map.set(&1, &1).await }
     });
-    // A write that was not sent at all may be sent later.
+    // A write that was never sent may be retried.
     member.accept(true);
     call.await.unwrap().unwrap();
-    assert_eq!(member.asked(map::set::ID).len(), 1);
+    assert_eq!(member.received(map::set::ID).len(), 1);
 }
 
 #[tokio::test]
-async fn a_new_member_is_connected_to_and_one_that_left_is_let_go() {
+async fn new_members_are_connected_and_departed_ones_disconnected() {
     let (a, b) = (FakeMember::usual().await, FakeMember::usual().await);
     let client = Client::connect(a.config()).await.unwrap();
     let all: Vec<i32> = (0..PARTITIONS).collect();
@@ -153,12 +153,12 @@ async fn a_new_member_is_connected_to_and_one_that_left_is_let_go() {
     eventually(|| client.connected_members().len() == 2).await;
     let map = client.map::<i32, i32>("m");
     map.get(&1).await.unwrap();
-    assert_eq!(b.asked(map::get::ID).len(), 1);
+    assert_eq!(b.received(map::get::ID).len(), 1);
 
     a.set_view(&[&a], vec![(a.uuid, all)], 3);
     eventually(|| client.connected_members() == [a.uuid]).await;
     map.get(&1).await.unwrap();
-    assert_eq!(a.asked(map::get::ID).len(), 1);
+    assert_eq!(a.received(map::get::ID).len(), 1);
     assert_eq!(client.members().len(), 1);
 }
 
@@ -180,7 +180,7 @@ async fn the_view_is_listened_to_on_another_connection_when_its_own_is_lost() {
 }
 
 #[tokio::test]
-async fn a_member_that_falls_silent_is_given_up() {
+async fn a_silent_member_is_disconnected() {
     let member = FakeMember::usual().await;
     let config = ClientConfig {
         heartbeat_interval: Duration::from_millis(10),
@@ -189,7 +189,7 @@ async fn a_member_that_falls_silent_is_given_up() {
     };
     let client = Client::connect(config).await.unwrap();
     member.wait_for(client::ping::ID, 3).await;
-    member.set_script(|asked| match asked.id {
+    member.set_script(|received| match received.id {
         map::set::ID | client::ping::ID => Act::Wait,
         _ => Act::Usual,
     });
@@ -204,7 +204,7 @@ async fn a_member_that_falls_silent_is_given_up() {
 async fn bytes_that_are_no_message_end_the_connection_and_the_client_goes_on() {
     let member = FakeMember::usual().await;
     let client = Client::connect(member.config()).await.unwrap();
-    member.set_script(|asked| match asked.id {
+    member.set_script(|received| match received.id {
         map::set::ID => Act::Send(vec![1, 0, 0, 0, 0, 0, 9, 9]),
         _ => Act::Usual,
     });
@@ -247,7 +247,7 @@ async fn a_listener_is_registered_again_after_a_reconnection() {
     assert_eq!((event.key, event.value.as_deref()), (Some(7), Some("x")));
 
     events.stop().await;
-    let removed = member.asked(map::remove_entry_listener::ID);
+    let removed = member.received(map::remove_entry_listener::ID);
     let removed = Message::parse(&removed[0].bytes).unwrap();
     let removed = removed.decode::<map::remove_entry_listener::Request<'_>>().unwrap();
     assert_eq!(removed.registration_id, Uuid::from_u128(second.connection as u128 + 77));
@@ -255,7 +255,7 @@ async fn a_listener_is_registered_again_after_a_reconnection() {
 
 #[tokio::test]
 async fn shutting_down_ends_waiting_calls_and_refuses_new_ones() {
-    let member = FakeMember::start(|asked| if asked.id == map::get::ID { Act::Wait } else { Act::Usual }).await;
+    let member = FakeMember::start(|received| if received.id == map::get::ID { Act::Wait } else { Act::Usual }).await;
     let config = ClientConfig { shutdown_timeout: Duration::from_millis(1), ..member.config() };
     let client = Client::connect(config).await.unwrap();
     let map = client.map::<i32, i32>("m");
@@ -268,6 +268,36 @@ async fn shutting_down_ends_waiting_calls_and_refuses_new_ones() {
 }
 
 #[tokio::test]
+async fn shutting_down_ends_streams_of_events_after_their_last_event() {
+    let member = FakeMember::usual().await;
+    let client = Client::connect(member.config()).await.unwrap();
+    let map = client.map::<i32, i32>("m");
+    let (mut buffered, mut waiting) = (map.listen().await.unwrap(), map.listen().await.unwrap());
+    let received = member.wait_for(map::add_entry_listener::ID, 2).await[0].clone();
+    let event = map::add_entry_listener::EntryEvent {
+        key: None,
+        value: None,
+        old_value: None,
+        merging_value: None,
+        event_type: 64,
+        uuid: member.uuid,
+        number_of_affected_entries: 3,
+    };
+    let mut out = Vec::new();
+    event.encode(received.correlation, -1, &mut out);
+    // The response to the call follows the event on the same connection.
+    member.send(received.connection, out);
+    map.get(&1).await.unwrap();
+    let waiting = tokio::spawn(async move { waiting.next().await });
+    client.shutdown().await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+    assert!(matches!(ended, Ok(Ok(None))), "the stream waits after the shutdown");
+    assert_eq!(buffered.next().await.unwrap().unwrap().affected, 3);
+    assert!(buffered.next().await.is_none());
+    assert!(!client.remove_listener(buffered.id()).await);
+}
+
+#[tokio::test]
 async fn shutting_down_lets_calls_in_flight_finish() {
     let member = FakeMember::usual().await;
     let client = Client::connect(member.config()).await.unwrap();
@@ -277,7 +307,7 @@ async fn shutting_down_lets_calls_in_flight_finish() {
     for call in calls {
         call.await.unwrap();
     }
-    assert_eq!(member.asked(map::set::ID).len(), 100);
+    assert_eq!(member.received(map::set::ID).len(), 100);
 }
 
 #[tokio::test]
@@ -296,15 +326,15 @@ async fn dropping_the_last_handle_closes_the_connections() {
 }
 
 #[tokio::test]
-async fn answers_find_their_calls_whatever_their_order() {
+async fn responses_find_their_calls_in_any_order() {
     let mut held = None;
-    let member = FakeMember::start(move |asked| {
-        if asked.id != map::get::ID {
+    let member = FakeMember::start(move |received| {
+        if received.id != map::get::ID {
             return Act::Usual;
         }
-        let request = Message::parse(&asked.bytes).unwrap();
+        let request = Message::parse(&received.bytes).unwrap();
         let key = request.decode::<map::get::Request<'_>>().unwrap().key.to_vec();
-        let answer = encode(asked, &map::get::Response { response: Some(&key) });
+        let answer = encode(received, &map::get::Response { response: Some(&key) });
         match held.take() {
             None => {
                 held = Some(answer);

@@ -1,4 +1,4 @@
-//! What the client asks with predicates and SQL, and what it makes of the answers.
+//! Tests of predicates and SQL: the requests of the client, and its results from the responses.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -19,39 +19,39 @@ use filbert_wire::{
     structure::{AnchorDataListHolder, HazelcastJsonValue, SqlColumnMetadata, SqlError},
     table::{client, map, sql},
 };
-use support::{Act, Asked, FakeMember, PARTITIONS, encode, eventually};
+use support::{Act, FakeMember, PARTITIONS, ReceivedRequest, encode, eventually};
 use uuid::Uuid;
 
 fn adults() -> Predicate {
     Predicate::Compare { attribute: "age".into(), value: Value::Int32(18), equal: true, less: false }
 }
 
-fn send<R: filbert_wire::Response>(asked: &Asked, response: &R) -> Act {
-    Act::Send(encode(asked, response))
+fn send<R: filbert_wire::Response>(received: &ReceivedRequest, response: &R) -> Act {
+    Act::Send(encode(received, response))
 }
 
 #[tokio::test]
 async fn a_predicate_finds_keys_values_and_entries() {
     let predicate = adults().to_blob().unwrap();
-    let member = FakeMember::start(move |asked| {
-        let message = Message::parse(&asked.bytes).unwrap();
+    let member = FakeMember::start(move |received| {
+        let message = Message::parse(&received.bytes).unwrap();
         let (one, ada) = (1i32.to_blob().unwrap(), "Ada".to_blob().unwrap());
-        match asked.id {
+        match received.id {
             map::key_set_with_predicate::ID => {
                 let request = message.decode::<map::key_set_with_predicate::Request<'_>>().unwrap();
                 assert_eq!((request.name, request.predicate), ("people", predicate.as_bytes()));
-                send(asked, &map::key_set_with_predicate::Response { response: vec![&one] })
+                send(received, &map::key_set_with_predicate::Response { response: vec![&one] })
             }
             map::values_with_predicate::ID => {
-                send(asked, &map::values_with_predicate::Response { response: vec![&ada] })
+                send(received, &map::values_with_predicate::Response { response: vec![&ada] })
             }
             map::entries_with_predicate::ID => {
-                send(asked, &map::entries_with_predicate::Response { response: vec![(&one, &ada)] })
+                send(received, &map::entries_with_predicate::Response { response: vec![(&one, &ada)] })
             }
             map::remove_all::ID => {
                 let request = message.decode::<map::remove_all::Request<'_>>().unwrap();
                 assert_eq!(request.predicate, predicate.as_bytes());
-                send(asked, &map::remove_all::Response {})
+                send(received, &map::remove_all::Response {})
             }
             _ => Act::Usual,
         }
@@ -66,8 +66,8 @@ async fn a_predicate_finds_keys_values_and_entries() {
 
 #[tokio::test]
 async fn a_predicate_of_a_partition_goes_to_its_owner() {
-    let member = FakeMember::start(|asked| match asked.id {
-        map::key_set_with_predicate::ID => send(asked, &map::key_set_with_predicate::Response { response: vec![] }),
+    let member = FakeMember::start(|received| match received.id {
+        map::key_set_with_predicate::ID => send(received, &map::key_set_with_predicate::Response { response: vec![] }),
         _ => Act::Usual,
     })
     .await;
@@ -77,16 +77,16 @@ async fn a_predicate_of_a_partition_goes_to_its_owner() {
     let of_partition = Predicate::Partition { key, predicate: Box::new(Predicate::True) };
     client.map::<i32, i32>("m").keys_with(&of_partition).await.unwrap();
     client.map::<i32, i32>("m").keys_with(&Predicate::True).await.unwrap();
-    let asked = member.asked(map::key_set_with_predicate::ID);
-    assert_eq!([asked[0].partition, asked[1].partition], [i32::try_from(partition.0).unwrap(), -1]);
+    let received = member.received(map::key_set_with_predicate::ID);
+    assert_eq!([received[0].partition, received[1].partition], [i32::try_from(partition.0).unwrap(), -1]);
 }
 
 #[tokio::test]
-async fn answers_of_aggregators_and_projections_are_of_the_types_asked_for() {
-    let member = FakeMember::start(|asked| {
-        let message = Message::parse(&asked.bytes).unwrap();
+async fn responses_of_aggregators_and_projections_have_the_requested_types() {
+    let member = FakeMember::start(|received| {
+        let message = Message::parse(&received.bytes).unwrap();
         let (one, ada) = (1i32.to_blob().unwrap(), "Ada".to_blob().unwrap());
-        match asked.id {
+        match received.id {
             map::aggregate::ID => {
                 let request = message.decode::<map::aggregate::Request<'_>>().unwrap();
                 let answer = match Aggregator::from_blob(request.aggregator).unwrap() {
@@ -95,18 +95,18 @@ async fn answers_of_aggregators_and_projections_are_of_the_types_asked_for() {
                     Aggregator::Distinct(_) => Some(distinct_blob([&one].into_iter()).unwrap()),
                     _ => None,
                 };
-                send(asked, &map::aggregate::Response { response: answer.as_deref() })
+                send(received, &map::aggregate::Response { response: answer.as_deref() })
             }
             map::aggregate_with_predicate::ID => {
                 let request = message.decode::<map::aggregate_with_predicate::Request<'_>>().unwrap();
                 assert_eq!(Predicate::from_blob(request.predicate).unwrap(), adults());
                 let answer = 1.5f64.to_blob().unwrap();
-                send(asked, &map::aggregate_with_predicate::Response { response: Some(&answer) })
+                send(received, &map::aggregate_with_predicate::Response { response: Some(&answer) })
             }
-            map::project::ID => send(asked, &map::project::Response { response: vec![Some(&ada), None] }),
+            map::project::ID => send(received, &map::project::Response { response: vec![Some(&ada), None] }),
             map::project_with_predicate::ID => {
                 let row = row_blob([&one, &one].into_iter()).unwrap();
-                send(asked, &map::project_with_predicate::Response { response: vec![Some(&row)] })
+                send(received, &map::project_with_predicate::Response { response: vec![Some(&row)] })
             }
             _ => Act::Usual,
         }
@@ -130,12 +130,12 @@ async fn answers_of_aggregators_and_projections_are_of_the_types_asked_for() {
 }
 
 #[tokio::test]
-async fn pages_are_asked_for_with_the_anchors_of_those_before() {
-    let member = FakeMember::start(|asked| {
-        if asked.id != map::key_set_with_paging_predicate::ID {
+async fn pages_are_requested_with_the_anchors_of_the_previous_ones() {
+    let member = FakeMember::start(|received| {
+        if received.id != map::key_set_with_paging_predicate::ID {
             return Act::Usual;
         }
-        let message = Message::parse(&asked.bytes).unwrap();
+        let message = Message::parse(&received.bytes).unwrap();
         let request = message.decode::<map::key_set_with_paging_predicate::Request<'_>>().unwrap();
         let holder = request.predicate;
         assert_eq!((holder.page_size, holder.iteration_type_id), (2, 0));
@@ -150,7 +150,7 @@ async fn pages_are_asked_for_with_the_anchors_of_those_before() {
             anchor_data_list: (0..=holder.page).map(|_| (last.as_bytes(), last.as_bytes())).collect(),
         };
         let response = keys.iter().map(Blob::as_bytes).collect();
-        send(asked, &map::key_set_with_paging_predicate::Response { response, anchor_data_list })
+        send(received, &map::key_set_with_paging_predicate::Response { response, anchor_data_list })
     })
     .await;
     let people = Client::connect(member.config()).await.unwrap().map::<i32, String>("people");
@@ -159,13 +159,13 @@ async fn pages_are_asked_for_with_the_anchors_of_those_before() {
     assert_eq!(pages.next().await.unwrap(), Some(vec![2, 3]));
     assert_eq!(pages.next().await.unwrap(), Some(vec![4]));
     assert_eq!(pages.next().await.unwrap(), None);
-    assert_eq!(member.asked(map::key_set_with_paging_predicate::ID).len(), 3);
+    assert_eq!(member.received(map::key_set_with_paging_predicate::ID).len(), 3);
 }
 
 #[tokio::test]
 async fn indexes_are_added_as_they_are_described() {
-    let member = FakeMember::start(|asked| match asked.id {
-        map::add_index::ID => send(asked, &map::add_index::Response {}),
+    let member = FakeMember::start(|received| match received.id {
+        map::add_index::ID => send(received, &map::add_index::Response {}),
         _ => Act::Usual,
     })
     .await;
@@ -173,9 +173,9 @@ async fn indexes_are_added_as_they_are_described() {
     people.add_index(&Index::sorted(["age", "name"]).named("by_age")).await.unwrap();
     people.add_index(&Index::hash(["name"])).await.unwrap();
     people.add_index(&Index::bitmap("status", "__key", UniqueKey::Raw)).await.unwrap();
-    let asked = member.asked(map::add_index::ID);
-    let described = asked.iter().map(|asked| {
-        let message = Message::parse(&asked.bytes).unwrap();
+    let received = member.received(map::add_index::ID);
+    let described = received.iter().map(|received| {
+        let message = Message::parse(&received.bytes).unwrap();
         let index = message.decode::<map::add_index::Request<'_>>().unwrap().index_config;
         let bitmap = index.bitmap_index_options.map(|it| (it.unique_key.to_owned(), it.unique_key_transformation));
         (index.name.map(str::to_owned), index.kind, index.attributes.join(","), bitmap)
@@ -189,10 +189,10 @@ async fn indexes_are_added_as_they_are_described() {
 }
 
 #[tokio::test]
-async fn listeners_with_a_predicate_hear_what_comes_under_their_message() {
-    let member = FakeMember::start(|asked| match asked.id {
+async fn listeners_with_a_predicate_receive_the_events_of_their_message() {
+    let member = FakeMember::start(|received| match received.id {
         map::add_entry_listener_with_predicate::ID => {
-            let message = Message::parse(&asked.bytes).unwrap();
+            let message = Message::parse(&received.bytes).unwrap();
             let request = message.decode::<map::add_entry_listener_with_predicate::Request<'_>>().unwrap();
             assert_eq!(Predicate::from_blob(request.predicate).unwrap(), adults());
             let one = 1i32.to_blob().unwrap();
@@ -206,8 +206,8 @@ async fn listeners_with_a_predicate_hear_what_comes_under_their_message() {
                 number_of_affected_entries: 1,
             };
             let response = Uuid::from_u128(9);
-            let mut bytes = encode(asked, &map::add_entry_listener_with_predicate::Response { response });
-            event.encode(asked.correlation, -1, &mut bytes);
+            let mut bytes = encode(received, &map::add_entry_listener_with_predicate::Response { response });
+            event.encode(received.correlation, -1, &mut bytes);
             Act::Send(bytes)
         }
         _ => Act::Usual,
@@ -220,24 +220,24 @@ async fn listeners_with_a_predicate_hear_what_comes_under_their_message() {
     let event = events.next().await.unwrap().unwrap();
     assert_eq!((event.kind, event.key, event.value), (EntryKinds::ADDED, Some(1), None));
     events.stop().await;
-    assert_eq!(member.asked(map::remove_entry_listener::ID).len(), 1);
+    assert_eq!(member.received(map::remove_entry_listener::ID).len(), 1);
 }
 
 #[tokio::test]
 async fn projections_of_all_partitions_come_in_batches() {
-    let member = FakeMember::start(|asked| {
-        if asked.id != map::fetch_with_query::ID {
+    let member = FakeMember::start(|received| {
+        if received.id != map::fetch_with_query::ID {
             return Act::Usual;
         }
-        let message = Message::parse(&asked.bytes).unwrap();
+        let message = Message::parse(&received.bytes).unwrap();
         let request = message.decode::<map::fetch_with_query::Request<'_>>().unwrap();
         assert_eq!(Predicate::from_blob(request.predicate).unwrap(), adults());
         assert_eq!(Projection::from_blob(request.projection).unwrap(), Projection::Single("age".into()));
-        let age = asked.partition.to_blob().unwrap();
+        let age = received.partition.to_blob().unwrap();
         let is_first = request.iteration_pointers == [(i32::MAX, -1)];
         let iteration_pointers = vec![(if is_first { 7 } else { -1 }, 8)];
         let results = vec![Some(age.as_bytes()).filter(|_| is_first)];
-        send(asked, &map::fetch_with_query::Response { results, iteration_pointers })
+        send(received, &map::fetch_with_query::Response { results, iteration_pointers })
     })
     .await;
     let people = Client::connect(member.config()).await.unwrap().map::<i32, String>("people");
@@ -247,10 +247,10 @@ async fn projections_of_all_partitions_come_in_batches() {
 }
 
 #[tokio::test]
-async fn schemas_are_announced_once_and_to_a_cluster_that_was_started_again() {
-    let member = FakeMember::start(|asked| match asked.id {
-        client::send_schema::ID => send(asked, &client::send_schema::Response { replicated_members: vec![] }),
-        client::send_all_schemas::ID => send(asked, &client::send_all_schemas::Response {}),
+async fn schemas_are_announced_once_and_to_a_restarted_cluster() {
+    let member = FakeMember::start(|received| match received.id {
+        client::send_schema::ID => send(received, &client::send_schema::Response { replicated_members: vec![] }),
+        client::send_all_schemas::ID => send(received, &client::send_all_schemas::Response {}),
         _ => Act::Usual,
     })
     .await;
@@ -259,25 +259,25 @@ async fn schemas_are_announced_once_and_to_a_cluster_that_was_started_again() {
     let schema = Schema::new("person", [FieldDescriptor { name: "age".into(), kind: FieldKind::Int32 }]);
     client.send_schema(&schema).await.unwrap();
     client.send_schema(&schema).await.unwrap();
-    let asked = member.asked(client::send_schema::ID);
-    assert_eq!(asked.len(), 1);
-    let message = Message::parse(&asked[0].bytes).unwrap();
+    let received = member.received(client::send_schema::ID);
+    assert_eq!(received.len(), 1);
+    let message = Message::parse(&received[0].bytes).unwrap();
     let sent = message.decode::<client::send_schema::Request<'_>>().unwrap().schema;
     assert_eq!((sent.type_name, sent.fields[0].field_name, sent.fields[0].kind), ("person", "age", 9));
-    assert!(member.asked(client::send_all_schemas::ID).is_empty());
+    assert!(member.received(client::send_all_schemas::ID).is_empty());
     member.cut_all();
     assert!(client.wait_for_members(1, Duration::from_secs(10)).await);
-    assert!(member.asked(client::send_all_schemas::ID).is_empty(), "the cluster is the same");
+    assert!(member.received(client::send_all_schemas::ID).is_empty(), "the cluster is the same");
     member.set_cluster(Uuid::from_u128(2));
     member.cut_all();
-    let asked = member.wait_for(client::send_all_schemas::ID, 1).await;
-    let message = Message::parse(&asked[0].bytes).unwrap();
+    let received = member.wait_for(client::send_all_schemas::ID, 1).await;
+    let message = Message::parse(&received[0].bytes).unwrap();
     let sent = message.decode::<client::send_all_schemas::Request<'_>>().unwrap().schemas;
     assert_eq!((sent.len(), sent[0].type_name), (1, "person"));
     eventually(|| client.connected_members().len() == 1).await;
 }
 
-/// Metadata of columns of these types, named by their number.
+/// The metadata of columns of these types, named by position.
 fn columns(kinds: &[i32]) -> Option<Vec<SqlColumnMetadata<'static>>> {
     const NAMES: [&str; 16] =
         ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "c11", "c12", "c13", "c14", "c15"];
@@ -305,8 +305,8 @@ fn numbers(numbers: std::ops::Range<i32>, last: bool) -> SqlPage<'static> {
 
 #[tokio::test]
 async fn a_statement_carries_its_parameters_and_settings() {
-    let member = FakeMember::start(|asked| match asked.id {
-        sql::execute::ID => send(asked, &answer(None, None)),
+    let member = FakeMember::start(|received| match received.id {
+        sql::execute::ID => send(received, &answer(None, None)),
         _ => Act::Usual,
     })
     .await;
@@ -319,8 +319,8 @@ async fn a_statement_carries_its_parameters_and_settings() {
         .schema("public")
         .expect(ResultKind::UpdateCount);
     assert_eq!(client.execute(statement).await.unwrap().next_row().await.unwrap(), None);
-    let asked = member.asked(sql::execute::ID);
-    let messages: Vec<_> = asked.iter().map(|asked| Message::parse(&asked.bytes).unwrap()).collect();
+    let received = member.received(sql::execute::ID);
+    let messages: Vec<_> = received.iter().map(|received| Message::parse(&received.bytes).unwrap()).collect();
     let first = messages[0].decode::<sql::execute::Request<'_>>().unwrap();
     let seven = 7i32.to_blob().unwrap();
     assert_eq!(first.parameters, [Some(seven.as_bytes()), None]);
@@ -331,13 +331,13 @@ async fn a_statement_carries_its_parameters_and_settings() {
     assert_eq!((second.timeout_millis, second.cursor_buffer_size, second.schema), (2000, 10, Some("public")));
     assert_eq!(second.expected_result_type, 2);
     assert_ne!(first.query_id, second.query_id);
-    assert!(member.asked(sql::close::ID).is_empty());
+    assert!(member.received(sql::close::ID).is_empty());
 }
 
 #[tokio::test]
 async fn values_of_every_type_are_read() {
-    let member = FakeMember::start(|asked| {
-        if asked.id != sql::execute::ID {
+    let member = FakeMember::start(|received| {
+        if received.id != sql::execute::ID {
             return Act::Usual;
         }
         let blob: &'static [u8] = Vec::leak(List(vec![1i32, 2]).to_blob().unwrap().into_vec());
@@ -364,7 +364,7 @@ async fn values_of_every_type_are_read() {
             Column::Json(vec![Some(HazelcastJsonValue { value: "{}" }), None]),
         ];
         let kinds: Vec<i32> = (0..16).collect();
-        send(asked, &answer(columns(&kinds), Some(SqlPage { last: true, columns: all })))
+        send(received, &answer(columns(&kinds), Some(SqlPage { last: true, columns: all })))
     })
     .await;
     let client = Client::connect(member.config()).await.unwrap();
@@ -403,10 +403,10 @@ async fn values_of_every_type_are_read() {
 }
 
 #[tokio::test]
-async fn the_next_page_is_asked_for_while_one_is_read_and_none_after_the_last() {
+async fn the_next_page_is_requested_while_one_is_read_and_none_after_the_last() {
     let mut fetched = 0;
-    let member = FakeMember::start(move |asked| match asked.id {
-        sql::execute::ID => send(asked, &answer(columns(&[Column::INTEGER]), Some(numbers(0..2, false)))),
+    let member = FakeMember::start(move |received| match received.id {
+        sql::execute::ID => send(received, &answer(columns(&[Column::INTEGER]), Some(numbers(0..2, false)))),
         sql::fetch::ID => {
             fetched += 1;
             let page = match fetched {
@@ -414,7 +414,7 @@ async fn the_next_page_is_asked_for_while_one_is_read_and_none_after_the_last() 
                 2 => numbers(0..0, false),
                 _ => numbers(4..5, true),
             };
-            send(asked, &sql::fetch::Response { row_page: Some(page), error: None })
+            send(received, &sql::fetch::Response { row_page: Some(page), error: None })
         }
         _ => Act::Usual,
     })
@@ -426,18 +426,18 @@ async fn the_next_page_is_asked_for_while_one_is_read_and_none_after_the_last() 
     assert_eq!(first.len(), 2);
     let rest: Vec<_> = result.collect().await.unwrap().into_iter().map(|row| row.into_values()).collect();
     assert_eq!(rest, [[Value::Int32(2)], [Value::Int32(3)], [Value::Int32(4)]]);
-    assert_eq!(member.asked(sql::fetch::ID).len(), 3);
-    assert!(member.asked(sql::close::ID).is_empty());
+    assert_eq!(member.received(sql::fetch::ID).len(), 3);
+    assert!(member.received(sql::close::ID).is_empty());
     let scalar = client.sql("SELECT n", &[]).await.unwrap().scalar().await.unwrap();
     assert_eq!(scalar, Some(Value::Int32(0)));
 }
 
 #[tokio::test]
 async fn a_cursor_is_closed_when_its_result_is_dropped() {
-    let member = FakeMember::start(|asked| match asked.id {
-        sql::execute::ID => send(asked, &answer(columns(&[Column::INTEGER]), Some(numbers(0..2, false)))),
+    let member = FakeMember::start(|received| match received.id {
+        sql::execute::ID => send(received, &answer(columns(&[Column::INTEGER]), Some(numbers(0..2, false)))),
         sql::fetch::ID => Act::Wait,
-        sql::close::ID => send(asked, &sql::close::Response {}),
+        sql::close::ID => send(received, &sql::close::Response {}),
         _ => Act::Usual,
     })
     .await;
@@ -445,8 +445,8 @@ async fn a_cursor_is_closed_when_its_result_is_dropped() {
     drop(client.sql("SELECT n", &[]).await.unwrap());
     member.wait_for(sql::close::ID, 1).await;
     client.sql("SELECT n", &[]).await.unwrap().close().await.unwrap();
-    let closed = member.asked(sql::close::ID);
-    let executed = member.asked(sql::execute::ID);
+    let closed = member.received(sql::close::ID);
+    let executed = member.received(sql::execute::ID);
     assert_eq!(closed.len(), 2);
     for (closed, executed) in closed.iter().zip(&executed) {
         let closed = Message::parse(&closed.bytes).unwrap();
@@ -458,9 +458,9 @@ async fn a_cursor_is_closed_when_its_result_is_dropped() {
 
 #[tokio::test]
 async fn an_execution_that_nobody_waits_for_is_closed() {
-    let member = FakeMember::start(|asked| match asked.id {
+    let member = FakeMember::start(|received| match received.id {
         sql::execute::ID => Act::Wait,
-        sql::close::ID => send(asked, &sql::close::Response {}),
+        sql::close::ID => send(received, &sql::close::Response {}),
         _ => Act::Usual,
     })
     .await;
@@ -474,7 +474,7 @@ async fn an_execution_that_nobody_waits_for_is_closed() {
 #[tokio::test]
 async fn an_error_of_a_statement_has_code_text_and_suggestion() {
     let originating_member_id = Uuid::from_u128(7);
-    let member = FakeMember::start(move |asked| {
+    let member = FakeMember::start(move |received| {
         let error = SqlError {
             code: sql_code::OBJECT_NOT_FOUND,
             message: Some("Object 'm' not found"),
@@ -482,15 +482,15 @@ async fn an_error_of_a_statement_has_code_text_and_suggestion() {
             suggestion: Some("CREATE MAPPING m"),
             cause_stack_trace: None,
         };
-        match asked.id {
+        match received.id {
             sql::execute::ID => {
-                let message = Message::parse(&asked.bytes).unwrap();
+                let message = Message::parse(&received.bytes).unwrap();
                 if message.decode::<sql::execute::Request<'_>>().unwrap().sql == "later" {
-                    return send(asked, &answer(columns(&[Column::INTEGER]), Some(numbers(0..1, false))));
+                    return send(received, &answer(columns(&[Column::INTEGER]), Some(numbers(0..1, false))));
                 }
-                send(asked, &sql::execute::Response { error: Some(error), ..answer(None, None) })
+                send(received, &sql::execute::Response { error: Some(error), ..answer(None, None) })
             }
-            sql::fetch::ID => send(asked, &sql::fetch::Response { row_page: None, error: Some(error) }),
+            sql::fetch::ID => send(received, &sql::fetch::Response { row_page: None, error: Some(error) }),
             _ => Act::Usual,
         }
     })
@@ -505,16 +505,16 @@ async fn an_error_of_a_statement_has_code_text_and_suggestion() {
     assert!(matches!(result.next_row().await, Err(ClientError::Sql(_))));
     assert_eq!(result.next_row().await.unwrap(), None);
     drop(result);
-    assert_eq!(member.asked(sql::execute::ID).len(), 2, "an error is not tried again");
-    assert!(member.asked(sql::close::ID).is_empty(), "a cursor that failed is gone");
+    assert_eq!(member.received(sql::execute::ID).len(), 2, "an error is not tried again");
+    assert!(member.received(sql::close::ID).is_empty(), "a cursor that failed is gone");
 }
 
 #[tokio::test]
 async fn a_cursor_ends_with_its_connection() {
-    let member = FakeMember::start(|asked| match asked.id {
-        sql::execute::ID => send(asked, &answer(columns(&[Column::INTEGER]), Some(numbers(0..1, false)))),
+    let member = FakeMember::start(|received| match received.id {
+        sql::execute::ID => send(received, &answer(columns(&[Column::INTEGER]), Some(numbers(0..1, false)))),
         sql::fetch::ID => Act::Cut,
-        sql::close::ID => send(asked, &sql::close::Response {}),
+        sql::close::ID => send(received, &sql::close::Response {}),
         _ => Act::Usual,
     })
     .await;
@@ -524,7 +524,8 @@ async fn a_cursor_ends_with_its_connection() {
     result.next_row().await.unwrap_err();
     assert_eq!(result.next_row().await.unwrap(), None);
     eventually(|| client.connected_members().len() == 1).await;
-    // The cursor died with its connection: nothing is sent to whoever took its place.
+    // The cursor ended with its connection. The client must not send a close request on the new
+    // connection.
     drop(result);
     client.sql("SELECT n", &[]).await.unwrap();
 }
@@ -543,9 +544,9 @@ async fn pages_that_cannot_be_are_errors() {
     ];
     for page in pages {
         let shown = format!("{page:?}");
-        let member = FakeMember::start(move |asked| match asked.id {
-            sql::execute::ID => send(asked, &answer(columns(&[Column::INTEGER]), Some(page.clone()))),
-            sql::close::ID => send(asked, &sql::close::Response {}),
+        let member = FakeMember::start(move |received| match received.id {
+            sql::execute::ID => send(received, &answer(columns(&[Column::INTEGER]), Some(page.clone()))),
+            sql::close::ID => send(received, &sql::close::Response {}),
             _ => Act::Usual,
         })
         .await;
@@ -568,5 +569,5 @@ async fn values_that_cannot_be_written_are_errors_and_nothing_is_sent() {
     assert!(matches!(failed, ClientError::TooLarge { .. }), "{failed}");
     let failed = client.map::<i32, i32>("m").key_pages(Some(&Predicate::Sql("x".repeat(100))), 10).next().await;
     assert!(matches!(failed, Err(ClientError::TooLarge { .. })));
-    assert!(member.asked(sql::execute::ID).is_empty());
+    assert!(member.received(sql::execute::ID).is_empty());
 }

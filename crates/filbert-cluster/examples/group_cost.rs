@@ -1,4 +1,5 @@
-//! What an entry costs: groups of three members in one process, without a network, submissions one by one and many at once.
+//! The cost of an entry: groups of three members in one process, without a network, with sequential
+//! and with concurrent submissions.
 //!
 //! `cargo run --release -p filbert-cluster --example group_cost`
 
@@ -22,7 +23,7 @@ use filbert_store::{Caller, Change, Command, Encoder, Expiry, LogCommand, MapId,
 type Members = Arc<OnceLock<BTreeMap<MemberId, Arc<Replicas<BootRuntime>>>>>;
 type Copy = Group<BootRuntime>;
 
-/// Calls into other members, and counts them.
+/// A transport that calls other members directly, and counts the calls.
 struct Direct(Members);
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -60,7 +61,7 @@ fn put(group: u32) -> Bytes {
     commands.take().into()
 }
 
-/// All copies of all groups, and those that lead.
+/// Starts all groups. Returns all replicas, and the leaders.
 async fn start(groups: u32, share: bool) -> (Vec<Copy>, Vec<Copy>) {
     let members: Members = Arc::default();
     let settings = GroupSettings { groups, partitions: groups, ..GroupSettings::default() };
@@ -101,7 +102,7 @@ async fn start(groups: u32, share: bool) -> (Vec<Copy>, Vec<Copy>) {
     (copies.into_iter().map(|(_, copy)| copy).collect(), leaders)
 }
 
-/// Submits to all groups with so many at once to each, and says what one costs.
+/// Submits to all groups, `at_once` submissions concurrently to each, and prints the cost of one.
 async fn measure(leaders: &[Group<BootRuntime>], at_once: usize, rounds: usize) {
     let (begin, cpu_before) = (Instant::now(), cpu());
     let tasks: Vec<_> = (0..)

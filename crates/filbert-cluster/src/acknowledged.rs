@@ -1,9 +1,12 @@
-//! What members have acknowledged to the leader of a term, and the value that majorities of them have acknowledged.
+//! The values that members have acknowledged to the leader of a term, and the value that majorities
+//! of them have acknowledged.
 //!
-//! A leader keeps two such accounts: the times that its requests have told (`clock.rs`), and when the requests were sent, from which its lease
-//! counts. openraft has an account of the latter as well. Where several requests are on their way at once, it may take an answer for one of a later
-//! request without entries that ends at the same place in the log: a lease by that account would be too long. Here, each acknowledgement is
-//! of the very request that was answered.
+//! A leader has two such records: the times that its requests carried (`clock.rs`), and the times
+//! at which the requests were sent, from which its lease counts. openraft has a record of the
+//! latter as well. But with several requests in flight, openraft may take an answer for the answer
+//! to a later request without entries that ends at the same position in the log: a lease from that
+//! record would be too long. Here, each acknowledgement belongs to exactly the request that was
+//! answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::MemberId;
 
-/// The greatest value that each member has acknowledged, in the latest term of which there is an acknowledgement.
+/// The greatest value that each member has acknowledged, in the latest acknowledged term.
 #[derive(Debug)]
 pub(crate) struct Acknowledged<T>(Mutex<(u64, BTreeMap<MemberId, T>)>);
 
@@ -22,7 +25,8 @@ impl<T> Default for Acknowledged<T> {
 }
 
 impl<T: Copy + Ord> Acknowledged<T> {
-    /// Takes note that a member has accepted a request of the leader of a term. Acknowledgements of earlier terms count no more.
+    /// Records that a member has accepted a request of the leader of a term. Acknowledgements of
+    /// earlier terms are ignored.
     pub(crate) fn note(&self, term: u64, member: MemberId, value: T) {
         let mut known = self.0.lock();
         if known.0 < term {
@@ -34,8 +38,9 @@ impl<T: Copy + Ord> Acknowledged<T> {
         }
     }
 
-    /// The greatest value that majorities of all these sets of voters have acknowledged in a term, each that value or a greater one. The
-    /// leader itself has acknowledged `own`. `None` if too few have acknowledged anything.
+    /// Returns the greatest value such that a majority of each set of voters has acknowledged it,
+    /// or a greater one, in a term. The leader itself has acknowledged `own`. `None` if too few
+    /// members have acknowledged a value.
     pub(crate) fn by_majorities(
         &self,
         term: u64,
@@ -92,7 +97,8 @@ mod tests {
     }
 
     proptest! {
-        /// By counting: the value is acknowledged by more than half of each set, and no greater one is.
+        /// Checks by counting: more than half of each set has acknowledged the value, and there is
+        /// no greater such value.
         #[test]
         fn the_value_is_the_greatest_that_more_than_half_of_each_set_have_reached(
             notes in prop::collection::vec((1_u64..8, 0_u64..20), 0..12),

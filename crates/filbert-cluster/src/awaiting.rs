@@ -1,5 +1,5 @@
-//! Who awaits the entries that this member has proposed, beside the log: found again by the ticket that an entry's batch has here, and
-//! nowhere else.
+//! The waiters of the entries that this member has proposed, stored beside the log. They are found
+//! by the ticket of the entry's batch, which exists only on this member.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,34 +8,34 @@ use std::time::Duration;
 use openraft::Instant;
 use parking_lot::Mutex;
 
-/// Whoever awaits the submissions of an entry, by place, and when it was proposed.
-struct OnWay<A, T> {
+/// The waiters of the submissions of an entry, by position, and the time of the proposal.
+struct ProposedEntry<A, T> {
     proposed: T,
     awaiting: Vec<A>,
 }
 
-/// Entries of this member on their way. `A` awaits a submission, `T` is a moment.
+/// The waiters of this member's entries in flight. `A` is a waiter of a submission, `T` an instant.
 pub(crate) struct Awaiting<A, T> {
     next: AtomicU64,
-    entries: Mutex<BTreeMap<u64, OnWay<A, T>>>,
+    entries: Mutex<BTreeMap<u64, ProposedEntry<A, T>>>,
 }
 
 impl<A, T> Default for Awaiting<A, T> {
     fn default() -> Self {
-        // 0 is the ticket of entries that others proposed.
+        // 0 is the ticket of entries from other members.
         Awaiting { next: AtomicU64::new(1), entries: Mutex::default() }
     }
 }
 
 impl<A, T: Instant> Awaiting<A, T> {
-    /// Keeps those who await an entry, and gives them a ticket.
+    /// Stores the waiters of an entry, and returns their ticket.
     pub(crate) fn add(&self, awaiting: Vec<A>, proposed: T) -> u64 {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
-        self.entries.lock().insert(ticket, OnWay { proposed, awaiting });
+        self.entries.lock().insert(ticket, ProposedEntry { proposed, awaiting });
         ticket
     }
 
-    /// Takes those who await an entry. Nobody, if they were told already.
+    /// Takes the waiters of an entry. Empty if they were taken already.
     pub(crate) fn take(&self, ticket: u64) -> Vec<A> {
         if ticket == 0 {
             return Vec::new();
@@ -43,15 +43,15 @@ impl<A, T: Instant> Awaiting<A, T> {
         self.entries.lock().remove(&ticket).map_or_else(Vec::new, |entry| entry.awaiting)
     }
 
-    /// Takes those who have waited for longer than a limit.
+    /// Takes the waiters that have waited for longer than a limit.
     pub(crate) fn take_older(&self, now: T, limit: Duration) -> Vec<A> {
         let mut entries = self.entries.lock();
-        let is_late = |entry: &OnWay<A, T>| now.saturating_duration_since(entry.proposed) > limit;
+        let is_late = |entry: &ProposedEntry<A, T>| now.saturating_duration_since(entry.proposed) > limit;
         let late: Vec<u64> = entries.iter().filter(|(_, entry)| is_late(entry)).map(|(at, _)| *at).collect();
         late.iter().filter_map(|ticket| entries.remove(ticket)).flat_map(|entry| entry.awaiting).collect()
     }
 
-    /// Takes all.
+    /// Takes all waiters.
     pub(crate) fn take_all(&self) -> Vec<A> {
         std::mem::take(&mut *self.entries.lock()).into_values().flat_map(|entry| entry.awaiting).collect()
     }

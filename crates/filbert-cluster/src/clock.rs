@@ -1,27 +1,33 @@
-//! The time of a group: goes forward whoever leads, whatever the members' times of day are.
+//! The clock of a group. It never goes back, whichever member leads and whatever the wall clocks of
+//! members are.
 //!
-//! Commands happen at their leader's stamp, which is in the log. Reads see expiry by the leader's clock, and leave nothing in the log:
-//! a new leader whose time of day is behind would show again what the old one had found expired. So a leader reads at no time that a
-//! majority has not been told of before:
+//! Commands happen at the stamp of their leader, which is in the log. Reads use the leader's clock
+//! for expiry, and leave nothing in the log: a new leader with a wall clock that is behind would
+//! return entries that the old leader had already found expired. Therefore a leader reads only at
+//! times that it has announced to a majority before:
 //!
 //! ```text
-//!  leader: promise = time of day + a reserve ──► every request ──► member: seen = max(seen, promise)
-//!          granted = the promise that a majority has seen  ◄── every answer ◄── promise or seen, the later one
-//!          a read happens at min(granted, max(seen, time of day), stamps of entries on their way), and at the latest stamp applied at least
+//!  leader: promise = wall clock + reserve ──► every request ──► member: seen = max(seen, promise)
+//!          granted = promise that a majority has seen ◄── every answer ◄── max(promise, seen)
+//!          read time = min(granted, max(seen, wall clock), stamps of entries in flight),
+//!                      but at least the latest stamp applied
 //!
-//!  candidate: seen = max(seen, that of all who vote for it): not earlier than any read before
+//!  candidate: seen = max(seen, seen of all its voters): not earlier than any read before
 //! ```
 //!
-//! Who votes for a new leader has not acknowledged anything of the old one since: an answer that refuses the old leader's term does not
-//! count. What a majority has seen is known to some voter of every later leader. Changes of members keep to this as
-//! entries do, since the requests that bring them carry the promise as well.
+//! A member that votes for a new leader acknowledges nothing of the old leader afterwards: an
+//! answer that rejects the old leader's term does not count. So each later leader has a voter that
+//! has seen the granted time. The same holds during changes of members, because the requests with
+//! membership entries carry the promise as well.
 //!
-//! An entry that is on its way has its stamp already. A read at a later time would see expired what the entry still finds, and not
-//! what the entry writes: there is no order of the two. So reads stay at the stamp until the entry is applied. An entry is appended in
-//! the term of its stamp or not at all: another leader may have gone on since.
+//! An entry in flight already has its stamp. A read at a later time would find keys expired that
+//! the entry still finds alive, and would not see the values that the entry writes: the two would
+//! have no order. So reads stay at the stamp until the entry is applied. An entry is appended in
+//! the term of its stamp or not at all, because another leader may have continued since.
 //!
-//! While answers are late, reads stay at the time that was granted; a new leader is ahead of the old one's time by the reserve at most, and stays
-//! there until its own time of day has come so far.
+//! While answers are late, reads stay at the granted time. A new leader is ahead of the old
+//! leader's time by the reserve at most, and stays there until its own wall clock has reached that
+//! time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,28 +38,36 @@ use parking_lot::Mutex;
 
 use crate::MemberId;
 use crate::acknowledged::Acknowledged;
-use crate::group::WallClock;
 
-/// The time of a group on one member.
+/// A wall clock, in milliseconds since the Unix epoch. It may jump: groups never go back.
+pub trait WallClock: Send + Sync + 'static {
+    /// The current time.
+    fn now(&self) -> Millis;
+}
+
+/// The clock of a group on one member.
 pub(crate) struct GroupClock {
     wall: Arc<dyn WallClock>,
     reserve_ms: i64,
-    /// The latest time that this member knows of: of stamps, of other leaders' promises, of its own reads.
+    /// The latest time that this member knows: from stamps, from promises of other leaders, and
+    /// from its own reads.
     seen: AtomicI64,
-    /// The latest time that this member has told others: reads of its own may come up to it.
+    /// The latest time that this member has announced to other members: its own reads may reach it.
     promised: AtomicI64,
     /// The latest time that every later leader will know of.
     granted: AtomicI64,
-    /// The latest stamp of an entry that is applied here, or is being applied: what is told of it is not undone by an earlier read.
+    /// The latest stamp of an entry that is applied here, or is being applied. A read is never
+    /// earlier, so that it does not contradict replies and reports of the entry.
     applied: AtomicI64,
-    /// The latest time of a leader's reads that this member has come to: where it does not lead, it reads at this time.
+    /// The latest read point that this member has reached. If it does not lead, it reads at this
+    /// time.
     reached: AtomicI64,
-    /// The stamp of the oldest entry on its way, and what was seen before it while it is being given; the greatest time if there is
-    /// none.
-    oldest_on_way: AtomicI64,
-    /// Terms and stamps of this member's entries on their way. Held while a stamp is given.
-    on_way: Mutex<Vec<(u64, Millis)>>,
-    /// What members have seen, as their answers in a term have said.
+    /// The stamp of the oldest entry in flight. While a stamp is being assigned: the time seen
+    /// before it. The greatest time if no entry is in flight.
+    oldest_in_flight: AtomicI64,
+    /// Terms and stamps of this member's entries in flight. Held while a stamp is assigned.
+    in_flight: Mutex<Vec<(u64, Millis)>>,
+    /// The times that members have seen, from their answers in a term.
     acknowledged: Acknowledged<Millis>,
 }
 
@@ -68,32 +82,33 @@ impl GroupClock {
             granted: beginning(),
             applied: beginning(),
             reached: beginning(),
-            oldest_on_way: AtomicI64::new(i64::MAX),
-            on_way: Mutex::default(),
+            oldest_in_flight: AtomicI64::new(i64::MAX),
+            in_flight: Mutex::default(),
             acknowledged: Acknowledged::default(),
         }
     }
 
-    /// Takes note of a time that another member knows.
+    /// Records a time that another member knows.
     pub(crate) fn learn(&self, time: Millis) {
         self.seen.fetch_max(time.0, Ordering::SeqCst);
     }
 
-    /// Takes note of the stamp of an entry that is applied: every later leader has applied it, too.
+    /// Records the stamp of an entry that is applied: every later leader has applied it, too.
     pub(crate) fn applied(&self, stamp: Millis) {
         self.learn(stamp);
         self.granted.fetch_max(stamp.0, Ordering::SeqCst);
         self.applied.fetch_max(stamp.0, Ordering::SeqCst);
     }
 
-    /// Takes note of the time of a read point, to which this member has come: every later leader knows of it.
+    /// Records the time of a read point that this member has reached: every later leader knows of
+    /// it.
     pub(crate) fn reached(&self, time: Millis) {
         self.learn(time);
         self.granted.fetch_max(time.0, Ordering::SeqCst);
         self.reached.fetch_max(time.0, Ordering::SeqCst);
     }
 
-    /// The latest time of a read point to which this member has come.
+    /// The latest time of a read point that this member has reached.
     pub(crate) fn latest_reached(&self) -> Option<Millis> {
         Some(self.reached.load(Ordering::SeqCst)).filter(|time| *time != i64::MIN).map(Millis)
     }
@@ -105,65 +120,69 @@ impl GroupClock {
 
     /// Stamps an entry of a term in which this member leads.
     pub(crate) fn stamp(self: &Arc<Self>, term: u64) -> Stamp {
-        let mut on_way = self.on_way.lock();
-        if on_way.is_empty() {
-            // A read that finds nothing on its way has made its time seen before: the stamp is no earlier.
-            self.oldest_on_way.store(self.seen.load(Ordering::SeqCst), Ordering::SeqCst);
+        let mut in_flight = self.in_flight.lock();
+        if in_flight.is_empty() {
+            // A read that finds no entry in flight has recorded its time in `seen` before: the
+            // stamp is no earlier.
+            self.oldest_in_flight.store(self.seen.load(Ordering::SeqCst), Ordering::SeqCst);
         }
         let time = self.now();
-        on_way.push((term, time));
-        self.follow_oldest(&on_way);
+        in_flight.push((term, time));
+        self.follow_oldest(&in_flight);
         Stamp { clock: Arc::clone(self), term, time }
     }
 
-    fn follow_oldest(&self, on_way: &[(u64, Millis)]) {
-        let oldest = on_way.iter().map(|(_, time)| time.0).min();
-        self.oldest_on_way.store(oldest.unwrap_or(i64::MAX), Ordering::SeqCst);
+    fn follow_oldest(&self, in_flight: &[(u64, Millis)]) {
+        let oldest = in_flight.iter().map(|(_, time)| time.0).min();
+        self.oldest_in_flight.store(oldest.unwrap_or(i64::MAX), Ordering::SeqCst);
     }
 
-    /// Leaves stamps of earlier terms: their entries are applied, or will never be appended.
+    /// Discards stamps of earlier terms: their entries are applied, or will never be appended.
     pub(crate) fn begin_term(&self, term: u64) {
-        let mut on_way = self.on_way.lock();
-        on_way.retain(|(of, _)| *of >= term);
-        self.follow_oldest(&on_way);
+        let mut in_flight = self.in_flight.lock();
+        in_flight.retain(|(of, _)| *of >= term);
+        self.follow_oldest(&in_flight);
     }
 
-    /// The time of a read, by whoever has a lease.
+    /// The time of a read, for a member with a lease.
     pub(crate) fn read(&self) -> Millis {
         let now = self.now().0;
-        let on_way = self.oldest_on_way.load(Ordering::SeqCst);
-        let by_promise = now.min(on_way).min(self.granted.load(Ordering::SeqCst));
+        let in_flight = self.oldest_in_flight.load(Ordering::SeqCst);
+        let by_promise = now.min(in_flight).min(self.granted.load(Ordering::SeqCst));
         Millis(by_promise.max(self.applied.load(Ordering::SeqCst)))
     }
 
-    /// Promises that reads stay before a time, which the request of a leader carries.
+    /// Promises that reads are not later than a time, which the leader's next request carries.
+    /// Returns the latest known or promised time.
     pub(crate) fn promise(&self) -> Millis {
         let promise = self.wall.now().plus(self.reserve_ms).0;
         self.promised.fetch_max(promise, Ordering::SeqCst);
-        self.told()
+        self.known_time()
     }
 
-    /// The latest time of all: what a message to another member carries.
-    pub(crate) fn told(&self) -> Millis {
+    /// The latest known or promised time. Each message to another member carries it.
+    pub(crate) fn known_time(&self) -> Millis {
         Millis(self.promised.load(Ordering::SeqCst).max(self.seen.load(Ordering::SeqCst)))
     }
 
-    /// Takes note that a member has accepted a request of the leader of a term, and knows of a time.
+    /// Records that a member has accepted a request of the leader of a term, and has seen a time.
     pub(crate) fn acknowledged(&self, term: u64, member: MemberId, time: Millis) {
         self.acknowledged.note(term, member, time);
     }
 
-    /// Lets reads go on to what majorities of all these sets of voters have acknowledged in a term; `false` if there is no such time
-    /// yet, and no read may be served.
+    /// Advances the read time to the time that majorities of all these sets of voters have
+    /// acknowledged in a term. Returns `false` if there is no such time yet, and no read may be
+    /// served.
     pub(crate) fn grant(&self, term: u64, leader: MemberId, voters: &[BTreeSet<MemberId>]) -> bool {
-        let granted = self.acknowledged.by_majorities(term, leader, self.told(), voters);
+        let granted = self.acknowledged.by_majorities(term, leader, self.known_time(), voters);
         let Some(granted) = granted else { return false };
         self.granted.fetch_max(granted.0, Ordering::SeqCst);
         true
     }
 }
 
-/// The time of an entry. Dropped when the entry is applied, or is known not to be on its way.
+/// The stamp of an entry in flight. Dropped when the entry is applied, or is known not to be in
+/// flight.
 pub(crate) struct Stamp {
     clock: Arc<GroupClock>,
     term: u64,
@@ -172,11 +191,11 @@ pub(crate) struct Stamp {
 
 impl Drop for Stamp {
     fn drop(&mut self) {
-        let mut on_way = self.clock.on_way.lock();
-        if let Some(place) = on_way.iter().position(|entry| *entry == (self.term, self.time)) {
-            on_way.swap_remove(place);
+        let mut in_flight = self.clock.in_flight.lock();
+        if let Some(place) = in_flight.iter().position(|entry| *entry == (self.term, self.time)) {
+            in_flight.swap_remove(place);
         }
-        self.clock.follow_oldest(&on_way);
+        self.clock.follow_oldest(&in_flight);
     }
 }
 
@@ -212,14 +231,14 @@ mod tests {
         assert_eq!(leader.read(), Millis(1_000));
         wall.0.store(5_000, Ordering::SeqCst);
         assert_eq!((leader.read(), leader.stamp(7).time), (Millis(1_200), Millis(5_000)));
-        // Answers of an earlier term say nothing in this one.
+        // Answers of an earlier term do not count in this one.
         assert!(!leader.grant(8, MemberId(1), &three));
         leader.acknowledged(7, MemberId(3), Millis(9_000));
         assert!(!leader.grant(8, MemberId(1), &three));
     }
 
     #[test]
-    fn reads_stay_at_the_stamps_of_entries_on_their_way() {
+    fn reads_stay_at_the_stamps_of_entries_in_flight() {
         let (wall, leader) = clock(1_000);
         leader.promise();
         assert!(leader.grant(1, MemberId(1), &[voters(&[1])]));

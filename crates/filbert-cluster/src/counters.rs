@@ -1,17 +1,19 @@
-//! What a member's copy of a group has done since it started, for metrics.
+//! Counters of a member's replica of a group since its start, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts of one group on one member.
+/// Counters of one group on one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounters {
-    /// Entries that it has proposed as the leader, each of one submission or more.
+    /// The number of entries that this member has proposed as the leader, of one or more
+    /// submissions each.
     pub proposals: u64,
-    /// Times that it began to lead.
+    /// The number of times that this member became the leader.
     pub elections_won: u64,
-    /// Bytes of pages of snapshots that it has made for others; one that is sent again counts once.
+    /// The number of bytes of snapshot pages that this member has sent. A repeated page counts
+    /// once.
     pub snapshot_bytes_sent: u64,
-    /// Bytes of pages of snapshots that others have sent to it.
+    /// The number of bytes of snapshot pages that this member has received.
     pub snapshot_bytes_received: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a group, for whoever asked.
+//! The errors of a group, for its callers.
 
 use std::collections::BTreeSet;
 
@@ -10,53 +10,54 @@ use crate::{Epoch, GroupId, MemberId};
 /// Why a submission has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
-    /// This member does not lead. Nothing was changed: ask the leader.
+    /// This member does not lead. Nothing was changed: retry at the leader.
     #[error("member {member} does not lead group {group}, the leader is {}", leader_text(*leader))]
     NotLeader {
-        /// Who was asked.
+        /// The member that was asked.
         member: MemberId,
-        /// What was asked for.
+        /// The group.
         group: GroupId,
-        /// Who leads, if this member knows.
+        /// The leader, if this member knows it.
         leader: Option<MemberId>,
     },
-    /// Leadership was lost on the way: the submission may have happened, or may still. An origin asks again; anybody else must not
-    /// repeat what is not safe to repeat.
+    /// Leadership was lost in flight: the submission may have been applied, or may still be. An
+    /// origin retries. Any other caller must not retry changes that are not safe to repeat.
     #[error("group {group} lost its leader while a submission was on its way, its outcome is unknown")]
     Unknown {
         /// The group.
         group: GroupId,
     },
-    /// More is on its way than the settings allow, or the log is full. Nothing was changed: ask again later.
+    /// Too many submissions are in flight, or the log is full. Nothing was changed: retry later.
     #[error("group {group} has too much on its way, expected at most {limit_bytes} bytes")]
     Overloaded {
         /// The group.
         group: GroupId,
-        /// The limit that was met.
+        /// The limit that was exceeded.
         limit_bytes: usize,
     },
-    /// It is longer than the group ever takes at once. Nothing was changed, and asking again does not help.
+    /// The submission is longer than the group ever accepts. Nothing was changed, and a retry does
+    /// not help.
     #[error("a submission to group {group} has {bytes} bytes, expected at most {bytes_max}")]
     TooLong {
         /// The group.
         group: GroupId,
-        /// Bytes of the commands.
+        /// The size of the commands in bytes.
         bytes: usize,
-        /// The most that are taken.
+        /// The maximum size in bytes.
         bytes_max: usize,
     },
     /// The commands cannot be read. Nothing was changed.
     #[error("cannot read the commands of a submission: {0}")]
     Unreadable(#[from] CodecError),
-    /// A command is of a partition that the group does not have. Nothing was changed.
+    /// A command is for a partition that the group does not have. Nothing was changed.
     #[error("partition {partition} is not of group {group}")]
     OtherGroup {
-        /// Whose command it is.
+        /// The partition of the command.
         partition: PartitionId,
         /// The group that was asked.
         group: GroupId,
     },
-    /// The submission was out of its origin's sequence. Nothing was changed by it.
+    /// The submission was out of sequence for its origin. It has changed nothing.
     #[error(transparent)]
     Origin(#[from] OriginRefusal),
 }
@@ -64,24 +65,25 @@ pub enum SubmitError {
 /// Why a batch of an origin is not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginRefusal {
-    /// The origin was never opened, or was forgotten in favour of others. What it sent before may have happened.
+    /// The origin was never opened, or was forgotten in favour of other origins. Its earlier
+    /// batches may have been applied.
     #[error("origin {origin} is not known, expected one that was opened and used lately")]
     NotKnown {
         /// The origin.
         origin: u64,
     },
-    /// A batch before this one has not come.
+    /// A batch before this one is missing.
     #[error("batch {found} of an origin came, expected batch {expected}")]
     Gap {
-        /// The batch that came.
+        /// The number of this batch.
         found: u64,
-        /// The one that has to come next.
+        /// The number of the expected batch.
         expected: u64,
     },
     /// The batch was applied before, and its answer is no longer kept.
     #[error("batch {sequence} of an origin was applied, its answer is no longer kept")]
     Forgotten {
-        /// The batch.
+        /// The number of the batch.
         sequence: u64,
     },
 }
@@ -89,84 +91,86 @@ pub enum OriginRefusal {
 /// Why a read was not served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// This member does not lead, or cannot be sure that it does. Ask the leader, or again.
+    /// This member does not lead, or cannot be sure that it does. Retry here or at the leader.
     #[error("member {member} has no lease of group {group}, the leader is {}", leader_text(*leader))]
     NoLease {
-        /// Who was asked.
+        /// The member that was asked.
         member: MemberId,
-        /// What was asked for.
+        /// The group.
         group: GroupId,
-        /// Who leads, if this member knows; itself, if its lease ran out or has not begun.
+        /// The leader, if this member knows it. This member itself if its lease has expired or not
+        /// begun.
         leader: Option<MemberId>,
     },
-    /// The partition is of another group.
+    /// The partition belongs to another group.
     #[error("partition {partition} is not of group {group}")]
     OtherGroup {
-        /// What was read.
+        /// The partition.
         partition: PartitionId,
         /// The group that was asked.
         group: GroupId,
     },
 }
 
-/// Why an answer did not come over the network. Whatever was asked may have happened.
+/// Why an answer did not arrive over the network. The request may have been carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// The member cannot be reached at all: wait before the next try.
+    /// The member cannot be reached at all: wait before a retry.
     #[error("member {0} cannot be reached")]
     Unreachable(MemberId),
-    /// The connection broke while the answer was awaited.
+    /// The connection broke before the answer arrived.
     #[error("the connection to member {0} broke")]
     Broken(MemberId),
-    /// Too much waits for the connection, and this request was not sent.
+    /// Too many bytes are queued for the connection. This request was not sent.
     #[error("too much waits to be sent to member {0}")]
     Overloaded(MemberId),
-    /// The request is longer than one may be, and was not sent.
+    /// The request exceeds the maximum length, and was not sent.
     #[error("a request to member {member} has {bytes} bytes, at most {bytes_max} are allowed")]
     TooLong {
-        /// Whom it is for.
+        /// The receiver.
         member: MemberId,
-        /// Its length.
+        /// The length of the request.
         bytes: usize,
-        /// The limit.
+        /// The maximum length.
         bytes_max: usize,
     },
-    /// The member got the request, and does not answer it.
+    /// The member received the request, and refuses to answer it.
     #[error("member {member} refused a request: {why}")]
     Refused {
-        /// Who refused.
+        /// The member that refused.
         member: MemberId,
-        /// What it said.
+        /// The reason that it gave.
         why: String,
     },
 }
 
-/// Why a member does not answer a request of another.
+/// Why a member does not answer a request of another member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The bytes are no request of this version.
+    /// The bytes are not a request of this version.
     #[error("cannot read a request: {0}")]
     Unreadable(#[from] CodecError),
     /// The request is for another member: the address has another owner now.
     #[error("a request for member {wanted} came to member {found}")]
     OtherMember {
-        /// Whom it is for.
+        /// The intended receiver.
         wanted: MemberId,
-        /// Who got it.
+        /// The member that received it.
         found: MemberId,
     },
-    /// The sender is in another epoch: it went on without this member, or this one without it.
+    /// The sender is in another epoch: it has continued without this member, or this member without
+    /// it.
     #[error("a request of epoch {found} came, this member is in epoch {expected}")]
     OtherEpoch {
-        /// The sender's.
+        /// The epoch of the sender.
         found: Epoch,
-        /// This member's.
+        /// The epoch of this member.
         expected: Epoch,
     },
     /// This member has no such group.
     #[error("member {member} does not have group {group}")]
     NoSuchGroup {
-        /// Who was asked.
+        /// The member that was asked.
         member: MemberId,
         /// The group.
         group: GroupId,
@@ -176,15 +180,15 @@ pub enum RequestError {
     Stopped {
         /// The group.
         group: GroupId,
-        /// What stopped it.
+        /// The reason.
         why: String,
     },
-    /// A page of a snapshot that cannot be taken over.
+    /// A page of a snapshot cannot be taken over.
     #[error("cannot take over a snapshot of group {group}: {why}")]
     Snapshot {
         /// The group.
         group: GroupId,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -192,17 +196,18 @@ pub enum RequestError {
 /// Why the members of a group were not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MembershipError {
-    /// This member does not lead. Ask the leader.
+    /// This member does not lead. Retry at the leader.
     #[error("member {member} does not lead group {group}, the leader is {}", leader_text(*leader))]
     NotLeader {
-        /// Who was asked.
+        /// The member that was asked.
         member: MemberId,
-        /// What was asked for.
+        /// The group.
         group: GroupId,
-        /// Who leads, if this member knows.
+        /// The leader, if this member knows it.
         leader: Option<MemberId>,
     },
-    /// Too few of the present or the wanted voters have answered within one lease: the change could cost the group its majority.
+    /// Too few of the present or the wanted voters have answered within one lease: the change could
+    /// cost the group its majority.
     #[error(
         "{answered} of the voters {} of group {group} have answered lately, expected at least {needed}",
         members_text(voters)
@@ -210,43 +215,43 @@ pub enum MembershipError {
     NoMajority {
         /// The group.
         group: GroupId,
-        /// The voters that it is about.
+        /// The set of voters.
         voters: BTreeSet<MemberId>,
-        /// How many have answered.
+        /// The number of voters that have answered.
         answered: usize,
-        /// How many are a majority.
+        /// The number of voters in a majority.
         needed: usize,
     },
-    /// Somebody else has changed the voters. Look again at who they are.
+    /// The voters have been changed meanwhile. Check the voters again.
     #[error("group {group} has the voters {}, expected {}", members_text(found), members_text(expected))]
     Changed {
         /// The group.
         group: GroupId,
-        /// Who was thought to vote.
+        /// The expected voters.
         expected: BTreeSet<MemberId>,
-        /// Who does.
+        /// The current voters.
         found: BTreeSet<MemberId>,
     },
-    /// Another change is on its way, or came first. Look again at who votes, later.
+    /// Another change is in progress, or came first. Check the voters again later.
     #[error("the members of group {group} are being changed already")]
     InProgress {
         /// The group.
         group: GroupId,
     },
-    /// It was begun, or refused for another reason. Look at who votes before the next try.
+    /// The change was started, or was refused for another reason. Check the voters before a retry.
     #[error(transparent)]
     Failed(#[from] GroupError),
 }
 
-/// Why a group was not started or formed, or did not do what it was told.
+/// Why a group was not started or formed, or did not carry out an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("group {group} {what}: {why}")]
 pub struct GroupError {
     /// The group.
     pub group: GroupId,
-    /// What was attempted, after the group's name.
+    /// The operation, as a text after the group's name.
     pub what: &'static str,
-    /// What stood in the way.
+    /// The reason.
     pub why: String,
 }
 

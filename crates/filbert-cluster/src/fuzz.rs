@@ -1,4 +1,5 @@
-//! Everything that reads bytes of other members, for the fuzz targets: it is to survive any, and to read what it writes.
+//! All decoders of bytes from other members, for the fuzz targets: they must survive any bytes, and
+//! decode their own encodings.
 
 use bytes::Bytes;
 use openraft::TokioRuntime;
@@ -11,21 +12,21 @@ use crate::wire::{
 };
 use crate::{GroupId, GroupSettings, MemberId, Partitions};
 
-/// Reads the bytes as a request, as an answer and as replies.
+/// Decodes the bytes as a request, as an answer and as replies.
 ///
 /// # Panics
-/// What was written is not read again, or differs: a defect.
+/// A message does not survive encoding and decoding: a defect.
 pub fn read_message(data: &[u8]) {
     let data = Bytes::copy_from_slice(data);
     if let Ok((head, request)) = Request::<TokioRuntime>::read(data.clone()) {
         let written = request.write(&head);
-        let again = Request::<TokioRuntime>::read(written).map(|(again, request)| (again, request.write(&again)));
-        assert_eq!(again, Ok((head, request.write(&head))));
+        let reread = Request::<TokioRuntime>::read(written).map(|(reread, request)| (reread, request.write(&reread)));
+        assert_eq!(reread, Ok((head, request.write(&head))));
     }
     if let Ok((time, answer)) = Response::<TokioRuntime>::read(data.clone()) {
         let written = answer.write(time);
-        let again = Response::<TokioRuntime>::read(written).map(|(again, answer)| answer.write(again));
-        assert_eq!(again, Ok(answer.write(time)));
+        let reread = Response::<TokioRuntime>::read(written).map(|(reread, answer)| answer.write(reread));
+        assert_eq!(reread, Ok(answer.write(time)));
     }
     if let Ok(requests) = read_requests(&data) {
         assert_eq!(write_requests(&requests), data, "there is one way to write several requests");
@@ -38,10 +39,10 @@ pub fn read_message(data: &[u8]) {
     }
 }
 
-/// Reads the bytes as an entry of the log.
+/// Decodes the bytes as an entry of the log.
 ///
 /// # Panics
-/// What was written is not read again, or differs: a defect.
+/// An entry does not survive decoding and encoding: a defect.
 pub fn read_entry(data: &[u8]) {
     if let Ok(entry) = read_batch(Bytes::copy_from_slice(data)) {
         let written = write_batch(&entry);
@@ -49,7 +50,8 @@ pub fn read_entry(data: &[u8]) {
     }
 }
 
-/// Takes the pages over as those of a snapshot of a group with one partition, up to the first that is refused.
+/// Imports the pages as a snapshot of a group with one partition, up to the first page that is
+/// refused.
 pub fn read_snapshot<'p>(pages: impl IntoIterator<Item = &'p [u8]>) {
     let settings = GroupSettings { groups: 1, partitions: 1, ..GroupSettings::default() };
     let state = Partitions::new(GroupId(0), &settings, 1);

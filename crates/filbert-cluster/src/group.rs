@@ -1,4 +1,4 @@
-//! A group on one member: what is asked of it, and what other members ask of it.
+//! A group on one member: its operations, and the handling of requests from other members.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -17,80 +17,40 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::acknowledged::Acknowledged;
-use crate::appending::Hurry;
 use crate::clock::GroupClock;
+use crate::consensus_link::LinkContext;
 use crate::counters::{Counting, add};
 use crate::lease::Lease;
-use crate::link::Links;
 use crate::partitions::Partitions;
-use crate::proposer::{self, Awaits, Waiting};
-use crate::raft_log::{RaftLog, Size};
-use crate::replica::{Machine, Replica};
+use crate::raft_log::RaftLog;
+use crate::replica::{Machine, ReadPoint, Replica};
+use crate::reporting::Reporting;
+use crate::shared::{Raft, Shared, nanoseconds_since};
 use crate::snapshot::{SnapshotData, Taking};
 use crate::state_machine::StateMachine;
-use crate::telling::Telling;
 use crate::transport::Transport;
-use crate::types::{LogId, Raft, Vote};
+use crate::types::{LogId, Vote};
+use crate::urgent_commits::UrgentCommits;
+use crate::waiting::Awaits;
 use crate::wire::{Request, Response, Source};
 use crate::{
     GroupCounters, GroupError, GroupId, GroupSettings, MemberId, OriginId, OwnedReply, ReadError, RequestError,
-    SubmitError, upkeep,
+    SubmitError, WallClock, proposer, upkeep,
 };
 
-/// The time of day, in milliseconds since the Unix epoch. It may jump: groups make it go forward.
-pub trait WallClock: Send + Sync + 'static {
-    /// Now.
-    fn now(&self) -> Millis;
-}
-
-/// Whose a submission is, see [`Group::submit`].
+/// The origin and the sequence number of a submission, see [`Group::submit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// As [`Group::open_origin`] named it.
+    /// The origin, as returned by [`Group::open_origin`].
     pub origin: OriginId,
-    /// Number of the submission; the first is 1, and each is one more than the one before.
+    /// The number of the submission. The first is 1, and each is one more than the one before.
     pub sequence: u64,
-    /// The first submission whose answer may still be asked for.
+    /// The first submission that may still be retried, because its answer has not been received.
     pub unanswered: u64,
 }
 
-pub(crate) struct Shared<R: AsyncRuntime, S: StateMachine> {
-    pub(crate) member: MemberId,
-    pub(crate) settings: GroupSettings,
-    pub(crate) raft: Raft<R, S>,
-    pub(crate) replica: Arc<Replica<S, R::Instant>>,
-    pub(crate) lease: Lease,
-    pub(crate) log_size: Arc<Size>,
-    pub(crate) log: RaftLog,
-    pub(crate) clock: Arc<GroupClock>,
-    /// When requests were sent that members have acknowledged, in nanoseconds.
-    pub(crate) acknowledged_ns: Arc<Acknowledged<u64>>,
-    hurry: Arc<Hurry>,
-    pub(crate) counting: Arc<Counting>,
-    /// What the lease's nanoseconds are counted from.
-    base: R::Instant,
-    /// The leader's number and 1; 0 = not known.
-    pub(crate) leader: AtomicU64,
-    pub(crate) waiting: Arc<Waiting<S, R::Instant>>,
-    taking: Mutex<Option<Taking<S>>>,
-    stopped: AtomicBool,
-}
-
-fn nanoseconds_since<R: AsyncRuntime>(base: R::Instant, at: R::Instant) -> u64 {
-    u64::try_from(at.saturating_duration_since(base).as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl<R: AsyncRuntime, S: StateMachine> Shared<R, S> {
-    pub(crate) fn nanoseconds(&self, at: R::Instant) -> u64 {
-        nanoseconds_since::<R>(self.base, at)
-    }
-
-    pub(crate) fn has_stopped(&self) -> bool {
-        self.stopped.load(Ordering::SeqCst)
-    }
-}
-
-/// A group on one member, over the state machine that its log changes. Clones are the same group.
+/// A group on one member, over the state machine that its log changes. Clones refer to the same
+/// group.
 pub struct Group<R: AsyncRuntime, S: StateMachine = Partitions>(pub(crate) Arc<Shared<R, S>>);
 
 impl<R: AsyncRuntime, S: StateMachine> Clone for Group<R, S> {
@@ -99,20 +59,12 @@ impl<R: AsyncRuntime, S: StateMachine> Clone for Group<R, S> {
     }
 }
 
-/// A point of a group's log, and of its time: see [`Group::read_point`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadPoint {
-    /// Index of an entry.
-    pub index: u64,
-    /// A time of the leader's reads. Entries that its reads had kept alive beyond it are told to the log before the index.
-    pub time: Millis,
-}
-
 impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
-    /// Starts a member's copy of a group, over a state machine with nothing in it. It takes part when others make it a learner, or by [`Group::form`].
+    /// Starts a member's replica of a group, over an empty state machine. The replica takes part
+    /// once another member makes it a learner, or after [`Group::form`].
     ///
     /// # Errors
-    /// The settings contradict each other.
+    /// The settings are inconsistent.
     pub async fn start(
         member: MemberId,
         group: GroupId,
@@ -124,38 +76,40 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let failed = |why: String| GroupError { group, what: "cannot be started", why };
         let config = settings.consensus().validate().map_err(|error| failed(error.to_string()))?;
         let clock = Arc::new(GroupClock::new(wall, settings.clock_reserve_ms()));
-        let telling = Arc::<Telling>::default();
-        let replica = Arc::new(Replica::new(group, state, settings.origins, Arc::clone(&clock), Arc::clone(&telling)));
+        let reporting = Arc::<Reporting>::default();
+        let replica =
+            Arc::new(Replica::new(group, state, settings.origins, Arc::clone(&clock), Arc::clone(&reporting)));
         let log = RaftLog::new(settings.entry_bytes_max.saturating_mul(4));
         let (timeout, page_bytes) = (settings.request_timeout(), settings.page_bytes);
         let install_timeout = timeout.max(Duration::from_millis(settings.install_ms_max));
-        let (commit_hold, hurry) = (Duration::from_millis(settings.commit_hold_ms), Arc::<Hurry>::default());
+        let (commit_hold, urgent_commits) =
+            (Duration::from_millis(settings.commit_hold_ms), Arc::<UrgentCommits>::default());
         let bytes_per_s_max = settings.snapshot_bytes_per_s_max.max(1);
-        let of_links = Arc::clone(&clock);
+        let of_context = Arc::clone(&clock);
         let state = PhantomData;
         let counting = Arc::<Counting>::default();
         let of_counting = Arc::clone(&counting);
         let (acknowledged_ns, base) = (Arc::<Acknowledged<u64>>::default(), R::Instant::now());
         let now_ns = move || nanoseconds_since::<R>(base, R::Instant::now());
-        let links = Links {
+        let context = LinkContext {
             transport,
             member,
             group,
-            clock: of_links,
+            clock: of_context,
             acknowledged_ns: Arc::clone(&acknowledged_ns),
             now_ns: Arc::new(now_ns),
             timeout,
             install_timeout,
             commit_hold,
-            hurry: Arc::clone(&hurry),
-            telling,
+            urgent_commits: Arc::clone(&urgent_commits),
+            reporting,
             page_bytes,
             bytes_per_s_max,
             counting: of_counting,
             state,
         };
         let machine = Machine(Arc::clone(&replica));
-        let started = Raft::<R, S>::new(member, Arc::new(config), links, log.clone(), machine).await;
+        let started = Raft::<R, S>::new(member, Arc::new(config), context, log.clone(), machine).await;
         let raft = started.map_err(|error| failed(error.to_string()))?;
         let shared = Arc::new(Shared {
             member,
@@ -167,7 +121,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             log,
             clock,
             acknowledged_ns,
-            hurry,
+            urgent_commits,
             counting,
             base,
             leader: AtomicU64::new(0),
@@ -180,7 +134,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         Ok(Group(shared))
     }
 
-    /// Makes a new group of voters that hold nothing. Asked of one of them, once.
+    /// Forms a new group of voters without data. Called on one of them, once.
     ///
     /// # Errors
     /// The group has a log already.
@@ -193,25 +147,25 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         GroupError { group: self.0.replica.group, what, why }
     }
 
-    /// What this member's copy has done since it started.
+    /// The counters of this member's replica since it started.
     #[must_use]
     pub fn counters(&self) -> GroupCounters {
         self.0.counting.read()
     }
 
-    /// This member.
+    /// The id of this member.
     #[must_use]
     pub fn member(&self) -> MemberId {
         self.0.member
     }
 
-    /// Who leads, as far as this member knows.
+    /// The leader, as far as this member knows.
     #[must_use]
     pub fn leader(&self) -> Option<MemberId> {
         self.0.leader.load(Ordering::SeqCst).checked_sub(1).map(MemberId)
     }
 
-    /// The term in which the state machine has been told that this member leads.
+    /// The term in which the state machine has been notified that this member leads.
     pub(crate) fn leading(&self) -> Option<u64> {
         let term = self.0.replica.leading.load(Ordering::SeqCst);
         (term != 0).then_some(term)
@@ -223,11 +177,12 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         &self.0.replica.state
     }
 
-    /// Submits commands: applied together, in their order, at the leader's time. Neither waits nor tells anybody: `awaiting` goes to the state
-    /// machine with the entry, or is told later ([`StateMachine::answer`]), or is dropped where the outcome is not known.
+    /// Submits commands. They are applied together, in order, at the leader's time. Does not wait:
+    /// `awaiting` is passed to the state machine with the entry or with an error
+    /// ([`StateMachine::answer`]), or is dropped if the outcome is unknown.
     ///
     /// # Errors
-    /// They were not taken, and nothing was changed; `awaiting` comes back.
+    /// The commands were not accepted, and nothing was changed. Returns `awaiting`.
     pub fn propose(&self, commands: Bytes, awaiting: S::Awaiting) -> Result<(), (SubmitError, S::Awaiting)> {
         if let Err(error) = self.0.replica.state.check(&commands) {
             return Err((error, awaiting));
@@ -262,39 +217,44 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         pushed.map_err(|awaits| (SubmitError::Overloaded { group, limit_bytes }, awaits))
     }
 
-    /// Makes an origin, which submits in sequence. One that is not used is forgotten in favour of others.
+    /// Opens an origin, which submits in sequence. When there are too many origins, the origin that
+    /// has been unused for longest is forgotten.
     ///
     /// # Errors
-    /// As [`Group::submit`]; repeating it does no harm.
+    /// As [`Group::submit`]. A retry is safe.
     pub async fn open_origin(&self) -> Result<OriginId, SubmitError> {
         let (sender, answer) = oneshot::channel();
         self.push(Source::Open, Bytes::new(), Awaits::Origin(sender)).map_err(|(error, _)| error)?;
         answer.await.unwrap_or(Err(SubmitError::Unknown { group: self.0.replica.group }))
     }
 
-    /// The term in which this member may serve reads at this moment.
+    /// The term in which this member may serve reads now.
     #[must_use]
     pub fn has_lease(&self) -> Option<u64> {
         self.0.lease.check(self.0.nanoseconds(R::Instant::now()))
     }
 
-    /// Where the log must be applied to on a member, so that reads there find all that was acknowledged before this call.
+    /// Returns the read point for consistent reads at another member: once that member has applied
+    /// the log up to it, reads there see all changes that were acknowledged before this call.
     ///
-    /// Entries that reads here have kept alive, and that others would find expired by then, are told to the log first.
+    /// Entries that reads here have kept alive, and that other members would find expired by then,
+    /// are recorded in the log first.
     ///
     /// # Errors
     /// This member does not lead, or has no lease.
     pub async fn read_point(&self) -> Result<ReadPoint, SubmitError> {
         let before = self.has_lease();
         while before.is_some() && self.has_lease() == before {
-            // In this order: what had been read by that time is in touches, and those that are applied are before the index.
+            // In this order: reads before that time are recorded by touches, and applied touches
+            // are before the index.
             let time = self.0.clock.read();
             let touches = upkeep::touches(&self.0);
             if touches.is_empty() {
                 let point = ReadPoint { index: self.0.replica.begun.load(Ordering::SeqCst), time };
-                // Whoever asked waits until it has heard of the commit.
-                self.0.hurry.to(point.index);
-                // Another leader could have acknowledged more if the lease had ended in between.
+                // The caller waits until its member has learned of the commit.
+                self.0.urgent_commits.request_up_to(point.index);
+                // If the lease has ended in between, another leader may have acknowledged more
+                // changes.
                 if self.has_lease() == before {
                     return Ok(point);
                 }
@@ -309,14 +269,16 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         Err(SubmitError::NotLeader { member, group, leader })
     }
 
-    /// Waits until this member, whether it leads or not, has applied the log up to a point that the leader gave: reads here find
-    /// what reads there found. Waits for ever if this member does not follow the group.
+    /// Waits until this member has applied the log up to a read point of the leader: reads here
+    /// then see what reads of the leader saw. The member may be the leader or a follower. Waits for
+    /// ever if this member does not follow the group.
     pub async fn reach(&self, point: ReadPoint) {
         self.0.replica.reach(point).await;
     }
 
-    /// The time at which a reader reads here, which every later leader will know of: the leader's own time where this member leads, else that
-    /// of the latest [`Group::reach`]. Entries that the log has since brought are there as well; those that expire later are there still.
+    /// The time of reads on this member. Every later leader will know of it. On a leader this is
+    /// its own read time, else the time of the latest [`Group::reach`]. Entries that the log has
+    /// added since are visible as well. Entries that expire later are still visible.
     #[must_use]
     pub fn read_time(&self) -> Millis {
         let leads = self.0.replica.leading.load(Ordering::SeqCst) != 0;
@@ -324,26 +286,28 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         reached.unwrap_or_else(|| self.0.clock.read())
     }
 
-    /// Index of the last entry applied here, and all that the log decided: with the same index, it is the same on all members. Takes
-    /// memory for everything: for tests, and for who looks for a defect.
+    /// The index of the last entry applied here, and the logged state as bytes: with the same
+    /// index, it is the same on all members. Needs memory for the whole state. For tests and for
+    /// debugging.
     #[must_use]
     pub fn state(&self) -> (Option<u64>, Vec<u8>) {
         self.0.replica.state()
     }
 
-    /// Index and sets of voters (two of them during a change) of the entries of the log that are here. For tests.
+    /// The index and the sets of voters (two of them during a change) of the membership entries in
+    /// the log of this member. For tests.
     #[must_use]
     pub fn voters_in_log(&self) -> Vec<(u64, Vec<BTreeSet<MemberId>>)> {
         self.0.log.voters()
     }
 
-    /// Index and term of the entries of the log that are here. For tests.
+    /// The index and the term of the entries in the log of this member. For tests.
     #[must_use]
     pub fn log_ids(&self) -> Vec<(u64, u64)> {
         self.0.log.ids()
     }
 
-    /// Stops this member's copy.
+    /// Stops this member's replica.
     pub async fn stop(&self) {
         self.0.stopped.store(true, Ordering::SeqCst);
         self.0.lease.withdraw();
@@ -353,25 +317,26 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         }
     }
 
-    /// Answers a request that carries the sender's time. The time is taken note of first, and told last: see `clock.rs`.
+    /// Answers a request that carries the sender's time. That time is recorded first. The answer
+    /// carries this member's time, read last: see `clock.rs`.
     pub(crate) async fn answer(&self, time: Millis, request: Request<R>) -> Result<Bytes, RequestError> {
         self.0.clock.learn(time);
         let answer = self.handle(request).await?;
-        Ok(answer.write(self.0.clock.told()))
+        Ok(answer.write(self.0.clock.known_time()))
     }
 
     async fn handle(&self, request: Request<R>) -> Result<Response<R>, RequestError> {
         let raft = &self.0.raft;
         match request {
             Request::Append(append) => {
-                self.heard(append.vote, append.leader_commit);
+                self.record_other_leader(append.vote, append.leader_commit);
                 raft.append_entries(append).await.map(Response::Append)
             }
             Request::Vote(vote) => raft.vote(vote).await.map(Response::Vote),
             Request::PreVote(vote) => raft.pre_vote(vote).await.map(Response::Vote),
             Request::Transfer(transfer) => {
-                // Who hands over has applied all of its log, and told of it.
-                self.heard(*transfer.from_leader(), transfer.last_log_id().copied());
+                // A leader that hands over has applied all of its log, and reported the changes.
+                self.record_other_leader(*transfer.from_leader(), transfer.last_log_id().copied());
                 let handled = raft.handle_transfer_leader(transfer).await;
                 handled.map(|accepted| Response::Transfer { accepted: accepted.is_ok() }).map_err(RaftError::Fatal)
             }
@@ -382,17 +347,18 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         .map_err(|error| self.has_failed(&error))
     }
 
-    /// Takes note that another member leads, and of what it has committed, before that is followed.
-    fn heard(&self, vote: Vote, committed: Option<LogId>) {
+    /// Records that another member leads, and its commit index, before its request is handled.
+    fn record_other_leader(&self, vote: Vote, committed: Option<LogId>) {
         let own = || self.0.raft.metrics().borrow_watched().local_committed.map(|last| last.index);
-        self.0.replica.telling.heard(vote.leader_id.term, committed.map(|last| last.index), own);
+        self.0.replica.reporting.record_other_term(vote.leader_id.term, committed.map(|last| last.index), own);
     }
 
     fn has_failed(&self, error: &impl ToString) -> RequestError {
         RequestError::Stopped { group: self.0.replica.group, why: error.to_string() }
     }
 
-    /// Takes a page over. A page that came before is answered again; one that cannot be used ends the snapshot.
+    /// Takes a page over. A page that arrived before is acknowledged again. A page that cannot be
+    /// used cancels the snapshot.
     async fn take_page(
         &self,
         vote: Vote,
@@ -427,7 +393,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             }
         };
         let (meta, taken) = brought;
-        self.heard(vote, meta.last_log_id);
+        self.record_other_leader(vote, meta.last_log_id);
         let snapshot = openraft::Snapshot { meta, snapshot: SnapshotData::Taken(Box::new(taken)) };
         let installed = self.0.raft.install_full_snapshot(vote, snapshot).await;
         installed.map(|answer| Response::Installed(answer.vote)).map_err(|error| self.has_failed(&error))
@@ -435,13 +401,15 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
 }
 
 impl<R: AsyncRuntime> Group<R, Partitions> {
-    /// As [`Group::propose`], for commands as [`filbert_store::Encoder`] writes them, and with an answer. With a turn, they are applied once
-    /// however often they are submitted, and answered alike; without one, do not repeat what must not happen twice.
+    /// Like [`Group::propose`], for commands encoded by [`filbert_store::Encoder`], and with an
+    /// answer. With a turn, the commands are applied once however often they are submitted, with
+    /// the same answer. Without a turn, the caller must not retry commands that must not be applied
+    /// twice.
     ///
-    /// Dropping the future does not take the submission back.
+    /// Dropping the future does not cancel the submission.
     ///
     /// # Errors
-    /// As each [`SubmitError`] says; only [`SubmitError::Unknown`] leaves open what happened.
+    /// See each [`SubmitError`]. Only [`SubmitError::Unknown`] leaves the outcome unknown.
     pub async fn submit(&self, turn: Option<Turn>, commands: Bytes) -> Result<Vec<OwnedReply>, SubmitError> {
         self.0.replica.state.check(&commands)?;
         let source = turn.map_or(Source::Plain, |turn| Source::Origin {
@@ -454,11 +422,12 @@ impl<R: AsyncRuntime> Group<R, Partitions> {
         answer.await.unwrap_or(Err(SubmitError::Unknown { group: self.0.replica.group }))
     }
 
-    /// Reads a partition as it is: all that was acknowledged anywhere before the read began is there. Served by a leader with a lease, under
-    /// the partition's lock; `read` must not change anything but what reads of a partition change.
+    /// Reads a partition linearizably: the read sees all changes that were acknowledged on any
+    /// member before it began. Served by a leader with a lease, under the partition's lock. `read`
+    /// must change nothing beyond the effects of reads on a partition.
     ///
     /// # Errors
-    /// This member has no lease, or lost it while it read.
+    /// This member has no lease, or lost it during the read.
     pub fn read<T>(
         &self,
         partition: PartitionId,
@@ -473,7 +442,8 @@ impl<R: AsyncRuntime> Group<R, Partitions> {
         if before.is_some() {
             let now = self.0.clock.read();
             let value = read(&mut locked, now);
-            // Asked again afterwards: this thread may have been stopped in between for any time.
+            // Checked again afterwards: this thread may have been suspended in between for any
+            // time.
             if self.has_lease() == before {
                 return Ok(value);
             }
@@ -481,7 +451,8 @@ impl<R: AsyncRuntime> Group<R, Partitions> {
         Err(ReadError::NoLease { member, group, leader: self.leader() })
     }
 
-    /// Looks at what this member has of a partition, which may be old or, on a leader without a lease, not be what others see.
+    /// Inspects a partition as it is on this member. The state may be old, or differ from the state
+    /// of other members if a leader has no lease.
     pub fn inspect<T>(&self, partition: PartitionId, look: impl FnOnce(&mut Partition) -> T) -> Option<T> {
         self.0.replica.state.cell(partition).map(|cell| look(&mut cell.lock()))
     }

@@ -1,8 +1,10 @@
-//! Heartbeats that groups share: those of all groups of a member to one other member travel together.
+//! Shared heartbeats: the heartbeats of all groups of a member to the same other member are sent
+//! together.
 //!
-//! A leader sends a heartbeat for each group and follower ten times in a second. With 12 groups these are most of what an idle cluster
-//! does: a message, a wake-up and an answer each. Groups know nothing of it: what they ask of this transport on the lane of heartbeats waits for a
-//! short while, and goes on as one request, whose answers come back as one.
+//! A leader sends a heartbeat for each group and follower ten times a second. With 12 groups,
+//! heartbeats are most of the work of an idle cluster: a message, a wake-up and an answer each. The
+//! groups do not know of the sharing: requests on the heartbeat lane of this transport wait for a
+//! short time, and are sent as one request with one answer.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -21,7 +23,8 @@ use crate::{Epoch, GroupSettings, MemberId, TransportError};
 type AnswerSender = oneshot::Sender<Result<Bytes, TransportError>>;
 type Waiting = BTreeMap<MemberId, Vec<(Bytes, AnswerSender)>>;
 
-/// A transport that brings heartbeats together, over one that brings requests. One for each member, for all of its groups.
+/// A transport that bundles heartbeats, on top of another transport. One for each member, shared by
+/// all of its groups.
 pub struct SharedHeartbeats<R> {
     transport: Arc<dyn Transport>,
     waiting: Arc<Mutex<Waiting>>,
@@ -30,7 +33,8 @@ pub struct SharedHeartbeats<R> {
 }
 
 impl<R: AsyncRuntime> SharedHeartbeats<R> {
-    /// Over another transport. A heartbeat waits for others for a fourth of what is between two of one group: leases are shorter by that.
+    /// Creates it on top of another transport. A heartbeat waits for others for a quarter of the
+    /// heartbeat interval of a group. Leases are shorter by that time.
     pub fn new(transport: Arc<dyn Transport>, settings: &GroupSettings) -> Self {
         let gather = Duration::from_millis(settings.heartbeat_ms / 4);
         SharedHeartbeats { transport, waiting: Arc::default(), gather, runtime: PhantomData }
@@ -66,7 +70,7 @@ impl<R: AsyncRuntime> Transport for SharedHeartbeats<R> {
     }
 }
 
-/// Brings requests over as one, and each answer to who waits for it.
+/// Sends requests as one, and passes each answer to its waiter.
 async fn bring(transport: &dyn Transport, to: MemberId, requests: Vec<Bytes>, senders: Vec<AnswerSender>) {
     let answers = transport.call(to, Lane::Heartbeats, write_requests(&requests)).await;
     let answers = answers.and_then(|bytes| read_answers(&bytes).map_err(|_| TransportError::Broken(to)));
@@ -76,7 +80,7 @@ async fn bring(transport: &dyn Transport, to: MemberId, requests: Vec<Bytes>, se
             Ok(answers) => answers.next().flatten().ok_or(TransportError::Broken(to)),
             Err(error) => Err(error.clone()),
         };
-        // Who asked may have stopped waiting.
+        // The waiter may have gone.
         let _gone = sender.send(answer);
     }
 }

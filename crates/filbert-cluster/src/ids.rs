@@ -1,10 +1,11 @@
-//! The small values that name members, groups and who sends batches.
+//! The ids of members, groups, epochs and origins.
 
 use std::fmt;
 
 use filbert_data::PartitionId;
 
-/// A member of the cluster. Never used again: a member that has lost its log returns with another number.
+/// The id of a member of the cluster. Never reused: a member that has lost its log returns with
+/// another id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemberId(pub u64);
 
@@ -14,12 +15,13 @@ impl fmt::Display for MemberId {
     }
 }
 
-/// A set of partitions that is replicated together: those whose number has this remainder by the number of groups.
+/// The id of a group of partitions that are replicated together. The group of a partition is the
+/// partition's number modulo the number of groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u32);
 
 impl GroupId {
-    /// The group of a partition, out of `groups` (0 counts as 1).
+    /// Returns the group of a partition, out of `groups` (0 counts as 1).
     #[must_use]
     pub fn of(partition: PartitionId, groups: u32) -> GroupId {
         GroupId(partition.0 % groups.max(1))
@@ -32,22 +34,24 @@ impl fmt::Display for GroupId {
     }
 }
 
-/// How often the cluster has gone on without a majority, by an order that gives up what only the missing members had: members of different
-/// epochs take no message of consensus from each other. The greater one counts.
+/// The epoch of the cluster. It increases each time the cluster continues without a majority, by an
+/// order that gives up the changes that only missing members had. Members in different epochs
+/// refuse consensus messages from each other. The greater epoch is the later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// Members whose epochs of the same number differ.
+    /// The number of members with distinct epochs of the same number.
     const MEMBERS: u64 = 1 << 20;
 
-    /// The next one, made by a member: two members that go on without each other at the same time make different ones.
+    /// Returns the next epoch, created by a member: two members that continue without each other at
+    /// the same time create different epochs.
     #[must_use]
     pub fn next(self, by: MemberId) -> Epoch {
         Epoch(self.number().saturating_add(1).saturating_mul(Self::MEMBERS).saturating_add(by.0 % Self::MEMBERS))
     }
 
-    /// How many there were before it.
+    /// The number of epochs before this one.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0 / Self::MEMBERS
@@ -65,7 +69,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// Who sends batches in sequence, as a group has named it: the index and the place in the log where it was opened, so that no
-/// two have the same.
+/// The id of an origin, which submits batches in sequence: the index and the position in the log
+/// where it was opened, so that no two origins have the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OriginId(pub u64);

@@ -1,35 +1,38 @@
-//! Whether this member may serve reads of a group, as two atomics that a read looks at before and after.
+//! The lease of a group: whether this member may serve reads, as two atomics that a read checks
+//! before and after.
 //!
-//! The lease ends a margin before the moment from which another member could lead: voters that have acknowledged something sent at
-//! `t` do not vote before `t + lease` by their clocks. It is withdrawn before leadership is handed over, as who takes over need not wait
-//! for it, and does not return in the same term: the message that hands over may be late.
+//! The lease ends with a margin before the time from which another member could lead: voters that
+//! have acknowledged a request sent at `t` do not vote before `t + lease` by their clocks. The
+//! lease is withdrawn before leadership is handed over, because the next leader does not wait for
+//! it. It does not return in the same term, because the message that hands over may be late.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// The part of the lease that is used, in hundredths: clocks may run at different rates, and this is 20 % of it.
+/// The usable part of the lease in percent: clocks may run at different rates, and the margin of 20
+/// % covers the difference.
 const USED_PERCENT: u64 = 80;
 
 #[derive(Debug, Default)]
 pub(crate) struct Lease {
-    /// The term in which reads may be served; 0 = none. Terms begin at 1.
+    /// The term in which reads may be served. 0 = none. Terms begin at 1.
     term: AtomicU64,
-    /// When the lease ends, in nanoseconds of the group's clock; 0 = it has ended.
+    /// The end of the lease, in nanoseconds of the group's clock. 0 = it has ended.
     until_ns: AtomicU64,
-    /// The terms up to this one have handed over. Held while either of the above changes.
+    /// The last term that has handed over. Held while either of the above changes.
     revoked: Mutex<u64>,
 }
 
 impl Lease {
-    /// Extends the lease in a term by an acknowledgement of a quorum.
+    /// Extends the lease in a term after an acknowledgement of a quorum.
     pub(crate) fn extend(&self, term: u64, acknowledged_ns: u64, lease_ns: u64) {
         let revoked = self.revoked.lock();
         if term <= *revoked {
             return;
         }
         if self.term.load(Ordering::Acquire) != term {
-            // A read that began in another term must not end in this one.
+            // A read that began in another term must not complete in this one.
             self.until_ns.store(0, Ordering::SeqCst);
             self.term.store(term, Ordering::SeqCst);
         }
@@ -50,7 +53,7 @@ impl Lease {
         self.until_ns.store(0, Ordering::SeqCst);
     }
 
-    /// The term whose lease is good at this moment.
+    /// Returns the term with a valid lease at `now_ns`.
     pub(crate) fn check(&self, now_ns: u64) -> Option<u64> {
         let term = self.term.load(Ordering::SeqCst);
         (now_ns < self.until_ns.load(Ordering::SeqCst)).then_some(term)

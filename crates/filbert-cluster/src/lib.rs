@@ -1,42 +1,66 @@
-//! Groups of partitions that several members hold alike: each group has a log, agreed on by consensus, and a leader.
+//! Groups of partitions that are replicated to several members: each group has a leader and a log,
+//! which the members agree on by consensus.
 //!
-//! This crate alone knows openraft. It must not know sockets, clients, names of maps, or how members find each other: whoever uses it
-//! brings a [`Transport`], a [`WallClock`] and a runtime (openraft's `AsyncRuntime`; in production [`BootRuntime`]), so that a simulation
-//! runs the same code with a network, clocks and randomness of its own.
+//! This crate alone knows openraft. It must not know sockets, clients, names of maps, or how
+//! members find each other. The user of the crate provides a [`Transport`], a [`WallClock`] and a
+//! runtime (openraft's `AsyncRuntime`; in production [`BootRuntime`]). So a simulation runs the
+//! same code with its own network, clocks and randomness.
 //!
 //! ```text
-//!  Group::propose ─► proposer: what waits is merged ──► entry: stamp, submissions ──► consensus ──► raft_log (memory, bounded)
-//!                                                                 │  link ──► Transport ──► Replicas::answer of others
-//!                                                                 ▼ committed
-//!  whoever awaits it ◄── awaiting, by ticket ◄── replica: origins (once, in sequence) ──► StateMachine: a grid's partitions,
-//!                                                                                          ▲     a registry, Partitions
-//!  reads ──► lease, before and after ──────────────────────────────────────────────────────┘
+//!  Group::propose ──► proposer: merges waiting submissions ──► entry: stamp, submissions
+//!                                                                ▼
+//!                raft_log (memory, bounded) ◄────────────── consensus ──► link ──► Transport ──►
+//!                                                                │          Replicas::answer
+//!                                                                ▼          of other members
+//!  waiter ◄── awaiting, by ticket ◄── replica: origins ◄──── committed
+//!                                       │      (once, in sequence)
+//!                                       ▼
+//!  reads ──► lease, before and after ──► StateMachine: grid partitions, registry, Partitions
 //!
-//!  upkeep: lease from a quorum's acknowledgements; purging       snapshot: made when a member needs one, page by page
+//!  upkeep: lease from the acknowledgements of a quorum; purging
+//!  snapshot: exported when a member needs one, page by page
 //! ```
+//!
+//! # Modules, from bottom to top
+//!
+//! Each module uses only the modules before it. `types` has the types of consensus, `wire` encodes
+//! them; `clock`, `lease`, `reporting`, `urgent_commits` and `awaiting` decide one question each.
+//! `state_machine` is the state that a log changes, `origins` and `applied` the state that the log
+//! decides beside it; `snapshot` transfers both as pages, and `waiting` is the queue of
+//! submissions. `replica` applies the log, `raft_log` stores it; `consensus_link`, `appending` and
+//! `network` send consensus messages to another member. `shared` holds all of this for one group.
+//! `proposer` and `upkeep` are the group's tasks. `group` starts them; `members`, `reform`,
+//! `status` and `replicas` are the further operations on groups.
 //!
 //! # Invariants
 //!
-//! - An answer is given when its entry is committed by a majority and applied here. A submission of an origin is applied once.
-//! - A read is served under the partition's lock by a member that has a lease before and after it, in one term, and has applied the first
-//!   entry of that term. The lease is withdrawn before leadership is handed over, and does not return in that term.
-//! - Replicas that have applied the same entries hold the same ([`Group::state`]), whether from the log or from a snapshot.
-//! - Time in a group does not go back: all commands of an entry happen at its leader's stamp, or at the latest stamp before; a read
-//!   happens at a time that every later leader will know of.
-//! - What a read has kept alive is told to the log before it would expire there, and forgotten by who leads anew.
-//! - A group that has lost its majority serves nobody, until it is formed anew of a copy that is left ([`Group::reform`]), in a later
-//!   [`Epoch`]: members of another epoch are not listened to.
-//! - A leader tells of what it has committed (`telling.rs`): listeners hear of each change from one member, and from two at most where a
-//!   leader was lost.
-//! - Log, answers, waiting submissions and pages have limits, which are settings.
-//! - Bytes from other members give errors, never a panic.
+//! - A submission is answered once its entry is committed by a majority and applied here. A
+//!   submission of an origin is applied once.
+//! - A read is served under the partition's lock, by a member that has a lease before and after it,
+//!   in one term, and has applied the first entry of that term. The lease is withdrawn before
+//!   leadership is handed over, and does not return in that term.
+//! - Replicas that have applied the same entries have the same state ([`Group::state`]), whether
+//!   from the log or from a snapshot.
+//! - Time in a group never goes back: all commands of an entry happen at its leader's stamp, or at
+//!   the latest stamp before. A read happens at a time that every later leader will know of.
+//! - Entries that a read has kept alive are recorded in the log before they would expire there. A
+//!   new leader forgets reads that were not recorded.
+//! - A group that has lost its majority serves no requests until it is re-formed from a surviving
+//!   copy ([`Group::reform`]), in a later [`Epoch`]. Messages of members in another epoch are
+//!   refused.
+//! - A leader reports the changes that it has committed (`reporting.rs`): listeners receive each
+//!   change from one member, and from two members at most if a leader was lost.
+//! - The log, kept answers, waiting submissions and pages have limits, which are settings.
+//! - Bytes from other members lead to errors, never to a panic.
 //!
 //! Start reading at [`Group`].
 
 mod acknowledged;
 mod appending;
+mod applied;
 mod awaiting;
 mod clock;
+mod consensus_link;
 mod counters;
 mod error;
 #[doc(hidden)]
@@ -45,8 +69,8 @@ mod group;
 mod heartbeats;
 mod ids;
 mod lease;
-mod link;
 mod members;
+mod network;
 mod origins;
 mod partitions;
 mod proposer;
@@ -54,25 +78,30 @@ mod raft_log;
 mod reform;
 mod replica;
 mod replicas;
+mod reporting;
 mod runtime;
 mod settings;
+mod shared;
 mod snapshot;
 mod state_machine;
 mod status;
-mod telling;
 mod transport;
 mod types;
 mod upkeep;
+mod urgent_commits;
+mod waiting;
 mod wire;
 
+pub use clock::WallClock;
 pub use counters::GroupCounters;
 pub use error::{GroupError, MembershipError, OriginRefusal, ReadError, RequestError, SubmitError, TransportError};
-pub use group::{Group, ReadPoint, Turn, WallClock};
+pub use group::{Group, Turn};
 pub use heartbeats::SharedHeartbeats;
 pub use ids::{Epoch, GroupId, MemberId, OriginId};
 pub use origins::OriginLimits;
 pub use partitions::{ChangeListener, Partitions};
 pub use reform::{GroupCopy, Position};
+pub use replica::ReadPoint;
 pub use replicas::{CurrentEpoch, Replicas};
 pub use runtime::{BootInstant, BootRuntime, BootSleep, BootTimeout, TimeIsOver};
 pub use settings::GroupSettings;

@@ -1,7 +1,7 @@
-//! Changes of a group's members, which its leader makes, and handing leadership over.
+//! Changes of a group's members by its leader, and hand-over of leadership.
 //!
-//! A change is refused where it could cost the group its majority, or undo what another operator has done meanwhile: see
-//! [`MembershipError`]. Which members there should be is decided elsewhere.
+//! A change is refused if it could cost the group its majority, or undo a concurrent change: see
+//! [`MembershipError`]. The wanted members are decided elsewhere.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,38 +14,40 @@ use openraft::raft::Precondition;
 use openraft::{AsyncRuntime, ChangeMembers, Instant, RaftMetrics};
 use tokio::sync::oneshot;
 
-use crate::proposer::Awaits;
 use crate::state_machine::StateMachine;
 use crate::types::Types;
+use crate::waiting::Awaits;
 use crate::wire::Source;
 use crate::{Group, GroupError, MemberId, MembershipError, upkeep};
 
 impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
-    /// Lets a member follow without a vote, and brings it what it lacks. Asked of the leader.
+    /// Adds a member as a learner without a vote, and replicates the log to it. Called on the
+    /// leader.
     ///
     /// # Errors
-    /// This member does not lead, or another change is on its way.
+    /// This member does not lead, or another change is in progress.
     pub async fn add_learner(&self, member: MemberId) -> Result<(), MembershipError> {
         let added = self.0.raft.add_learner(member, EmptyNode::new(), false).await;
         added.map(|_| ()).map_err(|error| self.refused("cannot add a learner", error))
     }
 
-    /// Forgets a member that follows without a vote. Asked of the leader.
+    /// Removes a learner. Called on the leader.
     ///
     /// # Errors
-    /// This member does not lead, or another change is on its way.
+    /// This member does not lead, or another change is in progress.
     pub async fn remove_learner(&self, member: MemberId) -> Result<(), MembershipError> {
         let gone = ChangeMembers::RemoveNodes([member].into());
         let removed = self.0.raft.change_membership(gone, false).await;
         removed.map(|_| ()).map_err(|error| self.refused("cannot forget a learner", error))
     }
 
-    /// Changes the voters, in one joint change: those that are no longer among them leave the group. Asked of the leader, by whoever has
-    /// seen that `from` are the voters (see [`GroupStatus::voters`](crate::GroupStatus)): another change since then is not undone.
+    /// Changes the voters in one joint change. Voters that are not wanted any more leave the group.
+    /// Called on the leader, with the current voters as `from` (see
+    /// [`GroupStatus::voters`](crate::GroupStatus)): a concurrent change is not undone.
     ///
     /// # Errors
-    /// As each [`MembershipError`] says. If leadership was lost on the way, the change may be half done (`is_joint`): look again at who votes, and
-    /// ask for it again.
+    /// See each [`MembershipError`]. If leadership was lost in between, the change may be half
+    /// complete (`is_joint`): check the voters, and retry.
     pub async fn change_voters(
         &self,
         from: &BTreeSet<MemberId>,
@@ -68,7 +70,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         changed.map(|_| ()).map_err(|error| self.refused("cannot change its voters", error))
     }
 
-    /// Whether a majority of voters has answered within one lease.
+    /// Checks whether a majority of voters has answered within one lease.
     fn has_majority(&self, now: &RaftMetrics<Types<R>>, voters: &BTreeSet<MemberId>) -> Result<(), MembershipError> {
         let (group, member) = (self.0.replica.group, self.0.member);
         let Some(heard) = &now.heartbeat else {
@@ -92,7 +94,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => {
                 MembershipError::NotLeader { member, group, leader: forward.leader_id }
             }
-            // What the change was based on has gone, or goes while it is asked for.
+            // The basis of the change is out of date, or becomes so during the request.
             RaftError::APIError(
                 ClientWriteError::ChangeMembershipError(ChangeMembershipError::InProgress(_))
                 | ClientWriteError::PreconditionFailed(_),
@@ -101,19 +103,23 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         }
     }
 
-    /// Hands leadership over. From now on this member serves no reads in its term, and takes no writes, whether the other one takes over
-    /// or not: then the others elect. What reads have kept alive is told to the log before, and what is on its way is applied here, so that this
-    /// member tells of all that was proposed under it, and the next one of all else: meanwhile submissions wait.
+    /// Hands leadership over. From now on this member serves no reads in its term, and accepts no
+    /// writes, even if the other member does not take over: then the members hold an election.
+    /// Before that, reads that keep entries alive are recorded in the log, and all entries in
+    /// flight are applied here. So this member reports all changes that were proposed under it, and
+    /// the next leader reports all others. Submissions wait meanwhile.
     ///
     /// # Errors
-    /// The group has stopped, or what is on its way takes longer than a request may: then this member leads on.
+    /// The group has stopped, or the entries in flight take longer than the time limit of a
+    /// request: then this member continues to lead.
     pub async fn transfer_leadership(&self, to: MemberId) -> Result<(), GroupError> {
         let touches = if self.has_lease().is_some() { upkeep::touches(&self.0) } else { Bytes::new() };
         if !touches.is_empty() {
-            // Without them entries expire earlier than their reads would have it; that is no reason to stay.
+            // Without the touches, entries expire earlier than their reads would allow. That is no
+            // reason to keep the leadership.
             let (sender, applied) = oneshot::channel();
-            let told = self.push(Source::Plain, touches, Awaits::Applied(sender));
-            if told.is_ok() {
+            let pushed = self.push(Source::Plain, touches, Awaits::Applied(sender));
+            if pushed.is_ok() {
                 let _applied = R::timeout(self.0.settings.request_timeout(), applied).await;
             }
         }

@@ -1,7 +1,9 @@
-//! Batches in sequence: who sends a batch again gets the first answer, and nothing happens twice.
+//! Batches in sequence: an origin that retries a batch receives the first answer, and no batch is
+//! applied twice.
 //!
-//! The table is changed by the log alone, and is part of every snapshot; its limits decide what is applied, so all members have the
-//! same. An origin is named by its place in the log: one that was forgotten is never taken for a new one.
+//! Only the log changes the table, and the table is part of every snapshot. Its limits decide
+//! whether a batch is applied, so all members have the same limits. The id of an origin is its
+//! position in the log: a forgotten origin is never mistaken for a new one.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,14 +13,17 @@ use filbert_store::CodecError;
 use crate::wire::{Reader, append_bytes};
 use crate::{OriginId, OriginRefusal};
 
-/// How much is kept for origins. The same on all members of a group.
+/// The limits of the state that is kept for origins. The same on all members of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OriginLimits {
-    /// Origins known at once; the one unused for longest is forgotten. Default 1,024: members and their connections.
+    /// The maximum number of origins. Beyond it, the origin that has been unused for longest is
+    /// forgotten. Default 1,024: members and their connections.
     pub origins_max: usize,
-    /// Answers kept for each. Default 64: what a member has on its way.
+    /// The maximum number of answers kept for each origin. Default 64: the batches that a member
+    /// has in flight.
     pub answers_max: usize,
-    /// Bytes of answers kept for each, the latest aside. Default 256 KiB.
+    /// The maximum size in bytes of the answers kept for each origin, without the latest answer.
+    /// Default 256 KiB.
     pub answer_bytes_max: usize,
 }
 
@@ -30,21 +35,21 @@ impl Default for OriginLimits {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Origin {
-    /// The number of the latest batch; they begin at 1.
+    /// The number of the latest batch. Numbers begin at 1.
     last: u64,
-    /// Index of the entry that used it last.
+    /// The index of the entry that used the origin last.
     used: u64,
     answers: VecDeque<(u64, Bytes)>,
     bytes: usize,
 }
 
-/// What becomes of a batch.
-pub(crate) enum Turn {
-    /// It is the next one: apply it.
+/// The decision about a batch.
+pub(crate) enum SequenceCheck {
+    /// It is the next batch: apply it.
     Next,
-    /// It was applied, and this was answered.
-    Again(Bytes),
-    /// Leave it.
+    /// It was applied before, with this answer.
+    Repeated(Bytes),
+    /// It is refused: do not apply it.
     Refused(OriginRefusal),
 }
 
@@ -63,9 +68,9 @@ impl Origins {
         self.known.insert(id, Origin { used: index, ..Origin::default() });
     }
 
-    pub(crate) fn turn(&mut self, id: OriginId, sequence: u64, unanswered: u64, index: u64) -> Turn {
+    pub(crate) fn check_sequence(&mut self, id: OriginId, sequence: u64, unanswered: u64, index: u64) -> SequenceCheck {
         let Some(origin) = self.known.get_mut(&id) else {
-            return Turn::Refused(OriginRefusal::NotKnown { origin: id.0 });
+            return SequenceCheck::Refused(OriginRefusal::NotKnown { origin: id.0 });
         };
         origin.used = index;
         while let Some((first, answer)) = origin.answers.front().filter(|(first, _)| *first < unanswered) {
@@ -74,19 +79,19 @@ impl Origins {
             origin.answers.pop_front();
         }
         if sequence > origin.last + 1 {
-            return Turn::Refused(OriginRefusal::Gap { found: sequence, expected: origin.last + 1 });
+            return SequenceCheck::Refused(OriginRefusal::Gap { found: sequence, expected: origin.last + 1 });
         }
         if sequence == origin.last + 1 {
             origin.last = sequence;
-            return Turn::Next;
+            return SequenceCheck::Next;
         }
         match origin.answers.iter().find(|(kept, _)| *kept == sequence) {
-            Some((_, answer)) => Turn::Again(answer.clone()),
-            None => Turn::Refused(OriginRefusal::Forgotten { sequence }),
+            Some((_, answer)) => SequenceCheck::Repeated(answer.clone()),
+            None => SequenceCheck::Refused(OriginRefusal::Forgotten { sequence }),
         }
     }
 
-    /// Keeps the answer to a batch whose turn it was.
+    /// Keeps the answer to a batch that was applied.
     pub(crate) fn answered(&mut self, id: OriginId, sequence: u64, answer: Bytes, limits: &OriginLimits) {
         let Some(origin) = self.known.get_mut(&id) else { return };
         origin.bytes += answer.len();
@@ -99,7 +104,9 @@ impl Origins {
         }
     }
 
-    /// Number of origins, 4; for each: id, latest, used, 8 each; number of answers, 4; for each: sequence, 8, and bytes.
+    /// Encodes the number of origins, 4 bytes. For each origin: id, latest batch, latest use, 8
+    /// bytes each; the number of answers, 4 bytes. For each answer: the sequence, 8 bytes, and the
+    /// bytes with their length.
     pub(crate) fn append(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.known.len() as u32).to_le_bytes());
         for (id, origin) in &self.known {
@@ -140,22 +147,34 @@ mod tests {
     fn a_batch_is_applied_in_its_turn_and_answered_again_within_limits() {
         let mut origins = Origins::default();
         let id = OriginId(1);
-        assert!(matches!(origins.turn(id, 1, 1, 1), Turn::Refused(OriginRefusal::NotKnown { origin: 1 })));
+        assert!(matches!(
+            origins.check_sequence(id, 1, 1, 1),
+            SequenceCheck::Refused(OriginRefusal::NotKnown { origin: 1 })
+        ));
         origins.open(id, 1, &LIMITS);
-        assert!(matches!(origins.turn(id, 2, 1, 2), Turn::Refused(OriginRefusal::Gap { found: 2, expected: 1 })));
+        assert!(matches!(
+            origins.check_sequence(id, 2, 1, 2),
+            SequenceCheck::Refused(OriginRefusal::Gap { found: 2, expected: 1 })
+        ));
         for sequence in 1..=3 {
-            assert!(matches!(origins.turn(id, sequence, 1, 3), Turn::Next));
+            assert!(matches!(origins.check_sequence(id, sequence, 1, 3), SequenceCheck::Next));
             origins.answered(id, sequence, Bytes::from(vec![sequence as u8]), &LIMITS);
         }
-        assert!(matches!(origins.turn(id, 3, 1, 4), Turn::Again(answer) if answer[..] == [3]));
-        assert!(matches!(origins.turn(id, 1, 1, 4), Turn::Refused(OriginRefusal::Forgotten { sequence: 1 })));
+        assert!(matches!(origins.check_sequence(id, 3, 1, 4), SequenceCheck::Repeated(answer) if answer[..] == [3]));
+        assert!(matches!(
+            origins.check_sequence(id, 1, 1, 4),
+            SequenceCheck::Refused(OriginRefusal::Forgotten { sequence: 1 })
+        ));
         let mut bytes = Vec::new();
         origins.append(&mut bytes);
         assert_eq!(Origins::read(&mut Reader::new(&bytes.into())).unwrap(), origins);
-        // An answer that was had is not kept.
-        assert!(matches!(origins.turn(id, 2, 3, 5), Turn::Refused(OriginRefusal::Forgotten { sequence: 2 })));
+        // Answers that the origin has received are not kept.
+        assert!(matches!(
+            origins.check_sequence(id, 2, 3, 5),
+            SequenceCheck::Refused(OriginRefusal::Forgotten { sequence: 2 })
+        ));
         origins.open(OriginId(8), 8, &LIMITS);
         origins.open(OriginId(9), 9, &LIMITS);
-        assert!(matches!(origins.turn(id, 4, 4, 10), Turn::Refused(OriginRefusal::NotKnown { .. })));
+        assert!(matches!(origins.check_sequence(id, 4, 4, 10), SequenceCheck::Refused(OriginRefusal::NotKnown { .. })));
     }
 }

@@ -1,4 +1,5 @@
-//! Partitions of `filbert-store` without a grid around them, as a state machine: what simulations and measurements replicate.
+//! A state machine of bare `filbert-store` partitions without a grid, for simulations and
+//! benchmarks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use filbert_data::PartitionId;
 use filbert_store::{
-    Caller, Change, Command, Decoder, Encoder, Event, LogCommand, MapId, Millis, NoLayouts, Observer, Partition,
-    PartitionSettings, SeveralExport, SeveralImport,
+    Caller, Change, Command, Decoder, Encoder, Event, LogCommand, MapId, Millis, MultiPartitionExport,
+    MultiPartitionImport, NoLayouts, Observer, Partition, PartitionSettings,
 };
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -24,16 +25,16 @@ pub struct Partitions {
     listener: Option<Arc<ChangeListener>>,
 }
 
-/// Hears of each change on every member, and whether it is this member's to tell.
+/// A listener that receives each change on every member, and whether this member reports it.
 pub type ChangeListener = dyn Fn(&Event<'_>, bool) + Send + Sync;
 
-/// Passes changes on.
+/// Passes changes to a listener.
 struct Passing<'l>(Option<(&'l ChangeListener, bool)>);
 
 impl Observer for Passing<'_> {
     fn observe(&mut self, event: &Event<'_>) {
-        if let Some((listener, tells)) = self.0 {
-            listener(event, tells);
+        if let Some((listener, reports_events)) = self.0 {
+            listener(event, reports_events);
         }
     }
 }
@@ -44,23 +45,23 @@ struct Cells {
 }
 
 impl Partitions {
-    /// The partitions of a group, with nothing in them.
+    /// Creates the empty partitions of a group.
     #[must_use]
     pub fn new(group: GroupId, settings: &GroupSettings, hash_seed: u64) -> Self {
         let groups = settings.groups.max(1);
         let ids = (0..settings.partitions).map(PartitionId).filter(|id| GroupId::of(*id, groups) == group);
-        let make = |id| Mutex::new(Partition::new(PartitionSettings { id, hash_seed, reads_before_commands: true }));
+        let make = |id| Mutex::new(Partition::new(PartitionSettings { id, hash_seed, exact_read_times: true }));
         let cells = Cells { partitions: ids.map(make).collect(), is_exporting: AtomicBool::new(false) };
         Partitions { group, groups, hash_seed, cells: Arc::new(cells), listener: None }
     }
 
-    /// Has somebody hear of all changes.
+    /// Adds a listener of all changes.
     #[must_use]
     pub fn with_listener(self, listener: Arc<ChangeListener>) -> Self {
         Partitions { listener: Some(listener), ..self }
     }
 
-    /// The partition's cell, if it is of this group.
+    /// Returns the cell of a partition, if it belongs to this group.
     pub(crate) fn cell(&self, partition: PartitionId) -> Option<&Mutex<Partition>> {
         let place = usize::try_from(partition.0 / self.groups).ok()?;
         self.cells.partitions.get(place).filter(|_| GroupId::of(partition, self.groups) == self.group)
@@ -83,24 +84,24 @@ impl Partitions {
         for command in Decoder::new(commands)? {
             let (id, command) = command?;
             let command = match command {
-                // The leader's stamp is the time at which everything of a batch happens.
+                // All commands of a batch happen at the leader's stamp.
                 LogCommand::Change(command) => LogCommand::Change(Command { now: at.stamp, ..command }),
                 command => command,
             };
             let Some(cell) = self.cell(id) else {
                 return Err(StateMachineError::Unfit(format!("{id} is not of group {}", self.group)));
             };
-            let mut observer = Passing(self.listener.as_deref().map(|listener| (listener, at.tells)));
+            let mut observer = Passing(self.listener.as_deref().map(|listener| (listener, at.reports_events)));
             replied(cell.lock().apply_logged(&command, &NoLayouts, &mut observer).into());
         }
         Ok(())
     }
 }
 
-/// A snapshot of partitions, page by page.
+/// A snapshot of partitions, exported page by page.
 pub struct Exported {
     cells: Arc<Cells>,
-    export: SeveralExport,
+    export: MultiPartitionExport,
 }
 
 impl Drop for Exported {
@@ -113,7 +114,7 @@ impl Drop for Exported {
 impl StateMachine for Partitions {
     type Awaiting = oneshot::Sender<Result<Vec<OwnedReply>, SubmitError>>;
     type Export = Exported;
-    type Import = SeveralImport;
+    type Import = MultiPartitionImport;
 
     fn check(&self, commands: &Bytes) -> Result<(), SubmitError> {
         for command in Decoder::new(commands)? {
@@ -168,7 +169,7 @@ impl StateMachine for Partitions {
     }
 
     fn answer(&self, awaiting: Self::Awaiting, answer: Result<Vec<OwnedReply>, SubmitError>) {
-        // Whoever asked may have gone.
+        // The waiter may have gone.
         let _gone = awaiting.send(answer);
     }
 
@@ -180,7 +181,7 @@ impl StateMachine for Partitions {
             let begun = cell.lock().begin_export();
             debug_assert!(begun, "a group makes one snapshot at a time");
         }
-        Some(Exported { cells: Arc::clone(&self.cells), export: SeveralExport::new(self.ids().collect()) })
+        Some(Exported { cells: Arc::clone(&self.cells), export: MultiPartitionExport::new(self.ids().collect()) })
     }
 
     fn export_page(&self, exported: &mut Exported, bytes_min: usize) -> Option<Bytes> {
@@ -190,15 +191,15 @@ impl StateMachine for Partitions {
         exported.export.page(bytes_min, export).map(Bytes::from)
     }
 
-    fn begin_import(&self) -> SeveralImport {
-        SeveralImport::new(self.ids().collect(), self.hash_seed)
+    fn begin_import(&self) -> MultiPartitionImport {
+        MultiPartitionImport::new(self.ids().collect(), self.hash_seed)
     }
 
-    fn import_page(&self, taken: &mut SeveralImport, page: Bytes) -> Result<(), StateMachineError> {
+    fn import_page(&self, taken: &mut MultiPartitionImport, page: Bytes) -> Result<(), StateMachineError> {
         Ok(taken.page(&page, &NoLayouts)?)
     }
 
-    fn check_import(&self, taken: &SeveralImport) -> Result<(), StateMachineError> {
+    fn check_import(&self, taken: &MultiPartitionImport) -> Result<(), StateMachineError> {
         let (found, expected) = taken.progress();
         if found != expected {
             return Err(StateMachineError::Unfit(format!("it has {found} partitions, expected {expected}")));
@@ -206,7 +207,7 @@ impl StateMachine for Partitions {
         Ok(())
     }
 
-    fn install(&self, taken: SeveralImport) -> Millis {
+    fn install(&self, taken: MultiPartitionImport) -> Millis {
         let mut latest = Millis(i64::MIN);
         for (cell, partition) in self.cells.partitions.iter().zip(taken.finish()) {
             latest = latest.max(partition.time());
@@ -223,7 +224,7 @@ impl StateMachine for Partitions {
 fn touching(touches: &mut Encoder, partition: PartitionId, now: Millis) -> impl FnMut(MapId, &[u8], Millis) {
     move |map, key, read_at| {
         let change = Change::Touch { key, read_at };
-        // A key that is in the store is short enough.
+        // A key in the store is short enough.
         let _fits = touches.push(partition, &Command { map, now, caller: Caller::default(), change }.into());
     }
 }

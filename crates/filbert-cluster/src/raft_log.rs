@@ -1,5 +1,5 @@
-//! The log of a group, in memory. What is purged is gone; how much there is, is kept in atomics for who decides on purging and on
-//! taking more.
+//! The log of a group, in memory. Purged entries are gone. The size is kept in atomics, for the
+//! decisions to purge and to refuse submissions.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Debug;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::MemberId;
 use crate::types::{Entry, LogId, Payload, Types, Vote};
 
-/// What an entry takes beside its batch, about.
+/// The approximate size of an entry beside its batch.
 const ENTRY_BYTES: usize = 128;
 
 #[derive(Default)]
@@ -34,12 +34,12 @@ pub(crate) struct RaftLog {
     read_bytes_max: usize,
 }
 
-/// How much a log holds.
+/// The size of a log.
 #[derive(Default)]
 pub(crate) struct Size {
     pub(crate) bytes: AtomicUsize,
     pub(crate) entries: AtomicUsize,
-    /// Index of the first entry that is there or will be.
+    /// The index of the first entry that is present, or will be.
     pub(crate) first: AtomicU64,
 }
 
@@ -48,7 +48,8 @@ fn bytes_of(entry: &Entry) -> usize {
 }
 
 impl RaftLog {
-    /// An empty log, which is read in pieces of at most `read_bytes_max` bytes (or one entry).
+    /// Creates an empty log, which is read in pieces of at most `read_bytes_max` bytes, or of one
+    /// entry.
     pub(crate) fn new(read_bytes_max: usize) -> Self {
         RaftLog { inner: Arc::default(), size: Arc::default(), read_bytes_max }
     }
@@ -82,7 +83,7 @@ impl RaftLog {
         inner.entries.iter().skip(skip as usize).take_while(is_within).take_while(fits).cloned().collect()
     }
 
-    /// Ids of the entries that are there, for checking logs against each other.
+    /// The ids of the entries that are present, to compare logs with each other.
     pub(crate) fn ids(&self) -> Vec<(u64, u64)> {
         self.inner
             .lock()
@@ -92,13 +93,13 @@ impl RaftLog {
             .collect()
     }
 
-    /// Id of the last entry, also if it was purged.
+    /// The id of the last entry, even if it was purged.
     pub(crate) fn last(&self) -> Option<LogId> {
         let inner = self.inner.lock();
         inner.entries.back().map(|entry| entry.log_id).or(inner.purged)
     }
 
-    /// Index and sets of voters of the entries that change members.
+    /// The index and the sets of voters of the membership entries.
     pub(crate) fn voters(&self) -> Vec<(u64, Vec<BTreeSet<MemberId>>)> {
         let changed = |entry: &Entry| match &entry.payload {
             Payload::Membership(membership) => Some((entry.log_id.index, membership.get_joint_config().clone())),

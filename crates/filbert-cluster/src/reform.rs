@@ -1,17 +1,22 @@
-//! A group whose majority is lost for good goes on with a copy that is left.
+//! Re-forming a group that has lost its majority for good: it continues with a surviving copy.
 //!
-//! Consensus has no such step, and needs none: what forces it is the word of a leader, with a vote that nobody else has. Whoever decides on
-//! it (an operator, or a setting for pairs) goes through three steps, of which this module has what a member does in each:
+//! Consensus has no such step, and needs none: the step is an append from a leader with a vote that
+//! no real member has. The decision is made by an operator, or by a setting for pairs. It has three
+//! steps. This module has the part of a member in each step:
 //!
-//! 1. Each member that is left says how its copy stands ([`Group::copy`]).
-//! 2. Each gives its vote to a leader that does not exist, in a term of its own ([`Group::fence`]): from then on its copy changes by
-//!    nobody else, and it elects nobody. It says again how its copy stands.
-//! 3. The member with the most advanced copy takes one entry of that leader: that it is the only voter. It is committed with all
-//!    entries before it, and the member leads ([`Group::reform`]). Others follow it and get votes as in any group.
+//! 1. Each surviving member reports the state of its copy ([`Group::copy`]).
+//! 2. Each surviving member gives its vote to a leader that does not exist, in a new term
+//!    ([`Group::fence`]): from then on no other leader changes its copy, and it elects no other
+//!    member. It reports the state of its copy again.
+//! 3. The member with the most advanced copy appends one entry of that leader: it makes the member
+//!    the only voter. The entry is committed with all entries before it, and the member leads
+//!    ([`Group::reform`]). Other members follow it and get votes as in any group.
 //!
-//! The most advanced copy is the one whose last entry has the latest term and, of these, the greatest index: it has all that was committed
-//! on any of the copies. What was committed on members that are not there alone, is lost. Members that are not there may come back, and have a
-//! majority in their own eyes: they are in an earlier [`Epoch`](crate::Epoch), in which nobody listens to them who was part of this.
+//! The most advanced copy is the one with the latest term in its last entry and, of these, the
+//! greatest index: it has all entries that were committed on any of the copies. Entries that were
+//! committed only on missing members are lost. Missing members may come back, and consider
+//! themselves a majority: they are in an earlier [`Epoch`](crate::Epoch), and all members that took
+//! part in the recovery ignore them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,35 +32,36 @@ use crate::{Group, GroupError, MemberId};
 
 /// The leader that does not exist. No member has this id.
 const NOBODY: MemberId = MemberId(u64::MAX - 1);
-/// Between two looks at whether this member leads.
+/// The pause between two checks whether this member leads.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long it may take to lead alone.
+/// The maximum time until this member leads alone.
 const LEADING_MAX: Duration = Duration::from_secs(5);
 
-/// Where a log ends. The greater one is more advanced.
+/// The end of a log. The greater position is more advanced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// Term of the last entry.
+    /// The term of the last entry.
     pub term: u64,
-    /// Its index.
+    /// The index of the last entry.
     pub index: u64,
 }
 
-/// How a member's copy of a group stands.
+/// The state of a member's copy of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupCopy {
-    /// Where its log ends; nothing, if it never had an entry.
+    /// The end of its log. `None` if it never had an entry.
     pub last: Option<Position>,
-    /// The latest term that it knows of.
+    /// The latest term that the member knows.
     pub term: u64,
-    /// The voters, by its log; two sets while they are being changed, none if it never had an entry.
+    /// The voters according to its log. Two sets during a change of voters. Empty if the log never
+    /// had an entry.
     pub voters: Vec<BTreeSet<MemberId>>,
-    /// Whether this member leads, and has a majority.
+    /// Whether this member leads with a majority.
     pub leads: bool,
 }
 
 impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
-    /// How this member's copy stands.
+    /// Returns the state of this member's copy.
     #[must_use]
     pub fn copy(&self) -> GroupCopy {
         let position = |id: LogId| Position { term: **id.committed_leader_id(), index: id.index };
@@ -69,17 +75,20 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         }
     }
 
-    /// Gives this member's vote in a term to nobody: its copy, which is returned, changes by [`Group::reform`] alone, or by who is elected in
-    /// a later term.
+    /// Gives this member's vote in a term to a leader that does not exist. Returns the state of its
+    /// copy. From then on only [`Group::reform`] changes the copy, or a leader that is elected in a
+    /// later term.
     ///
-    /// `there` are the members that are left: a leader among them has no majority, and another one that was heard of a moment ago may have one.
+    /// `there` are the surviving members. A leader among them has no majority. Another leader that
+    /// was heard of recently may have one.
     ///
     /// # Errors
-    /// The member knows of a later term, or has heard of a leader that is not among those that are left, or has stopped.
+    /// The member knows a later term, has recently heard of a leader outside `there`, or has
+    /// stopped.
     pub async fn fence(&self, term: u64, there: &BTreeSet<MemberId>) -> Result<GroupCopy, GroupError> {
         let after_all = LogId::new(Committed::new(u64::MAX), u64::MAX);
         let leader = self.0.raft.metrics().borrow_watched().current_leader;
-        // As if it were handed over: the lease of such a leader is not waited for.
+        // As in a hand-over: the lease of such a leader need not expire first.
         let leadership_transfer = leader.is_none_or(|leader| there.contains(&leader));
         let request = VoteRequest { vote: Vote::new(term, NOBODY), last_log_id: Some(after_all), leadership_transfer };
         let answer = self.0.raft.vote(request).await.map_err(|error| self.not_reformed(error.to_string()))?;
@@ -92,17 +101,19 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             return Err(self.not_reformed(why));
         }
         self.0.lease.withdraw();
-        // What others had committed beyond it is lost.
+        // Entries beyond it that other members had committed are lost.
         let copy = self.copy();
-        self.0.replica.telling.cut_after(copy.last.map(|last| last.index));
+        self.0.replica.reporting.cut_after(copy.last.map(|last| last.index));
         Ok(copy)
     }
 
-    /// Makes this member the only voter, with what its copy has, and has it lead. Only where all members that are left were asked for
-    /// [`Group::fence`] in this term, no other copy of theirs is more advanced, and a majority of the voters is lost for good.
+    /// Makes this member the only voter, with the entries of its copy, and makes it the leader. To
+    /// be called only if [`Group::fence`] was called for this term on all surviving members, no
+    /// other copy of theirs is more advanced, and a majority of the voters is lost for good.
     ///
     /// # Errors
-    /// It was not asked for its vote in this term, knows of a later one, or does not lead within some seconds.
+    /// This member has not given its vote in this term, knows a later term, or does not lead within
+    /// some seconds.
     pub async fn reform(&self, term: u64) -> Result<(), GroupError> {
         let last = self.0.log.last();
         let log_id = LogId::new(Committed::new(term), last.map_or(0, |last| last.index.saturating_add(1)));
@@ -110,8 +121,8 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let nodes: std::collections::BTreeMap<_, _> = [(self.0.member, EmptyNode::new())].into();
         let membership = Membership::new(vec![alone], nodes).map_err(|error| self.not_reformed(error.to_string()))?;
         let entry = Entry { log_id, payload: Payload::Membership(membership) };
-        // What was on its way is committed by it, and nobody else tells of it.
-        self.0.replica.telling.leads(term);
+        // Entries that were in flight are committed by this entry. No other member reports them.
+        self.0.replica.reporting.record_own_term(term);
         let append = AppendEntriesRequest {
             vote: Vote::new_committed(term, NOBODY),
             prev_log_id: last,

@@ -1,50 +1,56 @@
-//! A member's copy of a group: its state machine, and what the log decides beside it.
+//! A member's replica of a group: its state machine, and the state that the log decides beside it.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use filbert_store::Millis;
 use futures_util::{Stream, StreamExt};
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{AsyncRuntime, Instant, OptionalSend};
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tracing::Instrument;
 
+use crate::applied::Applied;
 use crate::awaiting::Awaiting;
 use crate::clock::GroupClock;
-use crate::group::ReadPoint;
-use crate::origins::{OriginLimits, Origins, Turn};
-use crate::proposer::Awaits;
+use crate::origins::{OriginLimits, SequenceCheck};
+use crate::reporting::Reporting;
 use crate::snapshot::{SnapshotData, Taken};
 use crate::state_machine::{Applying, EntryAt, StateMachine};
-use crate::telling::Telling;
 use crate::types::{Batch, LogId, Payload, SnapshotMeta, StoredMembership, Types};
+use crate::waiting::Awaits;
 use crate::wire::{Source, Submission, read_batch, read_replies, write_replies};
 use crate::{GroupId, OriginId, SubmitError};
 
-/// What the log decides beside the state machine.
-#[derive(Clone, Default)]
-pub(crate) struct Applied {
-    pub(crate) last: Option<LogId>,
-    pub(crate) membership: StoredMembership,
-    pub(crate) origins: Origins,
+/// A point in a group's log and time, see [`Group::read_point`](crate::Group::read_point).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadPoint {
+    /// The index of an entry.
+    pub index: u64,
+    /// A time of the leader's reads. Entries that its reads had kept alive beyond it are recorded
+    /// in the log before the index.
+    pub time: Millis,
 }
 
-/// A member's copy of a group, shared by readers, the log and snapshots. `T` is a moment of the group's runtime.
+/// A member's replica of a group, shared by readers, the log and snapshots. `T` is an instant of
+/// the group's runtime.
 pub(crate) struct Replica<S: StateMachine, T> {
     pub(crate) group: GroupId,
     pub(crate) state: Arc<S>,
     pub(crate) applied: Mutex<Applied>,
     pub(crate) awaiting: Awaiting<Option<Awaits<S>>, T>,
-    /// The term in which this member leads; 0 = it does not.
+    /// The term in which this member leads. 0 = it does not lead.
     pub(crate) leading: AtomicU64,
-    pub(crate) telling: Arc<Telling>,
-    /// Index of the entry that is being applied, or was last. Whatever was acknowledged here is in none after it.
+    pub(crate) reporting: Arc<Reporting>,
+    /// The index of the entry that is being applied, or was applied last. No later entry has been
+    /// acknowledged here.
     pub(crate) begun: AtomicU64,
-    /// The term of the last entry that was applied.
+    /// The term of the last applied entry.
     term: AtomicU64,
-    /// Index of the last entry applied.
+    /// The index of the last applied entry.
     pub(crate) reached: watch::Sender<u64>,
     clock: Arc<GroupClock>,
     limits: OriginLimits,
@@ -56,23 +62,23 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
         state: Arc<S>,
         limits: OriginLimits,
         clock: Arc<GroupClock>,
-        telling: Arc<Telling>,
+        reporting: Arc<Reporting>,
     ) -> Self {
         let (applied, awaiting) = Default::default();
         let (leading, begun, term, reached) =
             (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), watch::Sender::new(0));
-        Replica { group, state, applied, awaiting, leading, telling, begun, term, reached, clock, limits }
+        Replica { group, state, applied, awaiting, leading, reporting, begun, term, reached, clock, limits }
     }
 
-    /// Applies an entry's batch.
+    /// Applies the batch of an entry.
     async fn apply(&self, term: u64, index: u64, batch: &Batch) -> Result<(), io::Error> {
         let entry = read_batch(batch.bytes.clone()).map_err(io::Error::other)?;
         self.state.reached(entry.requirement).await;
-        // A partition that has seen a later time takes that one.
+        // A partition that has seen a later time uses that time.
         self.clock.applied(entry.stamp);
         let mut awaiting = self.awaiting.take(batch.ticket).into_iter();
         let mut applying = Vec::with_capacity(entry.submissions.len());
-        let (mut of_origins, mut told) = (Vec::new(), Vec::new());
+        let (mut of_origins, mut applied_senders) = (Vec::new(), Vec::new());
         {
             let mut applied = self.applied.lock();
             for (place, submission) in (0u64..).zip(entry.submissions) {
@@ -82,7 +88,7 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
                     let id = OriginId(index << 16 | place);
                     applied.origins.open(id, index, &self.limits);
                     if let Some(Awaits::Origin(sender)) = awaits {
-                        // Whoever asked may have gone.
+                        // The waiter may have gone.
                         let _gone = sender.send(Ok(id));
                     }
                     continue;
@@ -90,7 +96,7 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
                 let awaiting = match awaits {
                     Some(Awaits::Replies(awaiting)) => Some(awaiting),
                     Some(Awaits::Applied(sender)) => {
-                        told.push(sender);
+                        applied_senders.push(sender);
                         None
                     }
                     Some(Awaits::Origin(_)) | None => None,
@@ -100,27 +106,27 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
                     continue;
                 };
                 let is_here_twice = of_origins.iter().any(|(_, of, at)| (*of, *at) == (origin, sequence));
-                let answer = match applied.origins.turn(origin, sequence, unanswered, index) {
-                    // The answer is not there yet: it is asked for again.
+                let answer = match applied.origins.check_sequence(origin, sequence, unanswered, index) {
+                    // The first answer does not exist yet: the origin will retry.
                     _ if is_here_twice => Err(SubmitError::Unknown { group: self.group }),
-                    Turn::Next => {
+                    SequenceCheck::Next => {
                         of_origins.push((applying.len(), origin, sequence));
                         applying.push(Applying { touches, commands, awaiting, wants_replies: true });
                         continue;
                     }
-                    Turn::Again(answer) => Ok(read_replies(answer).map_err(io::Error::other)?),
-                    Turn::Refused(why) => Err(SubmitError::Origin(why)),
+                    SequenceCheck::Repeated(answer) => Ok(read_replies(answer).map_err(io::Error::other)?),
+                    SequenceCheck::Refused(why) => Err(SubmitError::Origin(why)),
                 };
                 if let Some(awaiting) = awaiting {
                     self.state.answer(awaiting, answer);
                 }
             }
         }
-        // Another member may lead in a later term, though this one has not noticed.
+        // Another member may lead in a later term, although this member has not noticed it.
         let leads = self.leading.load(Ordering::SeqCst) == term;
-        let at = EntryAt { stamp: entry.stamp, leads, tells: self.telling.tells(term, index) };
+        let at = EntryAt { stamp: entry.stamp, leads, reports_events: self.reporting.reports(term, index) };
         let replies = self.state.apply(at, applying).map_err(io::Error::other)?;
-        told.into_iter().for_each(|sender| _ = sender.send(()));
+        applied_senders.into_iter().for_each(|sender| _ = sender.send(()));
         if !of_origins.is_empty() {
             let mut applied = self.applied.lock();
             for (place, origin, sequence) in of_origins {
@@ -131,7 +137,7 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
         Ok(())
     }
 
-    /// Takes the place of what is here with what a snapshot has.
+    /// Replaces the state of this replica with a snapshot.
     fn install(&self, meta: &SnapshotMeta, taken: Taken<S>) {
         let mut applied = self.applied.lock();
         self.clock.applied(self.state.install(taken.import));
@@ -141,24 +147,26 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
         self.reached.send_replace(index);
     }
 
-    /// Waits until an entry is applied here, or was before; a time that reads of a leader had is known here then.
+    /// Waits until a read point is reached: its entry is applied here, and the clock has recorded
+    /// its time.
     pub(crate) async fn reach(&self, point: ReadPoint) {
-        // The sender is here as long as this is.
+        // The sender lives as long as `self`: the wait does not fail.
         let mut reached = self.reached.subscribe();
         let _index = reached.wait_for(|reached| *reached >= point.index).await;
         self.clock.reached(point.time);
     }
 
-    /// Forgets what reads here have kept alive, unknown to the log, when entries of a later term come: another member has led since, or
-    /// could have.
+    /// Forgets reads that are not recorded in the log, when the first entry of a later term is
+    /// applied: another member has led since, or could have.
     fn enter_term(&self, term: u64) {
         if self.term.fetch_max(term, Ordering::SeqCst) < term {
             self.state.forget_reads();
         }
     }
 
-    /// Index of the last entry applied, and all that the log decided, as bytes: those of two replicas with the same index are the
-    /// same. Takes memory for everything: for tests, and for whoever looks for a defect.
+    /// The index of the last applied entry, and the logged state as bytes. Two replicas with the
+    /// same index have the same bytes. Needs memory for the whole state. For tests and for
+    /// debugging.
     pub(crate) fn state(&self) -> (Option<u64>, Vec<u8>) {
         let applied = self.applied.lock();
         let mut out = Vec::new();
@@ -168,11 +176,10 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
     }
 
     fn meta(&self) -> SnapshotMeta {
-        let applied = self.applied.lock();
-        SnapshotMeta { last_log_id: applied.last, last_membership: applied.membership.clone() }
+        self.applied.lock().meta()
     }
 
-    /// Touches that the log needs, see [`StateMachine::touches_until`].
+    /// The touches that must be recorded in the log, see [`StateMachine::touches_until`].
     pub(crate) fn touches_until(&self, lease_ms: u64, limit: usize) -> Bytes {
         let now = self.clock.read();
         let ahead_ms = i64::try_from(lease_ms.saturating_mul(2)).unwrap_or(i64::MAX);
@@ -180,10 +187,11 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
     }
 }
 
-/// The replica as the state machine of its log.
+/// The replica as the state machine of openraft.
 pub(crate) struct Machine<S: StateMachine, T>(pub(crate) Arc<Replica<S, T>>);
 
-/// A snapshot is made when a member needs one: until then it is what its log position says.
+/// Builds snapshots that are only a log position. The contents are exported when a member needs
+/// them.
 pub(crate) struct Positions<S: StateMachine, T>(Arc<Replica<S, T>>);
 
 type SnapshotOf<R, S> = openraft::alias::SnapshotOf<Types<R>, SnapshotData<S>>;
@@ -224,7 +232,11 @@ where
             self.0.begun.store(entry.log_id.index, Ordering::SeqCst);
             match &entry.payload {
                 Payload::Blank => {}
-                Payload::Normal(batch) => self.0.apply(term, entry.log_id.index, batch).await?,
+                Payload::Normal(batch) => {
+                    let index = entry.log_id.index;
+                    let span = tracing::debug_span!("apply", group = self.0.group.0, index);
+                    self.0.apply(term, index, batch).instrument(span).await?;
+                }
                 Payload::Membership(membership) => {
                     self.0.applied.lock().membership = StoredMembership::new(Some(entry.log_id), membership.clone());
                 }
@@ -254,9 +266,10 @@ where
         }
     }
 
-    /// Runs between two entries, so that all of the state machine is as it was at one entry of the log.
+    /// Runs between two entries, so that the whole state machine is in the state after one entry of
+    /// the log.
     async fn get_current_snapshot(&mut self) -> Result<Option<SnapshotOf<R, S>>, io::Error> {
-        let snapshot = SnapshotData::begin(&self.0);
+        let snapshot = SnapshotData::begin(&self.0.state, &self.0.applied);
         Ok(Some(openraft::Snapshot { meta: self.0.meta(), snapshot }))
     }
 }

@@ -1,4 +1,4 @@
-//! All groups of a member, by number: where requests of other members arrive.
+//! All groups of a member, by number. Requests of other members arrive here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::transport::BoxFuture;
 use crate::wire::{Head, Request, is_bundle, read_requests, write_answers};
 use crate::{Epoch, Group, GroupId, MemberId, RequestError};
 
-/// Requests that came together and are being answered at a time.
+/// The maximum number of requests of one bundle that are answered concurrently.
 const TOGETHER_MAX: usize = 64;
 
-/// The epoch that a member is in.
+/// The current epoch of a member.
 #[derive(Debug, Default)]
 pub struct CurrentEpoch(AtomicU64);
 
 impl CurrentEpoch {
-    /// The epoch now.
+    /// Returns the current epoch.
     #[must_use]
     pub fn get(&self) -> Epoch {
         Epoch(self.0.load(Ordering::SeqCst))
     }
 
-    /// Enters another one, if it is later.
+    /// Enters an epoch, if it is later than the current one.
     pub fn enter(&self, epoch: Epoch) {
         self.0.fetch_max(epoch.0, Ordering::SeqCst);
     }
 }
 
-/// A group of any state machine, as other members see it.
+/// A group with any state machine, as it answers other members.
 trait Answers<R: AsyncRuntime>: Send + Sync {
     fn answer(self: Arc<Self>, time: Millis, request: Request<R>) -> BoxFuture<Result<Bytes, RequestError>>;
 }
@@ -46,7 +46,7 @@ impl<R: AsyncRuntime, S: StateMachine> Answers<R> for Group<R, S> {
     }
 }
 
-/// The groups of a member, whatever their state machines are.
+/// The groups of a member, with any state machines.
 pub struct Replicas<R: AsyncRuntime> {
     member: MemberId,
     epoch: Arc<CurrentEpoch>,
@@ -54,13 +54,13 @@ pub struct Replicas<R: AsyncRuntime> {
 }
 
 impl<R: AsyncRuntime> Replicas<R> {
-    /// None yet.
+    /// Creates an empty set of groups.
     #[must_use]
     pub fn new(member: MemberId) -> Self {
         Replicas { member, epoch: Arc::default(), groups: RwLock::default() }
     }
 
-    /// The epoch that this member is in: requests of another one are refused.
+    /// The current epoch of this member. Requests of another epoch are refused.
     #[must_use]
     pub fn epoch(&self) -> &Arc<CurrentEpoch> {
         &self.epoch
@@ -71,7 +71,8 @@ impl<R: AsyncRuntime> Replicas<R> {
         self.groups.write().insert(id, Arc::new(group));
     }
 
-    /// Answers another member's request, as [`Transport::call`](crate::Transport::call) brought it; or several that came together.
+    /// Answers a request of another member, as sent by [`Transport::call`](crate::Transport::call),
+    /// or a bundle of requests.
     ///
     /// # Errors
     /// The request cannot be read, is not for this member, or its group cannot answer.

@@ -1,8 +1,11 @@
-//! The runtime of groups in production: tokio, with a clock that counts the time for which the machine was suspended.
+//! The runtime of groups in production: tokio, with a clock that includes the time for which the
+//! machine was suspended.
 //!
-//! A lease says that no other member leads yet. tokio's clock (`CLOCK_MONOTONIC`) stands still while a machine is suspended, or a virtual
-//! machine is moved: after an hour, a leader would find its lease good still, and serve what the others have long since changed.
-//! `CLOCK_BOOTTIME` has run on. What sleeps is woken by tokio's clock, which is why it looks at the other one every [`LOOK_AGAIN`].
+//! A lease guarantees that no other member leads yet. tokio's clock (`CLOCK_MONOTONIC`) stops while
+//! a machine is suspended, or while a virtual machine is moved: after an hour, a leader would find
+//! its lease still valid, and serve values that other members have changed long ago.
+//! `CLOCK_BOOTTIME` does not stop. Sleeping tasks are woken by tokio's clock. Therefore each sleep
+//! checks the other clock every [`LOOK_AGAIN`].
 
 use std::future::Future;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
@@ -13,22 +16,23 @@ use std::time::Duration;
 use openraft::{AsyncRuntime, OptionalSend, TokioRuntime};
 use rustix::time::{ClockId, clock_gettime};
 
-/// After a suspension, what has slept for too long is woken so late at most.
+/// The maximum delay of an overdue sleep after a suspension.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Sleeps from here on end at a multiple of [`ROUND`].
+/// Sleeps of at least this length end at a multiple of [`ROUND`].
 const ROUNDED_MIN: Duration = Duration::from_millis(16);
-/// The groups of a member tick independently, 50 times in a second each. Rounded up, ticks of several groups wake the thread once.
+/// The groups of a member tick independently, 50 times a second each. With rounding, the ticks of
+/// several groups wake the thread once.
 const ROUND: Duration = Duration::from_millis(8);
 
-/// A moment since the machine started, suspensions included.
+/// An instant since the machine started, suspensions included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootInstant(Duration);
 
 impl openraft::Instant for BootInstant {
     fn now() -> Self {
         let time = clock_gettime(ClockId::Boottime);
-        // Neither is ever negative.
+        // Neither number is ever negative.
         BootInstant(Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32))
     }
 }
@@ -77,7 +81,7 @@ impl Sub for BootInstant {
     }
 }
 
-/// A sleep until a moment of the machine's time.
+/// A sleep until an instant of the boot clock.
 pub struct BootSleep {
     deadline: BootInstant,
     sleep: Pin<Box<tokio::time::Sleep>>,
@@ -109,7 +113,7 @@ impl Future for BootSleep {
     }
 }
 
-/// Something with an end to its time.
+/// A future with a time limit.
 pub struct BootTimeout<F> {
     future: Pin<Box<F>>,
     sleep: BootSleep,
@@ -126,12 +130,13 @@ impl<F: Future> Future for BootTimeout<F> {
     }
 }
 
-/// What was waited for did not come in time.
+/// A future did not complete in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it took longer than it may")]
 pub struct TimeIsOver;
 
-/// tokio, with the time of [`BootInstant`]. Groups are started within a runtime of tokio; this one starts none of its own.
+/// tokio, with the clock of [`BootInstant`]. Groups are started within an existing tokio runtime.
+/// This type starts no runtime for them.
 #[derive(Debug)]
 pub struct BootRuntime(TokioRuntime);
 

@@ -1,51 +1,55 @@
-//! Snapshots that are made when a member needs one, and brought page by page.
+//! Snapshots that are exported when a member needs one, and sent page by page.
 //!
-//! Page 0 is the head: 1 byte of version (1); id of the last entry; id of the entry that had the membership; the membership; origins.
-//! Each further page is the state machine's ([`StateMachine::export_page`]). The last page is empty.
+//! Page 0 is the header: 1 byte of version (1); id of the last entry; id of the membership entry;
+//! the membership; origins. Each further page comes from the state machine
+//! ([`StateMachine::export_page`]). The last page is empty.
 //!
-//! A page is made when the one before it was taken, so that memory is that of one page and of what changes meanwhile.
+//! A page is created after the previous page was acknowledged. So the memory in use is one page,
+//! and the entries that change meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
+use crate::applied::Applied;
 use crate::origins::Origins;
-use crate::replica::Replica;
 use crate::state_machine::StateMachine;
 use crate::types::{SnapshotMeta, StoredMembership, Vote};
 use crate::wire::{Reader, append_log_id, append_membership, read_log_id, read_membership};
 
-/// What consensus hands around as a snapshot.
+/// The contents of a snapshot, as openraft passes it on.
 pub(crate) enum SnapshotData<S: StateMachine> {
-    /// Only where it would stand in the log: enough to purge what is before.
+    /// Only a log position: enough to purge the log before it.
     Position,
-    /// One that is being made; `None` while the replica makes another one.
+    /// A snapshot that is being exported. `None` if the replica is already exporting another one.
     Making(Option<Making<S>>),
-    /// One that was brought.
+    /// A snapshot that was received completely.
     Taken(Box<Taken<S>>),
 }
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 impl<S: StateMachine> SnapshotData<S> {
-    /// Begins a snapshot of a replica as it is.
-    pub(crate) fn begin<T>(replica: &Replica<S, T>) -> SnapshotData<S> {
-        let Some(export) = replica.state.begin_export() else { return SnapshotData::Making(None) };
+    /// Begins a snapshot of the current state of a state machine, and of the state that the log
+    /// decides beside it.
+    pub(crate) fn begin(state: &Arc<S>, applied: &Mutex<Applied>) -> SnapshotData<S> {
+        let Some(export) = state.begin_export() else { return SnapshotData::Making(None) };
         let mut head = vec![1];
-        let applied = replica.applied.lock();
+        let applied = applied.lock();
         append_log_id(&mut head, applied.last.as_ref());
         append_log_id(&mut head, applied.membership.log_id().as_ref());
         append_membership(&mut head, applied.membership.membership());
         applied.origins.append(&mut head);
         drop(applied);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let state = Arc::clone(&replica.state);
+        let state = Arc::clone(state);
         SnapshotData::Making(Some(Making { state, number, head: Some(head.into()), export }))
     }
 }
 
-/// A snapshot that is being made. Dropped, it is given up.
+/// A snapshot that is being exported. Dropping it cancels the export.
 pub(crate) struct Making<S: StateMachine> {
     state: Arc<S>,
     pub(crate) number: u64,
@@ -54,7 +58,7 @@ pub(crate) struct Making<S: StateMachine> {
 }
 
 impl<S: StateMachine> Making<S> {
-    /// The next page, of about `bytes_min` bytes; an empty one is the last.
+    /// Returns the next page, of about `bytes_min` bytes. An empty page is the last one.
     pub(crate) fn next_page(&mut self, bytes_min: usize) -> Bytes {
         if let Some(head) = self.head.take() {
             return head;
@@ -63,13 +67,13 @@ impl<S: StateMachine> Making<S> {
     }
 }
 
-/// What was brought of a snapshot.
+/// The received contents of a snapshot.
 pub(crate) struct Taken<S: StateMachine> {
     pub(crate) import: S::Import,
     pub(crate) origins: Origins,
 }
 
-/// A snapshot on its way to here.
+/// A snapshot that is being received.
 pub(crate) struct Taking<S: StateMachine> {
     pub(crate) vote: Vote,
     pub(crate) snapshot: u64,
@@ -82,7 +86,7 @@ impl<S: StateMachine> Taking<S> {
         Taking { vote, snapshot, next: 0, head: None }
     }
 
-    /// Takes the page that has to come next; what was brought, if that was the last one.
+    /// Takes the next page. Returns the contents if it was the last page.
     pub(crate) fn page(&mut self, state: &S, page: Bytes) -> Result<Option<(SnapshotMeta, Taken<S>)>, String> {
         self.next += 1;
         match &mut self.head {

@@ -1,4 +1,4 @@
-//! Where a member stands in a group, for who looks after the cluster.
+//! The status of a member in a group, for the maintenance of the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -10,50 +10,51 @@ use openraft::{AsyncRuntime, Instant};
 use crate::state_machine::StateMachine;
 use crate::{Group, MemberId};
 
-/// Where a member stands in a group.
+/// The status of a member in a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupStatus {
-    /// The latest term that it knows.
+    /// The latest term that the member knows.
     pub term: u64,
-    /// Whether it leads in that term.
+    /// Whether the member leads in that term.
     pub leads: bool,
-    /// The term in which it leads and its state machine knows of that; it has a lease in no other.
+    /// The term in which the member leads and its state machine has been notified. It has a lease
+    /// in no other term.
     pub serves: Option<u64>,
-    /// Who leads.
+    /// The leader.
     pub leader: Option<MemberId>,
-    /// The last entry known to be committed.
+    /// The index of the last entry known to be committed.
     pub committed: Option<u64>,
-    /// The last entry applied.
+    /// The index of the last entry applied.
     pub applied: Option<u64>,
-    /// The last entry purged.
+    /// The index of the last entry purged.
     pub purged: Option<u64>,
-    /// Who votes.
+    /// The voters.
     pub voters: BTreeSet<MemberId>,
-    /// Who follows without a vote.
+    /// The learners, which follow without a vote.
     pub learners: BTreeSet<MemberId>,
-    /// What followers have of the log, as their leader knows; nothing on others.
+    /// The index of the last entry that each follower has. Only on the leader, else empty.
     pub matched: BTreeMap<MemberId, u64>,
-    /// How long ago voters and learners have answered, as their leader knows; nothing on others.
-    pub heard: BTreeMap<MemberId, Duration>,
-    /// Whether the voters are being changed.
+    /// The time since the last answer of each voter and learner. Only on the leader, else empty.
+    pub since_answer: BTreeMap<MemberId, Duration>,
+    /// Whether a change of voters is in progress.
     pub is_joint: bool,
-    /// Bytes of the log.
+    /// The size of the log in bytes.
     pub log_bytes: usize,
-    /// Entries of the log.
+    /// The number of entries in the log.
     pub log_entries: usize,
-    /// Bytes of submissions that wait for an entry.
+    /// The size of submissions that wait for an entry, in bytes.
     pub waiting_bytes: usize,
-    /// Why the group stopped here, if it did by itself.
+    /// The reason why the group has stopped on this member, if it has failed.
     pub failure: Option<String>,
 }
 
 impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
-    /// Where this member stands.
+    /// Returns the status of this member.
     #[must_use]
     pub fn status(&self) -> GroupStatus {
         let metrics = self.0.raft.metrics();
         let now = metrics.borrow_watched();
-        let (matched, heard) = (now.replication.iter().flatten(), now.heartbeat.iter().flatten());
+        let (matched, since_answer) = (now.replication.iter().flatten(), now.heartbeat.iter().flatten());
         GroupStatus {
             term: now.current_term,
             leads: now.state == openraft::ServerState::Leader,
@@ -65,7 +66,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             voters: now.membership_config.voter_ids().collect(),
             learners: now.membership_config.membership().learner_ids().collect(),
             matched: matched.flat_map(|(id, upto)| Some((*id, upto.as_ref()?.index))).collect(),
-            heard: heard.flat_map(|(id, at)| Some((*id, at.as_ref()?.elapsed()))).collect(),
+            since_answer: since_answer.flat_map(|(id, at)| Some((*id, at.as_ref()?.elapsed()))).collect(),
             is_joint: now.membership_config.get_joint_config().len() > 1,
             log_bytes: self.0.log_size.bytes.load(Ordering::Relaxed),
             log_entries: self.0.log_size.entries.load(Ordering::Relaxed),

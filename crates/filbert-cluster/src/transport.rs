@@ -1,4 +1,4 @@
-//! How members reach each other: what a network has to do, and nothing about what is sent.
+//! The network between members: the required operations, without the contents of messages.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,14 +10,15 @@ use crate::{Epoch, MemberId, TransportError};
 /// A future that may be sent to another thread.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What a request is about: each kind has a connection of its own, so that none waits behind another.
+/// The kind of a request. Each kind has its own connection, so that it does not wait behind another
+/// kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lane {
-    /// Entries.
+    /// Log entries.
     Data,
-    /// Heartbeats, which bear to be late: see [`SharedHeartbeats`](crate::SharedHeartbeats).
+    /// Heartbeats, which tolerate delays: see [`SharedHeartbeats`](crate::SharedHeartbeats).
     Heartbeats,
-    /// Votes and handing over.
+    /// Votes and hand-over of leadership.
     Control,
     /// Pages of snapshots.
     Snapshots,
@@ -25,13 +26,15 @@ pub enum Lane {
 
 /// A network between members.
 ///
-/// Requests of one lane to one member should arrive in the order in which `call` was called, unless the connection breaks: groups stand
-/// any order, but go on at once only in this one. Who calls sets the time limit by dropping the future.
+/// Requests of one lane to one member should arrive in the order of the calls, unless the
+/// connection breaks: groups tolerate any order, but are fast only in this one. The caller sets the
+/// time limit by dropping the future.
 pub trait Transport: Send + Sync + 'static {
-    /// Brings a request to a member's [`Replicas::answer`](crate::Replicas::answer), and its answer back.
+    /// Sends a request to a member's [`Replicas::answer`](crate::Replicas::answer), and returns its
+    /// answer.
     fn call(&self, to: MemberId, lane: Lane, request: Bytes) -> BoxFuture<Result<Bytes, TransportError>>;
 
-    /// The epoch that this member is in, which each request carries.
+    /// The current epoch of this member, which each request carries.
     fn epoch(&self) -> Epoch {
         Epoch::default()
     }

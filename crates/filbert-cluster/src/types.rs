@@ -1,4 +1,4 @@
-//! The types that the groups' consensus is made of. Terms have one leader each, as in the Raft paper.
+//! The types of the groups' consensus. Each term has at most one leader, as in the Raft paper.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,9 +8,9 @@ use openraft::impls::{EmptyNode, InlineBatch, leader_id_std};
 use openraft::raft::responder::Responder;
 use openraft::{AnyError, AsyncRuntime, OptionalSend, RaftTypeConfig};
 
-use crate::{MemberId, replica::Machine};
+use crate::MemberId;
 
-/// The types over a runtime.
+/// The consensus types, for a runtime.
 pub(crate) struct Types<R>(PhantomData<fn() -> R>);
 
 impl<R> fmt::Debug for Types<R> {
@@ -53,11 +53,12 @@ impl<R> Ord for Types<R> {
     }
 }
 
-/// An entry's bytes, see `wire/batch.rs`.
+/// The bytes of an entry, see `wire/batch.rs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) bytes: Bytes,
-    /// Where this member finds who awaits the entry, see `awaiting.rs`; 0 = nobody here. It does not leave the member.
+    /// The ticket of the entry's waiters on this member, see `awaiting.rs`. 0 = no waiters here. It
+    /// is not sent to other members.
     pub(crate) ticket: u64,
 }
 
@@ -83,7 +84,6 @@ pub(crate) type Vote = openraft::Vote<LeaderId>;
 pub(crate) type Membership = openraft::Membership<MemberId, EmptyNode>;
 pub(crate) type StoredMembership = openraft::StoredMembership<Committed, MemberId, EmptyNode>;
 pub(crate) type SnapshotMeta = openraft::SnapshotMeta<Committed, MemberId, EmptyNode>;
-pub(crate) type Raft<R, S> = openraft::Raft<Types<R>, Machine<S, <R as AsyncRuntime>::Instant>>;
 
 impl<R: AsyncRuntime> RaftTypeConfig for Types<R> {
     type D = Batch;
@@ -107,7 +107,7 @@ impl<R: AsyncRuntime> RaftTypeConfig for Types<R> {
     type ErrorSource = AnyError;
 }
 
-/// What is done with the result of a proposal. It is dropped where the outcome is unknown.
+/// The callback for the result of a proposal. It is dropped if the outcome is unknown.
 pub(crate) struct OnResult<T>(pub(crate) Box<dyn FnOnce(T) + Send>);
 
 impl<R: AsyncRuntime, T: OptionalSend + 'static> Responder<Types<R>, T> for OnResult<T> {

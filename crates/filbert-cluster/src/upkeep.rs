@@ -1,5 +1,5 @@
-//! What runs beside a group: its lease follows what a quorum has acknowledged, the log is told of reads that keep entries alive, and is
-//! purged.
+//! The background task of a group: extends its lease from the acknowledgements of a quorum, records
+//! reads that keep entries alive in the log, and purges the log.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::{AsyncRuntime, Instant, RaftMetrics, ServerState};
 
 use crate::counters::add;
-use crate::group::Shared;
+use crate::shared::Shared;
 use crate::state_machine::StateMachine;
 use crate::types::Types;
 use crate::{MemberId, SubmitError};
 
-/// Entries of one map in one partition that the log is told of at a time.
+/// The maximum number of entries of one map in one partition that are recorded at a time.
 const TOUCHES_MAX: usize = 256;
 
-/// Looks after a group until it stops.
+/// Maintains a group until it stops.
 pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S>>) {
     let mut metrics = group.raft.metrics();
     let rest = Duration::from_millis(group.settings.heartbeat_ms.max(1));
-    // A lease that is extended later than it could be is shorter, and no more.
+    // A lease that is extended late is only shorter.
     let pause = Duration::from_millis((group.settings.heartbeat_ms / 4).max(1));
     let touch_pause = Duration::from_millis((group.settings.lease_ms / 2).max(1));
     let mut touched = R::Instant::now();
@@ -57,13 +57,14 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
         answer_late(&group);
         if touched.elapsed() >= touch_pause && group.lease.check(group.nanoseconds(R::Instant::now())).is_some() {
             touched = R::Instant::now();
-            // Refused when too much is on its way: then the next time.
+            // Refused if too many submissions wait: retried at the next turn.
             let _later = group.waiting.propose(touches(&group), group.settings.waiting_bytes_max);
         }
         if let Some(applied) = applied {
             purge(&group, applied).await;
         }
-        // Not at every change: under load there are thousands. And not without one: an idle group sleeps.
+        // Not at every change: under load there are thousands. And not without a change: an idle
+        // group sleeps.
         R::sleep(pause).await;
         let _changed = R::select2(metrics.changed(), R::sleep(rest)).await;
     }
@@ -74,11 +75,12 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
     drop(group.replica.awaiting.take_all());
 }
 
-/// Answers those who have waited longer than a change of leaders takes: a leader that is cut off keeps its entries for as long as it is.
+/// Answers waiters that have waited for longer than a failover takes: a leader that is cut off
+/// keeps its entries for as long as it is cut off.
 fn answer_late<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) {
     let limit = Duration::from_millis(group.settings.answer_ms_max);
     let now = R::Instant::now();
-    // The outcome of what is in the log is unknown; what waits was never proposed.
+    // The outcome of entries in the log is unknown. Waiting submissions were never proposed.
     drop(group.replica.awaiting.take_older(now, limit));
     let (member, id) = (group.member, group.replica.group);
     for awaits in group.waiting.take_older(now, limit) {
@@ -86,12 +88,13 @@ fn answer_late<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) {
     }
 }
 
-/// The term in which this member leads and may serve reads, and when what a quorum has acknowledged of it was sent, in nanoseconds of the
-/// group's clock.
+/// Returns the term in which this member leads and may serve reads, and the time at which the
+/// requests that a quorum has acknowledged were sent, in nanoseconds of the group's clock.
 fn leading<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>, now: &RaftMetrics<Types<R>>) -> Option<(u64, u64)> {
     let term = now.current_term;
     let leads = now.state == ServerState::Leader && now.running_state.is_ok();
-    // The first entry of its own term is applied: all that others have acknowledged is there.
+    // The first entry of its own term is applied: all changes that earlier leaders have
+    // acknowledged are applied.
     let has_begun = now.last_applied.is_some_and(|last| **last.committed_leader_id() == term);
     if !leads || !has_begun {
         return None;
@@ -107,13 +110,14 @@ fn leading<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>, now: &RaftMet
     group.clock.grant(term, group.member, voters).then_some((term, acknowledged_ns))
 }
 
-/// What the log has to be told of reads: entries that would expire before another member may have begun to lead.
+/// The reads that must be recorded in the log: of entries that would expire before another member
+/// may have become the leader.
 pub(crate) fn touches<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) -> Bytes {
     group.replica.touches_until(group.settings.lease_ms, TOUCHES_MAX)
 }
 
-/// Purges the older half of a log that is beyond its limits. The snapshot that this needs is only a position: one is made when a member
-/// needs it.
+/// Purges the older half of a log that exceeds its limits. The snapshot that openraft needs for
+/// this is only a position: its contents are exported when a member needs them.
 async fn purge<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>, applied: u64) {
     let entries = group.log_size.entries.load(Ordering::Relaxed);
     let bytes = group.log_size.bytes.load(Ordering::Relaxed);

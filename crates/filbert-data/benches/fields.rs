@@ -1,4 +1,4 @@
-//! What reading fields of an entry costs, by the format of its value.
+//! The cost of reading fields of an entry, by the format of its value.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn fields(criterion: &mut Criterion) -> Result<(), DataError> {
 
 fn run(criterion: &mut Criterion) {
     if let Err(error) = fields(criterion) {
-        // A benchmark has nobody to report to but its reader.
+        // The name of a benchmark is the only place for its error.
         criterion.bench_function(&format!("failed: {error}"), |bencher| bencher.iter(|| ()));
     }
 }

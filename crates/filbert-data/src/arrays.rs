@@ -1,4 +1,5 @@
-//! Arrays: Rust's slices and vectors of numbers, booleans, characters and texts. A `Vec<u8>` is a byte array.
+//! Arrays: Rust's slices and vectors of numbers, booleans, characters and texts. A `Vec<u8>` is a
+//! byte array.
 
 use crate::{
     DataError, FromBlob, Input, ToBlob, TypeId,
@@ -7,8 +8,8 @@ use crate::{
     text::write_text,
 };
 
-/// Implements both traits for the slice and the vector of an item type, given how one item is written and read and how
-/// many bytes it has at least.
+/// Implements both traits for the slice and the vector of an item type. The parameters are the
+/// minimum number of bytes of an item, and the functions that write and read one item.
 macro_rules! arrays {
     ($($item:ty = $type_id:ident, $item_bytes:expr, write $write:expr, read $read:expr;)*) => {
         $(
@@ -48,7 +49,7 @@ macro_rules! arrays {
                     expect_type(input, TypeId::$type_id)?;
                     let length = input.length($item_bytes)?.ok_or_else(|| input.null())?;
                     let read: fn(&mut Input<'_>) -> Result<$item, DataError> = $read;
-                    // The length was checked against the bytes that are there.
+                    // The length was checked against the number of unread bytes.
                     let mut items = Vec::with_capacity(length);
                     for _ in 0..length {
                         items.push(read(input)?);

@@ -1,20 +1,19 @@
-//! The owned serialized value and the header that every one begins with.
+//! The owned serialized value, and the type id in its header.
 
 use std::{borrow::Borrow, fmt, ops::Deref};
 
-use crate::{DataError, TypeId};
+use crate::{BLOB_HEADER_BYTES, DataError, TypeId};
 
-/// Bytes before a blob's payload: partition hash and type id, four bytes each.
-pub const BLOB_HEADER_BYTES: usize = 8;
-
-/// Bytes of the payload that `Debug` shows: enough to tell blobs apart, little enough for a log line.
+/// The maximum number of payload bytes that `Debug` shows: enough to distinguish blobs, few enough
+/// for a log line.
 const DEBUG_BYTES_MAX: usize = 16;
 
-/// A serialized value as clients send it: 4 bytes partition hash (big-endian, 0 when the payload's own hash counts),
-/// 4 bytes type id (big-endian), payload.
+/// A serialized value as clients send it: 4 bytes of partition hash (big-endian; 0 means that the
+/// hash of the payload is used), 4 bytes of type id (big-endian), payload.
 ///
-/// Owned and opaque: any bytes can be a blob, and what is wrong with them shows when they are read. Blobs compare,
-/// order and hash as their bytes do, so a map keyed by blobs can be asked with a `&[u8]`.
+/// Owned and opaque: any bytes can be a blob. Errors in the bytes are found when the value is read.
+/// Blobs compare, order and hash like their bytes, so a map with blobs as keys supports lookups by
+/// `&[u8]`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Blob(Box<[u8]>);
 
@@ -99,7 +98,7 @@ impl fmt::Debug for Blob {
     }
 }
 
-/// The type that the blob's header names.
+/// The type id in the blob's header.
 ///
 /// # Errors
 ///
@@ -120,7 +119,7 @@ mod tests {
     use crate::ToBlob;
 
     #[test]
-    fn a_map_of_blobs_is_asked_by_bytes() {
+    fn a_map_of_blobs_is_searched_by_bytes() {
         let blob = 7i32.to_blob().unwrap();
         let map = HashMap::from([(blob.clone(), 1)]);
         assert_eq!(map.get(blob.as_bytes()), Some(&1));

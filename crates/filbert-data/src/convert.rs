@@ -1,20 +1,20 @@
-//! The traits between Rust values and blobs, and nulls.
+//! The traits that convert between Rust values and blobs, and the conversion of nulls and blobs.
 
 use crate::{BLOB_HEADER_BYTES, Blob, DataError, Input, TypeId, type_id};
 
-/// A value that can be written as a blob, byte for byte as the stock clients write it.
+/// A value that can be written as a blob, with the same bytes as the stock clients write.
 pub trait ToBlob {
-    /// The type id that goes into the header.
+    /// The type id for the header.
     fn type_id(&self) -> TypeId;
 
     /// Appends the payload to `out`.
     ///
     /// # Errors
     ///
-    /// The format has no place for the value; `out` may then hold a part of it.
+    /// The format cannot represent the value; `out` may then contain a part of it.
     fn write_payload(&self, out: &mut Vec<u8>) -> Result<(), DataError>;
 
-    /// Bytes that the payload will have, near enough to allocate by.
+    /// The approximate number of bytes of the payload, for the allocation.
     fn payload_bytes(&self) -> usize {
         8
     }
@@ -23,7 +23,7 @@ pub trait ToBlob {
     ///
     /// # Errors
     ///
-    /// The format has no place for the value; `out` may then hold a part of it.
+    /// The format cannot represent the value; `out` may then contain a part of it.
     fn write_blob(&self, out: &mut Vec<u8>) -> Result<(), DataError> {
         out.reserve(BLOB_HEADER_BYTES + self.payload_bytes());
         out.extend_from_slice(&[0; 4]);
@@ -34,17 +34,17 @@ pub trait ToBlob {
     ///
     /// # Errors
     ///
-    /// The format has no place for the value; `out` may then hold a part of it.
+    /// The format cannot represent the value; `out` may then contain a part of it.
     fn write_object(&self, out: &mut Vec<u8>) -> Result<(), DataError> {
         out.extend_from_slice(&self.type_id().0.to_be_bytes());
         self.write_payload(out)
     }
 
-    /// The value as a blob of its own.
+    /// Returns the value as a blob.
     ///
     /// # Errors
     ///
-    /// The format has no place for the value, such as a text of more than 2 GiB.
+    /// The format cannot represent the value, such as a text of more than 2 GiB.
     fn to_blob(&self) -> Result<Blob, DataError> {
         let mut out = Vec::new();
         self.write_blob(&mut out)?;
@@ -52,21 +52,21 @@ pub trait ToBlob {
     }
 }
 
-/// A value that can be read from a blob. Types are not converted into each other: a blob that holds an int is not a
-/// long. Bytes behind the value are ignored, as the stock clients do.
+/// A value that can be read from a blob. Types are not converted: a blob with an int cannot be read
+/// as a long. Bytes after the value are ignored, as in the stock clients.
 pub trait FromBlob: Sized {
     /// Reads the payload of a value of the type `input.type_id()`.
     ///
     /// # Errors
     ///
-    /// The type is another one, or the payload is broken.
+    /// The value has another type, or the payload is broken.
     fn read_payload(input: &mut Input<'_>) -> Result<Self, DataError>;
 
     /// Reads an item of a list: type id and payload.
     ///
     /// # Errors
     ///
-    /// The type is another one, or the payload is broken.
+    /// The value has another type, or the payload is broken.
     fn read_object(input: &mut Input<'_>) -> Result<Self, DataError> {
         let item = TypeId(input.i32()?);
         let outer = input.enter(item);
@@ -93,7 +93,7 @@ pub(crate) fn expect_type(input: &Input<'_>, expected: TypeId) -> Result<(), Dat
     if found == expected { Ok(()) } else { Err(DataError::WrongType { expected, found }) }
 }
 
-/// A length as the formats write it.
+/// Appends a length as a big-endian `i32`.
 pub(crate) fn write_length(type_id: TypeId, length: usize, out: &mut Vec<u8>) -> Result<(), DataError> {
     let written = i32::try_from(length).map_err(|_| DataError::TooLong { type_id, length })?;
     out.extend_from_slice(&written.to_be_bytes());
@@ -114,7 +114,7 @@ impl<T: ToBlob + ?Sized> ToBlob for &T {
     }
 }
 
-/// `None` is the null type without a payload.
+/// `None` is written as the null type without a payload.
 impl<T: ToBlob> ToBlob for Option<T> {
     fn type_id(&self) -> TypeId {
         self.as_ref().map_or(TypeId::NULL, ToBlob::type_id)
@@ -129,7 +129,7 @@ impl<T: ToBlob> ToBlob for Option<T> {
     }
 }
 
-/// The null type is `None`; so is a text, an array or a list that is null itself.
+/// The null type is read as `None`, and so is a null text, array or list.
 impl<T: FromBlob> FromBlob for Option<T> {
     fn read_payload(input: &mut Input<'_>) -> Result<Self, DataError> {
         if input.type_id() == TypeId::NULL {
@@ -144,8 +144,8 @@ impl<T: FromBlob> FromBlob for Option<T> {
     }
 }
 
-/// A blob is written as it is, partition hash included, so that maps of blobs carry values of types unknown here. As
-/// an item of a list it keeps type and payload.
+/// A blob is written unchanged, including the partition hash, so that maps of blobs can hold values
+/// of types that are unknown here. As an item of a list it keeps its type and payload.
 impl ToBlob for Blob {
     fn type_id(&self) -> TypeId {
         type_id(self).unwrap_or(TypeId::NULL)
@@ -171,8 +171,8 @@ impl ToBlob for Blob {
     }
 }
 
-/// Any bytes are read as they are, partition hash included. Where an item of a list is to be read, a blob takes all
-/// that follows, since the length of a value of unknown type is unknown.
+/// Any bytes are read unchanged, including the partition hash. As an item of a list, a blob takes
+/// all remaining bytes, since the length of a value of unknown type is unknown.
 impl FromBlob for Blob {
     fn read_payload(input: &mut Input<'_>) -> Result<Self, DataError> {
         let mut bytes = Vec::with_capacity(BLOB_HEADER_BYTES + input.remaining());

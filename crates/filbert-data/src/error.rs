@@ -1,42 +1,42 @@
-//! What can be wrong with a value on its way into a blob or out of one.
+//! Errors of reading and writing values.
 
-use crate::{TypeId, compact::SchemaId};
+use crate::type_id::{BLOB_HEADER_BYTES, SchemaId, TypeId};
 
-/// Why a value cannot be written as a blob, or a blob not read as a value.
+/// An error of writing a value as a blob, or of reading a blob as a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
     /// The blob is shorter than its header.
-    #[error("a serialized value of {bytes} bytes; its header alone has {}", crate::BLOB_HEADER_BYTES)]
+    #[error("a serialized value of {bytes} bytes; its header alone has {}", BLOB_HEADER_BYTES)]
     NoHeader {
-        /// Bytes that are there.
+        /// The number of bytes of the blob.
         bytes: usize,
     },
     /// The blob holds a value of another type.
     #[error("a serialized {found} where {expected} is expected")]
     WrongType {
-        /// The type asked for.
+        /// The expected type.
         expected: TypeId,
-        /// The type in the blob's header, or of the list's item.
+        /// The type in the blob's header, or the type of the list's item.
         found: TypeId,
     },
-    /// The payload ends before the value does.
+    /// The payload ends before the value is complete.
     #[error("a serialized {type_id} ends {missing} bytes too early")]
     Truncated {
         /// The type being read.
         type_id: TypeId,
-        /// Bytes that would have to follow.
+        /// The number of missing bytes.
         missing: usize,
     },
-    /// A length that is neither -1 (null) nor a count.
+    /// A length below -1 (null), or a null length where a length is required.
     #[error("a serialized {type_id} claims the length {length}; -1 for null or more is expected")]
     BrokenLength {
         /// The type being read.
         type_id: TypeId,
-        /// The length as written.
+        /// The length in the payload.
         length: i32,
     },
-    /// A null where the Rust type has no place for one.
+    /// A null where the Rust type cannot represent null.
     #[error("a serialized {type_id} is null where a value is required; read it as an Option to allow that")]
     Null {
         /// The type being read.
@@ -47,37 +47,38 @@ pub enum DataError {
     NotUtf8 {
         /// The type being read.
         type_id: TypeId,
-        /// Bytes of valid text before the offence.
+        /// The number of bytes of valid text before the error.
         at: usize,
     },
-    /// A character outside the basic multilingual plane, or half of one: the format holds one UTF-16 unit.
+    /// A character outside the basic multilingual plane, or half of a surrogate pair. The format
+    /// holds one UTF-16 unit.
     #[error("U+{code:04X} is not one UTF-16 unit and one character; write it as text instead")]
     NotOneUnit {
         /// The code point, or the lone surrogate.
         code: u32,
     },
-    /// The value needs more bytes or items than the format's 32-bit lengths can tell.
+    /// The value has more bytes or items than the format's 32-bit lengths allow.
     #[error("a {type_id} of {length} bytes or items; the format holds at most {}", i32::MAX)]
     TooLong {
         /// The type being written.
         type_id: TypeId,
-        /// Its length.
+        /// The length of the value in bytes or items.
         length: usize,
     },
-    /// A number that names no field kind of a Compact schema.
+    /// A number that is not a field kind of the Compact format.
     #[error("{0} is not a field kind of the Compact format; 0 to 46 are expected")]
     UnknownFieldKind(i32),
     /// A Compact schema that was not announced.
     #[error("the Compact schema {0} is not known; a client has to announce it before it stores values of it")]
     UnknownSchema(SchemaId),
-    /// A part of a value that cannot be.
+    /// An invalid part of a value.
     #[error("a serialized {type_id} has {found}; {expected} is expected")]
     Broken {
         /// The type being read.
         type_id: TypeId,
-        /// What is there.
+        /// The invalid part.
         found: String,
-        /// What would be right.
+        /// The valid values of this part.
         expected: &'static str,
     },
     /// A value that a field of an object cannot hold.
@@ -85,51 +86,52 @@ pub enum DataError {
     Unfit {
         /// The field's name.
         field: Box<str>,
-        /// The value, or the beginning of it.
+        /// The value, possibly shortened.
         value: Box<str>,
-        /// What the field holds.
+        /// The kind of the field.
         expected: Box<str>,
     },
-    /// Not as many values as an object has fields.
+    /// The number of values differs from the number of the object's fields.
     #[error("{values} values for an object of {fields} fields")]
     WrongCount {
-        /// Values that are there.
+        /// The number of values.
         values: usize,
-        /// Fields to be written.
+        /// The number of fields.
         fields: usize,
     },
-    /// A value that has no place in another type.
+    /// A value that cannot be converted to another type.
     #[error("the {found} {value} cannot be a {to}; {expected} is expected")]
     NotConvertible {
-        /// The value, or its beginning.
+        /// The value, possibly shortened.
         value: String,
         /// The value's type.
         found: &'static str,
-        /// The type asked for.
+        /// The requested type.
         to: String,
-        /// What would be right.
+        /// The values that can be converted.
         expected: &'static str,
     },
-    /// A value beyond what its serialized form can hold: a leap second, a scale of more than 32 bits, two gigabytes.
+    /// A value beyond the limits of its serialized form: a leap second, a scale of more than 32
+    /// bits, a length of 2 GiB or more.
     #[error("a {type_id} that is beyond what clients can read")]
     Unwritable {
         /// The type being written.
         type_id: TypeId,
     },
-    /// Text that is no JSON.
+    /// Text that is not valid JSON.
     #[error("JSON is broken at byte {at}; {expected} is expected")]
     BrokenJson {
-        /// Bytes of the document before the offence.
+        /// The number of bytes of the document before the error.
         at: usize,
-        /// What would be right.
+        /// The expected syntax.
         expected: &'static str,
     },
-    /// A field is asked of an IdentifiedDataSerializable, and nobody said what it writes.
+    /// A read of a field of an IdentifiedDataSerializable without a declared layout.
     #[error(
         "an IdentifiedDataSerializable has no names in it; to read its fields the mapping has to declare its layout"
     )]
     NoLayout,
-    /// An object that is not of the class that its layout is for.
+    /// An object of another class than the class of the layout.
     #[error("an object of factory {} and class {}; the mapping declares the layout of factory {} and class {}",
         found.0, found.1, expected.0, expected.1)]
     WrongClass {
@@ -138,22 +140,22 @@ pub enum DataError {
         /// Factory and class of the layout.
         expected: (i32, i32),
     },
-    /// A path that leads nowhere.
+    /// An invalid path.
     #[error("{path:?} is not a path such as address.city, tags[0] or tags[any]: {reason}")]
     BrokenPath {
-        /// The path as written.
+        /// The text of the path.
         path: String,
-        /// What is wrong with it.
+        /// The reason why the path is invalid.
         reason: String,
     },
-    /// The text of a predicate's condition that cannot be read.
+    /// A syntax error in the text of a predicate's condition.
     #[error("the condition has {found} at character {character}; {expected} is expected")]
     BrokenCondition {
-        /// Characters up to the offence, and that one.
+        /// The position of the error in characters, counted from 1.
         character: usize,
-        /// What is there.
+        /// The unexpected token.
         found: String,
-        /// What would be right.
+        /// The expected token.
         expected: &'static str,
     },
 }

@@ -1,55 +1,55 @@
-//! The types that fields have in SQL, independent of the format they are stored in.
+//! The SQL types of fields, independent of the storage format.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a field, a column or an expression holds.
+/// The type of a field, a column or an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FieldType {
     /// True or false.
     Boolean,
-    /// 8 bits.
+    /// A whole number of 8 bits.
     TinyInt,
-    /// 16 bits.
+    /// A whole number of 16 bits.
     SmallInt,
-    /// 32 bits.
+    /// A whole number of 32 bits.
     Integer,
-    /// 64 bits.
+    /// A whole number of 64 bits.
     BigInt,
-    /// Decimal digits; precision and scale where they are declared.
+    /// A decimal number, with precision and scale if they are declared.
     Decimal(Option<(u8, i8)>),
-    /// 32-bit floating point.
+    /// A 32-bit floating-point number.
     Real,
-    /// 64-bit floating point.
+    /// A 64-bit floating-point number.
     Double,
     /// Text.
     Varchar,
     /// A single UTF-16 unit: Java's `char`, a text in SQL.
     Char,
-    /// A day.
+    /// A date.
     Date,
     /// A time of day.
     Time,
-    /// A day and a time of day.
+    /// A date and a time of day.
     Timestamp,
-    /// A moment.
+    /// A date and a time of day with an offset from UTC.
     TimestampTz,
     /// A UUID.
     Uuid,
     /// A JSON document.
     Json,
-    /// Anything else, opaque.
+    /// Any other value, opaque.
     Object,
     /// Bytes.
     Binary,
     /// Months, days and nanoseconds.
     Interval,
-    /// Items of one type.
+    /// An array of items of one type.
     Array(Box<FieldType>),
 }
 
-/// As statements write it.
+/// The type as written in SQL statements.
 impl fmt::Display for FieldType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

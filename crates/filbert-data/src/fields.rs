@@ -1,58 +1,43 @@
-//! Reading fields of entries: what queries, columns and indexes look at, from the stored bytes and without objects.
+//! Reads fields of entries for queries, columns and indexes, directly from the stored bytes,
+//! without creating objects.
 //!
-//! A [`FieldReader`] is made once per query, column set or index, and then reads entry after entry. It goes through
-//! each half of an entry once, whatever the number of its fields:
+//! A [`FieldReader`] is created once per query, column set or index, and then reads many entries.
+//! The type id of the key or the value selects the format:
 //!
 //! ```text
-//! key, value --> format by type id --> json | portable | compact | ids | lists | scalars --> visit(field, value)
+//! key, value --> type id --> json | portable | compact | ids | lists | scalars
+//!            --> visit(field, value)
 //! ```
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use crate::compact::{Schema, SchemaId};
-use crate::plain::{self, Items};
+use crate::compact::SchemaSource;
+use crate::ids::IdsLayout;
+use crate::within::in_items;
 use crate::{
-    BLOB_HEADER_BYTES, DataError, FieldPath, FieldType, Input, Path, Side, Step, TypeId, Value, compact, ids, json,
-    portable, type_id,
+    BLOB_HEADER_BYTES, DataError, FieldPath, Input, Path, Side, TypeId, Value, compact, ids, json, plain, portable,
+    type_id,
 };
 
-/// Where Compact schemas are found.
-pub trait SchemaSource: Send + Sync {
-    /// The schema of an id, if it was announced.
-    fn schema(&self, id: SchemaId) -> Option<Arc<Schema>>;
-}
-
-/// The layout of a class that writes itself as IdentifiedDataSerializable: what it writes, in this order.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct IdsLayout {
-    /// The factory's id.
-    pub factory_id: i32,
-    /// The class's id within the factory.
-    pub class_id: i32,
-    /// Name and type of each item, in the order of writing.
-    pub fields: Vec<(String, FieldType)>,
-}
-
-/// What a reader has to know besides the bytes.
+/// The information that a reader needs besides the bytes.
 #[derive(Clone)]
 pub struct Formats {
     /// The Compact schemas.
     pub schemas: Arc<dyn SchemaSource>,
-    /// How keys that are IdentifiedDataSerializable are laid out.
+    /// The layout of keys that are IdentifiedDataSerializable.
     pub key_layout: Option<Arc<IdsLayout>>,
-    /// How values that are IdentifiedDataSerializable are laid out.
+    /// The layout of values that are IdentifiedDataSerializable.
     pub value_layout: Option<Arc<IdsLayout>>,
 }
 
-/// Reads a fixed set of fields from entries. It is made to be shared: reading needs neither a lock nor, for numbers and
-/// texts, an allocation.
+/// Reads a fixed set of fields from entries. A reader can be shared between threads: reading takes
+/// no lock, and numbers and texts need no allocation.
 ///
-/// A field that is not there is null, whether the object lacks it, the value is of a type without fields, or an array ends
-/// before. The value itself is read as [`Value::from_blob`] does, with one difference: arrays and lists stay the blobs that
-/// they are, so that clients get back what they put; `[any]` finds their items.
+/// A missing field is null: the object has no such field, the type of the value has no fields, or
+/// the array is too short. The value itself is read as by [`Value::from_blob`], with one
+/// difference: arrays and lists remain blobs, so that clients get the type that they stored.
+/// `[any]` finds their items.
 pub struct FieldReader {
     fields: Vec<FieldPath>,
     key: Half,
@@ -60,7 +45,7 @@ pub struct FieldReader {
 }
 
 impl FieldReader {
-    /// A reader of these fields, which keep their places in the list as their numbers.
+    /// A reader of these fields. The number of a field is its index in the list.
     pub fn new(fields: Vec<FieldPath>, formats: Formats) -> FieldReader {
         let of = |side| {
             let of_side = fields.iter().enumerate().filter(move |(_, field)| field.side == side);
@@ -76,13 +61,13 @@ impl FieldReader {
         &self.fields
     }
 
-    /// Visits every field exactly once with its number, in any order. `key` and `value` are blobs; one that no field is
-    /// asked of is not looked at and may be empty.
+    /// Visits every field exactly once with its number, in any order. `key` and `value` are blobs.
+    /// A blob without requested fields is not read and may be empty.
     ///
     /// # Errors
     ///
-    /// A blob is broken where it had to be read, or has a field asked of it without what is needed to read it: a
-    /// Compact schema, the layout of a class. Some fields may have been visited then.
+    /// A blob is broken where it is read, or a Compact schema or the layout of a class is missing.
+    /// Some fields may already have been visited.
     #[inline]
     pub fn read<'a>(
         &self,
@@ -94,7 +79,7 @@ impl FieldReader {
         self.value.read(value, visit)
     }
 
-    /// The first field alone; null if there is no field.
+    /// Reads only the first field; null if there is no field.
     ///
     /// # Errors
     ///
@@ -109,11 +94,11 @@ impl FieldReader {
     }
 }
 
-/// The fields of keys or those of values.
+/// The fields of keys, or the fields of values.
 struct Half {
-    /// Whether the first field of this half is the value itself.
+    /// Whether the first field of this half is the key or the value itself.
     first_is_itself: bool,
-    /// Numbers of the fields that are the value itself.
+    /// The numbers of the fields that are the key or the value itself.
     itself: Box<[usize]>,
     /// The other fields.
     paths: Box<[(usize, Path)]>,
@@ -204,90 +189,10 @@ impl Half {
     }
 }
 
-/// The value that a blob is as a whole. What is made of parts stays a blob.
+/// The value of a blob as a whole. Objects, arrays and lists remain blobs.
 #[inline]
 fn itself(blob: &[u8]) -> Result<Value<'_>, DataError> {
     let payload = blob.get(BLOB_HEADER_BYTES..).unwrap_or_default();
     let value = plain::read_payload(&mut Input::new(type_id(blob)?, payload))?;
     Ok(value.unwrap_or(Value::Object(Cow::Borrowed(blob))))
-}
-
-/// What a path finds in an array or a list.
-fn in_items<'a>(
-    type_id: TypeId,
-    blob: &'a [u8],
-    steps: &[Step],
-    schemas: &dyn SchemaSource,
-) -> Result<Value<'a>, DataError> {
-    let mut items = Items::of(type_id, blob, Some(schemas));
-    match steps.split_first() {
-        None => Ok(Value::Object(Cow::Borrowed(blob))),
-        Some((Step::Field(_), _)) => Ok(Value::Null),
-        Some((Step::Index(index), rest)) => {
-            let (mut at, mut found) = (0, Value::Null);
-            items.each(|value| {
-                if at == *index {
-                    found = in_value(value, rest, schemas)?;
-                }
-                at += 1;
-                Ok(at <= *index)
-            })?;
-            Ok(found)
-        }
-        Some((Step::Any, rest)) => {
-            let flat = rest.contains(&Step::Any);
-            let mut all = Vec::new();
-            let there = items.each(|value| {
-                match in_value(value, rest, schemas)? {
-                    Value::Array(found) if flat => all.extend(found),
-                    found => all.push(found),
-                }
-                Ok(true)
-            })?;
-            Ok(if there { Value::Array(all) } else { Value::Null })
-        }
-    }
-}
-
-/// What a path finds in an item that was read before.
-pub(crate) fn in_value<'a>(
-    value: Value<'a>,
-    steps: &[Step],
-    schemas: &dyn SchemaSource,
-) -> Result<Value<'a>, DataError> {
-    let Some((step, rest)) = steps.split_first() else { return Ok(value) };
-    match value {
-        Value::Array(items) => match step {
-            Step::Field(_) => Ok(Value::Null),
-            Step::Index(index) => match items.into_iter().nth(*index) {
-                Some(item) => in_value(item, rest, schemas),
-                None => Ok(Value::Null),
-            },
-            Step::Any => {
-                let flat = rest.contains(&Step::Any);
-                let mut all = Vec::new();
-                for item in items {
-                    match in_value(item, rest, schemas)? {
-                        Value::Array(found) if flat => all.extend(found),
-                        found => all.push(found),
-                    }
-                }
-                Ok(Value::Array(all))
-            }
-        },
-        Value::Json(text) => json::find(&text, steps).map(Value::into_owned),
-        Value::Object(blob) => {
-            let payload = blob.get(BLOB_HEADER_BYTES..).unwrap_or_default();
-            let path = Path::of(steps.to_vec());
-            let mut found = Value::Null;
-            let visit = &mut |_, value: Value<'_>| found = value.into_owned();
-            match type_id(&blob)? {
-                TypeId::PORTABLE => portable::read_fields(payload, &[(0, &path)], visit)?,
-                TypeId::COMPACT => compact::read_fields(payload, schemas, &[(0, &path)], visit)?,
-                _ => {}
-            }
-            Ok(found)
-        }
-        _ => Ok(Value::Null),
-    }
 }

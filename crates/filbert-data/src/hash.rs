@@ -1,13 +1,13 @@
-//! Which partition a key belongs to, computed as every client computes it.
+//! The partition of a key, computed with the algorithm of all clients.
 
 use std::fmt;
 
 use crate::BLOB_HEADER_BYTES;
 
-/// The seed all clients agree on.
+/// The seed of the hash in all clients.
 const SEED: u32 = 0x0100_0193;
 
-/// One of the cluster's partitions, from 0 to their count less one.
+/// The id of a partition of the cluster, from 0 to the number of partitions minus 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartitionId(pub u32);
 
@@ -17,8 +17,9 @@ impl fmt::Display for PartitionId {
     }
 }
 
-/// The hash that decides a key's partition: the one in the header if it is not 0 (a client put it there to keep keys
-/// together), else murmur3 over the payload, which is what follows the 8 bytes of the header.
+/// The hash that selects a key's partition: the hash in the header if it is not 0 (clients set it
+/// to keep several keys in one partition), else the murmur3 hash of the payload, which follows the
+/// 8 bytes of the header.
 #[inline]
 pub fn partition_hash(blob: &[u8]) -> i32 {
     match blob.first_chunk::<4>().map(|bytes| i32::from_be_bytes(*bytes)) {
@@ -27,8 +28,8 @@ pub fn partition_hash(blob: &[u8]) -> i32 {
     }
 }
 
-/// The partition of a key among `partition_count`: the hash's absolute value modulo the count; 0 for the one hash
-/// without an absolute value, and 0 where the count is 0.
+/// The partition of a key: the absolute value of the hash modulo `partition_count`. It is 0 if the
+/// hash has no absolute value (`i32::MIN`), and 0 if the count is 0.
 #[inline]
 pub fn partition_of(blob: &[u8], partition_count: u32) -> PartitionId {
     let hash = partition_hash(blob).checked_abs().unwrap_or(0).unsigned_abs();

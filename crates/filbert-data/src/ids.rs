@@ -1,5 +1,5 @@
-//! IdentifiedDataSerializable: objects that write themselves, without names or types. Who knows what the class writes
-//! can say so in a layout, and then its fields are read, and objects written.
+//! IdentifiedDataSerializable: objects with custom serialization, which contain no names or types
+//! of fields. With a declared layout of the class, fields can be read and objects can be written.
 //!
 //! # The layout
 //!
@@ -25,44 +25,58 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::fields::in_value;
-use crate::parts::{Part, broken, write_count};
-use crate::plain::Items;
-use crate::{BLOB_HEADER_BYTES, DataError, FieldType, IdsLayout, Path, SchemaSource, Step, ToBlob, TypeId, Value};
+use serde::{Deserialize, Serialize};
 
-/// The flag that an object says its factory and class by numbers.
+use crate::compact::SchemaSource;
+use crate::items::{ItemType, broken, write_count};
+use crate::plain::Items;
+use crate::within::in_value;
+use crate::{BLOB_HEADER_BYTES, DataError, FieldType, Path, Step, ToBlob, TypeId, Value};
+
+/// The layout of an IdentifiedDataSerializable class: its fields, in the order of writing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct IdsLayout {
+    /// The factory's id.
+    pub factory_id: i32,
+    /// The class's id within the factory.
+    pub class_id: i32,
+    /// Name and type of each field, in the order of writing.
+    pub fields: Vec<(String, FieldType)>,
+}
+
+/// The flag of an object with numbers for its factory and its class, instead of a class name.
 const IDENTIFIED: u8 = 1;
-/// The flag that a version follows the class.
+/// The flag of an object with a version after its class.
 const VERSIONED: u8 = 2;
 
-/// How a field is written.
+/// The encoding of a field.
 #[derive(Clone, Copy)]
-enum Kind {
-    One(Part),
-    Row(Part),
+enum FieldEncoding {
+    One(ItemType),
+    Row(ItemType),
     Object,
 }
 
-impl Kind {
-    fn of(field_type: &FieldType) -> Kind {
+impl FieldEncoding {
+    fn of(field_type: &FieldType) -> FieldEncoding {
         if let FieldType::Array(item) = field_type {
-            return part(item).map_or(Kind::Object, Kind::Row);
+            return item_type(item).map_or(FieldEncoding::Object, FieldEncoding::Row);
         }
-        part(field_type).map_or(Kind::Object, Kind::One)
+        item_type(field_type).map_or(FieldEncoding::Object, FieldEncoding::One)
     }
 }
 
-fn part(field_type: &FieldType) -> Option<Part> {
+fn item_type(field_type: &FieldType) -> Option<ItemType> {
     Some(match field_type {
-        FieldType::Boolean => Part::Boolean,
-        FieldType::TinyInt => Part::Int8,
-        FieldType::SmallInt => Part::Int16,
-        FieldType::Integer => Part::Int32,
-        FieldType::BigInt => Part::Int64,
-        FieldType::Real => Part::Float32,
-        FieldType::Double => Part::Float64,
-        FieldType::Varchar => Part::Text,
-        FieldType::Char => Part::Char,
+        FieldType::Boolean => ItemType::Boolean,
+        FieldType::TinyInt => ItemType::Int8,
+        FieldType::SmallInt => ItemType::Int16,
+        FieldType::Integer => ItemType::Int32,
+        FieldType::BigInt => ItemType::Int64,
+        FieldType::Real => ItemType::Float32,
+        FieldType::Double => ItemType::Float64,
+        FieldType::Varchar => ItemType::Text,
+        FieldType::Char => ItemType::Char,
         _ => return None,
     })
 }
@@ -71,27 +85,27 @@ fn part(field_type: &FieldType) -> Option<Part> {
 pub(crate) struct Reader {
     factory_id: i32,
     class_id: i32,
-    /// The fields up to the last that is asked for.
+    /// The fields of the layout up to the last requested field.
     fields: Vec<Field>,
-    /// Whether the last of them is the last of the layout.
+    /// Whether the last of these fields is the last field of the layout.
     to_end: bool,
-    /// Numbers of the paths that the layout does not have.
+    /// The numbers of the paths to fields that are not in the layout.
     absent: Vec<usize>,
     first: Option<usize>,
     schemas: Arc<dyn SchemaSource>,
 }
 
 struct Field {
-    kind: Kind,
-    /// The paths that begin here: their numbers, and how they go on.
-    asked: Vec<(usize, Box<[Step]>)>,
+    kind: FieldEncoding,
+    /// The paths that begin with this field: their numbers and remaining steps.
+    requested: Vec<(usize, Box<[Step]>)>,
 }
 
 impl Reader {
-    /// A reader of these paths; each carries the number that its values are visited with.
+    /// A reader of these paths. Each path has a number, which is passed to `visit` with the value.
     pub(crate) fn new(layout: &IdsLayout, paths: &[(usize, Path)], schemas: Arc<dyn SchemaSource>) -> Reader {
         let mut fields: Vec<Field> =
-            layout.fields.iter().map(|(_, of)| Field { kind: Kind::of(of), asked: Vec::new() }).collect();
+            layout.fields.iter().map(|(_, of)| Field { kind: FieldEncoding::of(of), requested: Vec::new() }).collect();
         let mut absent = Vec::new();
         let mut needed = 0;
         for (number, path) in paths {
@@ -104,7 +118,7 @@ impl Reader {
             match found.and_then(|(at, rest)| Some((at, rest, fields.get_mut(at)?))) {
                 Some((at, rest, field)) => {
                     needed = needed.max(at + 1);
-                    field.asked.push((*number, rest.into()));
+                    field.requested.push((*number, rest.into()));
                 }
                 None => absent.push(*number),
             }
@@ -115,11 +129,13 @@ impl Reader {
         Reader { factory_id: layout.factory_id, class_id: layout.class_id, fields, to_end, absent, first, schemas }
     }
 
-    /// Visits each path once; one that the layout does not have is null. `payload` is the blob without its header.
+    /// Visits each path once. A field that is not in the layout is null. `payload` is the blob
+    /// without its header.
     ///
     /// # Errors
     ///
-    /// The object is of another class, or the bytes are broken or cannot be told apart up to the last field asked for.
+    /// The object is of another class, or up to the last requested field the bytes are broken or a
+    /// field has an unknown length.
     pub(crate) fn read<'a>(&self, payload: &'a [u8], visit: &mut dyn FnMut(usize, Value<'a>)) -> Result<(), DataError> {
         for number in &self.absent {
             visit(*number, Value::Null);
@@ -129,7 +145,7 @@ impl Reader {
         for (at, field) in self.fields.iter().enumerate() {
             let last = self.to_end && at + 1 == self.fields.len();
             let value = field.kind.read(&mut items, last)?;
-            if let Some(((number, steps), others)) = field.asked.split_last() {
+            if let Some(((number, steps), others)) = field.requested.split_last() {
                 for (number, steps) in others {
                     visit(*number, in_value(value.clone(), steps, &*self.schemas)?);
                 }
@@ -139,7 +155,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The value of the first path alone; null if there is no path.
+    /// Reads only the first path; null if there is no path.
     ///
     /// # Errors
     ///
@@ -154,7 +170,7 @@ impl Reader {
         Ok(first)
     }
 
-    /// Reads what stands before the fields.
+    /// Reads the bytes before the fields: flags, factory, class and version.
     fn open(&self, items: &mut Items<'_, '_>) -> Result<(), DataError> {
         let [flags] = items.input.array()?;
         if flags & IDENTIFIED == 0 {
@@ -174,13 +190,13 @@ impl Reader {
     }
 }
 
-impl Kind {
-    /// Reads the field that is next; if it is the `last` of its object, it may be of a type that does not tell its end.
+impl FieldEncoding {
+    /// Reads the next field. The `last` field of an object may be of a type of unknown length.
     fn read<'a>(self, items: &mut Items<'a, '_>, last: bool) -> Result<Value<'a>, DataError> {
         match self {
-            Kind::One(part) => part.read(&mut items.input),
-            Kind::Row(part) => part.read_array(&mut items.input),
-            Kind::Object => {
+            FieldEncoding::One(item_type) => item_type.read(&mut items.input),
+            FieldEncoding::Row(item_type) => item_type.read_array(&mut items.input),
+            FieldEncoding::Object => {
                 let rest = items.rest();
                 let found = items.object()?;
                 let type_id = items.input.enter(TypeId::IDENTIFIED);
@@ -196,19 +212,19 @@ impl Kind {
     }
 }
 
-/// Appends an object of this layout to `out`, as a blob with its header. The values are those of the layout's fields, in
-/// their order; they are converted to the declared types.
+/// Appends an object of this layout to `out`, as a blob with its header. The values are in the
+/// order of the layout's fields, and are converted to the declared types.
 ///
 /// # Errors
 ///
-/// There are more or fewer values than fields, a value cannot be converted, or is null where the type has no null;
-/// `out` may then hold a part of the object.
+/// The number of values differs from the number of fields, a value cannot be converted, or a value
+/// is null and its type does not allow null; `out` may then contain a part of the object.
 pub fn write(layout: &IdsLayout, values: &[Value<'_>], out: &mut Vec<u8>) -> Result<(), DataError> {
     if values.len() != layout.fields.len() {
         return Err(DataError::WrongCount { values: values.len(), fields: layout.fields.len() });
     }
     if !out.is_empty() {
-        // Portables within count their positions from the start of the blob.
+        // The positions of nested Portables count from the start of the blob.
         let mut blob = Vec::new();
         write(layout, values, &mut blob)?;
         out.extend_from_slice(&blob);
@@ -222,20 +238,19 @@ pub fn write(layout: &IdsLayout, values: &[Value<'_>], out: &mut Vec<u8>) -> Res
     out.extend_from_slice(&layout.class_id.to_be_bytes());
     for ((name, field_type), value) in layout.fields.iter().zip(values) {
         let converted = value.clone().convert(field_type)?;
-        let written = match (Kind::of(field_type), &converted) {
-            (Kind::Object, value) => {
+        let written = match (FieldEncoding::of(field_type), &converted) {
+            (FieldEncoding::Object, value) => {
                 value.write_object(out)?;
                 Ok(())
             }
-            (Kind::One(part), value) => part.write(value, out),
-            (Kind::Row(_), Value::Null) => {
+            (FieldEncoding::One(item_type), value) => item_type.write(value, out),
+            (FieldEncoding::Row(_), Value::Null) => {
                 out.extend_from_slice(&(-1i32).to_be_bytes());
                 Ok(())
             }
-            (Kind::Row(part), Value::Array(items)) => {
-                write_count(items.len(), out).and_then(|()| items.iter().try_for_each(|item| part.write(item, out)))
-            }
-            (Kind::Row(_), _) => Err(crate::parts::Unfit),
+            (FieldEncoding::Row(item_type), Value::Array(items)) => write_count(items.len(), out)
+                .and_then(|()| items.iter().try_for_each(|item| item_type.write(item, out))),
+            (FieldEncoding::Row(_), _) => Err(crate::items::Unfit),
         };
         written.map_err(|unfit| unfit.of(name, value, field_type))?;
     }

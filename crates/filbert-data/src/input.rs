@@ -2,7 +2,8 @@
 
 use crate::{DataError, TypeId};
 
-/// The rest of a payload, read from the front. It remembers the type being read, which every error names.
+/// The unread rest of a payload, read from the front. It stores the type that is being read, which
+/// every error names.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
     type_id: TypeId,
@@ -10,7 +11,7 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Reads `payload` as a value of the type `type_id`.
+    /// An input of `payload`, the payload of a value of the type `type_id`.
     #[inline]
     pub fn new(type_id: TypeId, payload: &'a [u8]) -> Self {
         Self { type_id, rest: payload }
@@ -22,13 +23,14 @@ impl<'a> Input<'a> {
         self.type_id
     }
 
-    /// Bytes that are left.
+    /// The number of unread bytes.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// Goes on with a nested value of another type; the outer type is returned, to be restored by a second call.
+    /// Switches to a nested value of another type. Returns the outer type; a second call restores
+    /// it.
     #[inline]
     pub fn enter(&mut self, type_id: TypeId) -> TypeId {
         std::mem::replace(&mut self.type_id, type_id)
@@ -38,7 +40,7 @@ impl<'a> Input<'a> {
     ///
     /// # Errors
     ///
-    /// Fewer are left.
+    /// Fewer than `count` bytes are left.
     #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], DataError> {
         let Some((taken, rest)) = self.rest.split_at_checked(count) else {
@@ -52,7 +54,7 @@ impl<'a> Input<'a> {
     ///
     /// # Errors
     ///
-    /// Fewer are left.
+    /// Fewer than `N` bytes are left.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DataError> {
         let Some((taken, rest)) = self.rest.split_first_chunk::<N>() else {
@@ -72,12 +74,12 @@ impl<'a> Input<'a> {
         Ok(i32::from_be_bytes(self.array()?))
     }
 
-    /// The length of a text, an array or a list; none for null.
+    /// The length of a text, an array or a list; `None` for null.
     ///
     /// # Errors
     ///
-    /// Fewer than 4 bytes are left, the length is below -1, or so many items of at least `item_bytes_min` bytes
-    /// cannot follow.
+    /// Fewer than 4 bytes are left, the length is below -1, or the unread bytes are too few for
+    /// that many items of at least `item_bytes_min` bytes each.
     #[inline]
     pub fn length(&mut self, item_bytes_min: usize) -> Result<Option<usize>, DataError> {
         let claimed = self.i32()?;
@@ -93,11 +95,11 @@ impl<'a> Input<'a> {
         Ok(Some(length))
     }
 
-    /// A text; none for null.
+    /// The next text; `None` for null.
     ///
     /// # Errors
     ///
-    /// It ends too early or is not UTF-8.
+    /// The text ends too early, or is not UTF-8.
     #[inline]
     pub fn text(&mut self) -> Result<Option<&'a str>, DataError> {
         let Some(length) = self.length(1)? else { return Ok(None) };
@@ -106,7 +108,7 @@ impl<'a> Input<'a> {
         std::str::from_utf8(bytes).map(Some).map_err(|error| DataError::NotUtf8 { type_id, at: error.valid_up_to() })
     }
 
-    /// The error for a null that the reader has no place for.
+    /// The error for a null where a value is required.
     #[inline]
     pub fn null(&self) -> DataError {
         DataError::Null { type_id: self.type_id }

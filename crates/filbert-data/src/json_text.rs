@@ -1,35 +1,39 @@
-//! Values as JSON text, for people to look at: objects of any format are shown alike.
+//! Values as JSON text for display. Objects of all formats are shown in the same way.
 
 use std::fmt::Write;
 
-use crate::parts::broken;
+use crate::items::broken;
 use crate::{DataError, Input, TypeId, Value, type_id};
 
-/// JSON text in the making. It grows no further than the bytes justify that it is made from.
+/// A builder of JSON text. The size of the text is limited in proportion to the bytes of the
+/// source.
 pub(crate) struct JsonText {
     out: String,
     type_id: TypeId,
-    /// What may still be written: broken positions could show the same bytes again and again.
+    /// The remaining budget. Without it, broken positions could write the same bytes again and
+    /// again.
     left: usize,
 }
 
 impl JsonText {
-    /// The text of an object of so many bytes.
+    /// A builder for an object of `bytes` bytes.
     pub(crate) fn new(type_id: TypeId, bytes: usize) -> JsonText {
-        // A byte holds eight booleans, and a decimal has less than three digits for each of its bytes.
+        // A byte holds eight booleans, and a decimal has less than three digits for each of its
+        // bytes.
         JsonText { out: String::new(), type_id, left: bytes.saturating_mul(8).saturating_add(64) }
     }
 
-    /// The text.
+    /// Returns the text.
     pub(crate) fn finish(self) -> String {
         self.out
     }
 
-    /// Writes a list in these brackets, of so many items, by writing each item.
+    /// Writes a list of `length` items in these brackets. `write` writes the item with a given
+    /// index.
     ///
     /// # Errors
     ///
-    /// As `write` says.
+    /// `write` returns an error.
     pub(crate) fn list(
         &mut self,
         [open, close]: [char; 2],
@@ -57,7 +61,7 @@ impl JsonText {
     ///
     /// # Errors
     ///
-    /// More would be written than the bytes justify.
+    /// The remaining budget is too small.
     pub(crate) fn value(&mut self, value: &Value<'_>) -> Result<(), DataError> {
         let before = self.out.len();
         match value {
@@ -67,10 +71,10 @@ impl JsonText {
             Value::Int16(value) => self.show(value),
             Value::Int32(value) => self.show(value),
             Value::Int64(value) => self.show(value),
-            // JSON has no number for what is not finite.
+            // JSON has no numbers for NaN and infinities.
             Value::Float32(value) if !value.is_finite() => self.quote(value),
             Value::Float64(value) if !value.is_finite() => self.quote(value),
-            // As Debug shows them, large numbers have an exponent instead of hundreds of digits.
+            // `Debug` shows large numbers with an exponent instead of hundreds of digits.
             Value::Float32(value) => self.show(format_args!("{value:?}")),
             Value::Float64(value) => self.show(format_args!("{value:?}")),
             Value::Decimal(value) => self.show(value),
@@ -79,6 +83,9 @@ impl JsonText {
             Value::Date(value) => self.quote(value),
             Value::Time(value) => self.quote(value),
             Value::Timestamp(value) => self.quote(value.format("%Y-%m-%dT%H:%M:%S%.f")),
+            Value::TimestampTz(value) if value.offset().local_minus_utc() % 60 != 0 => {
+                self.quote(value.format("%Y-%m-%dT%H:%M:%S%.f%::z"));
+            }
             Value::TimestampTz(value) => self.quote(value.format("%Y-%m-%dT%H:%M:%S%.f%:z")),
             Value::Uuid(value) => self.quote(value),
             Value::Array(items) => {
@@ -90,16 +97,16 @@ impl JsonText {
             Value::Interval(value) => self.quote(value),
             Value::Object(blob) => self.quote(type_id(blob).unwrap_or(TypeId::NULL)),
         }
-        // What is short is charged as one, and all else with its length.
+        // Up to 40 bytes cost 1, and each further byte costs 1.
         let written = (self.out.len() - before).checked_sub(40).map_or(1, |beyond| beyond + 1);
         self.charge(written)
     }
 
-    /// Takes off what may still be written.
+    /// Subtracts an amount from the remaining budget.
     ///
     /// # Errors
     ///
-    /// There is not so much left.
+    /// The remaining budget is too small.
     pub(crate) fn charge(&mut self, amount: usize) -> Result<(), DataError> {
         self.left = self.left.checked_sub(amount).ok_or_else(|| {
             broken(&Input::new(self.type_id, &[]), "parts that share bytes", "parts one after the other")
@@ -108,7 +115,7 @@ impl JsonText {
     }
 
     fn show(&mut self, value: impl std::fmt::Display) {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(self.out, "{value}");
     }
 

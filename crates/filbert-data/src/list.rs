@@ -1,11 +1,11 @@
-//! Lists, which the stock clients read and write as their language's ordinary list.
+//! Lists. The stock clients read and write them as the ordinary list of their language.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::{DataError, FromBlob, Input, ToBlob, TypeId, convert::write_length};
 
-/// A list as Java's `ArrayList`, Python's `list` and a JavaScript array are written: the number of items, then each
-/// item with its own type id. Items may be `Option`s, and lists.
+/// A list in the encoding of Java's `ArrayList`, Python's `list` and JavaScript's arrays: the
+/// number of items, then each item with its own type id. Items may be `Option`s and lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct List<T>(pub Vec<T>);
 
@@ -59,7 +59,7 @@ impl<T: ToBlob> ToBlob for List<T> {
     }
 }
 
-/// Reads linked lists and object arrays too, which are written alike.
+/// Also reads linked lists and object arrays, which have the same encoding.
 impl<T: FromBlob> FromBlob for List<T> {
     fn read_payload(input: &mut Input<'_>) -> Result<Self, DataError> {
         let found = input.type_id();
@@ -67,7 +67,8 @@ impl<T: FromBlob> FromBlob for List<T> {
             return Err(DataError::WrongType { expected: TypeId::ARRAY_LIST, found });
         }
         let length = input.length(size_of::<i32>())?.ok_or_else(|| input.null())?;
-        // Not `with_capacity`: an item in memory may be far larger than the 4 bytes that it has here at least.
+        // Not `with_capacity`: an item in memory may be far larger than the minimum of 4 bytes of a
+        // serialized item.
         let mut items = Vec::new();
         for _ in 0..length {
             items.push(T::read_object(input)?);

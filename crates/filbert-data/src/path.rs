@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::DataError;
 
-/// Steps of one path, at most: deeper documents are no use to queries, and no recursion here may be without a limit.
+/// The maximum number of steps of a path. Recursion over the steps must be limited, and queries
+/// need no deeper paths.
 pub const PATH_STEPS_MAX: usize = 64;
 
 /// One step into an object or an array.
@@ -14,13 +15,13 @@ pub const PATH_STEPS_MAX: usize = 64;
 pub enum Step {
     /// The field of this name.
     Field(Box<str>),
-    /// The item at this place, counted from 0.
+    /// The item at this index, counted from 0.
     Index(usize),
-    /// Every item: the path finds an array of all that follows.
+    /// All items: the path finds an array of the results for each item.
     Any,
 }
 
-/// A way from a value to what is asked of it. The empty path is the value itself.
+/// A path from a value to a part of it. The empty path is the value itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Path(Vec<Step>);
 
@@ -36,14 +37,14 @@ pub enum Side {
 /// A field of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FieldPath {
-    /// Where it begins.
+    /// The half of the entry in which the path begins.
     pub side: Side,
-    /// Where it goes on.
+    /// The path within the key or the value.
     pub path: Path,
 }
 
 impl Path {
-    /// The value itself.
+    /// The empty path: the value itself.
     pub const ITSELF: Path = Path(Vec::new());
 
     /// A path of one field.
@@ -62,7 +63,7 @@ impl Path {
         &self.0
     }
 
-    /// Whether it is the value itself.
+    /// Whether the path is empty: the value itself.
     #[inline]
     pub fn is_itself(&self) -> bool {
         self.0.is_empty()
@@ -73,11 +74,13 @@ impl Path {
         self.0.contains(&Step::Any)
     }
 
-    /// Reads a path as Hazelcast's clients write it; the empty text and `this` are the value itself.
+    /// Reads a path in the syntax of Hazelcast's clients. The empty text and `this` mean the value
+    /// itself.
     ///
     /// # Errors
     ///
-    /// A name is empty, a bracket holds neither a number nor `any`, or there are too many steps.
+    /// A name is empty, a bracket is not closed or not opened, a bracket contains neither a number
+    /// nor `any`, text follows a bracket, or there are more than [`PATH_STEPS_MAX`] steps.
     pub fn parse(text: &str) -> Result<Path, DataError> {
         let broken = |reason: &str| Err(DataError::BrokenPath { path: text.to_owned(), reason: reason.to_owned() });
         if text.is_empty() || text == "this" {
@@ -117,7 +120,7 @@ impl Path {
     }
 }
 
-/// As [`Path::parse`] reads it; the value itself is `this`.
+/// The syntax of [`Path::parse`]. The value itself is written as `this`.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
@@ -141,8 +144,8 @@ impl FieldPath {
     /// The value as a whole.
     pub const THIS: FieldPath = FieldPath { side: Side::Value, path: Path::ITSELF };
 
-    /// Reads an attribute as predicates and indexes name it: `__key`, `__key.id` or `__key#id` of the key, everything
-    /// else of the value.
+    /// Reads the attribute of a predicate or an index: `__key`, `__key.id` and `__key#id` belong to
+    /// the key, all other attributes belong to the value.
     ///
     /// # Errors
     ///
@@ -161,7 +164,7 @@ impl FieldPath {
     }
 }
 
-/// As [`FieldPath::parse`] reads it.
+/// The syntax of [`FieldPath::parse`].
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.side, self.path.is_itself()) {

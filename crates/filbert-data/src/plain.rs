@@ -1,5 +1,5 @@
-//! Values that stand for themselves: numbers, texts, dates, and arrays and lists of them. What has fields of its own has
-//! a format and a reader of its own.
+//! Plain values: numbers, texts, dates, and arrays and lists of them. Objects with fields have
+//! formats and readers of their own.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use uuid::Uuid;
 
-use crate::parts::{Part, Year, broken};
+use crate::items::{ItemType, Year, broken};
 use crate::{BLOB_HEADER_BYTES, DataError, Input, Path, SchemaSource, TypeId, Value, compact, portable};
 
-/// Lists within each other, at most, that are read.
+/// The maximum nesting depth of lists that are read.
 const DEPTH_MAX: usize = 64;
 
 /// Java's `HashSet`, laid out as a list.
@@ -18,55 +18,56 @@ const HASH_SET: TypeId = TypeId(-37);
 /// Java's `LinkedHashSet`, laid out as a list.
 const LINKED_HASH_SET: TypeId = TypeId(-39);
 
-/// What the items of an array are; none if it is not an array of items of one type.
-fn item(type_id: TypeId) -> Option<Part> {
+/// The type of the items of an array; `None` if the type is not an array of items of one type.
+fn item(type_id: TypeId) -> Option<ItemType> {
     Some(match type_id {
-        TypeId::BYTE_ARRAY => Part::Int8,
-        TypeId::BOOLEAN_ARRAY => Part::Boolean,
-        TypeId::CHAR_ARRAY => Part::Char,
-        TypeId::SHORT_ARRAY => Part::Int16,
-        TypeId::INT_ARRAY => Part::Int32,
-        TypeId::LONG_ARRAY => Part::Int64,
-        TypeId::FLOAT_ARRAY => Part::Float32,
-        TypeId::DOUBLE_ARRAY => Part::Float64,
-        TypeId::STRING_ARRAY => Part::Text,
+        TypeId::BYTE_ARRAY => ItemType::Int8,
+        TypeId::BOOLEAN_ARRAY => ItemType::Boolean,
+        TypeId::CHAR_ARRAY => ItemType::Char,
+        TypeId::SHORT_ARRAY => ItemType::Int16,
+        TypeId::INT_ARRAY => ItemType::Int32,
+        TypeId::LONG_ARRAY => ItemType::Int64,
+        TypeId::FLOAT_ARRAY => ItemType::Float32,
+        TypeId::DOUBLE_ARRAY => ItemType::Float64,
+        TypeId::STRING_ARRAY => ItemType::Text,
         _ => return None,
     })
 }
 
-/// Whether a value of the type is its length, then items with a type id each.
+/// Whether a value of the type is a list: its length, then its items, each with a type id.
 fn is_list(type_id: TypeId) -> bool {
     matches!(type_id, TypeId::ARRAY_LIST | TypeId::LINKED_LIST | TypeId::OBJECT_ARRAY | HASH_SET | LINKED_HASH_SET)
 }
 
-/// Whether a path can go on into items of the value.
+/// Whether a path can continue into items of a value of the type.
 #[inline]
 pub(crate) fn has_items(type_id: TypeId) -> bool {
     is_list(type_id) || item(type_id).is_some()
 }
 
-/// Reads the payload of a value that is neither an array nor a list; none if the type is not one of these.
+/// Reads the payload of a plain value that is neither an array nor a list; `None` for all other
+/// types.
 ///
 /// # Errors
 ///
 /// The payload is broken.
 #[inline]
 pub(crate) fn read_payload<'a>(input: &mut Input<'a>) -> Result<Option<Value<'a>>, DataError> {
-    let part = match input.type_id() {
-        TypeId::INT => Part::Int32,
-        TypeId::LONG => Part::Int64,
-        TypeId::STRING => Part::Text,
-        TypeId::DOUBLE => Part::Float64,
-        TypeId::BOOLEAN => Part::Boolean,
-        TypeId::BYTE => Part::Int8,
-        TypeId::CHAR => Part::Char,
-        TypeId::SHORT => Part::Int16,
-        TypeId::FLOAT => Part::Float32,
-        TypeId::BIG_DECIMAL => Part::Decimal,
-        TypeId::LOCAL_DATE => Part::Date(Year::Int),
-        TypeId::LOCAL_TIME => Part::Time,
-        TypeId::LOCAL_DATE_TIME => Part::Timestamp(Year::Int),
-        TypeId::OFFSET_DATE_TIME => Part::TimestampTz(Year::Int),
+    let item_type = match input.type_id() {
+        TypeId::INT => ItemType::Int32,
+        TypeId::LONG => ItemType::Int64,
+        TypeId::STRING => ItemType::Text,
+        TypeId::DOUBLE => ItemType::Float64,
+        TypeId::BOOLEAN => ItemType::Boolean,
+        TypeId::BYTE => ItemType::Int8,
+        TypeId::CHAR => ItemType::Char,
+        TypeId::SHORT => ItemType::Int16,
+        TypeId::FLOAT => ItemType::Float32,
+        TypeId::BIG_DECIMAL => ItemType::Decimal,
+        TypeId::LOCAL_DATE => ItemType::Date(Year::Int),
+        TypeId::LOCAL_TIME => ItemType::Time,
+        TypeId::LOCAL_DATE_TIME => ItemType::Timestamp(Year::Int),
+        TypeId::OFFSET_DATE_TIME => ItemType::TimestampTz(Year::Int),
         TypeId::NULL => return Ok(Some(Value::Null)),
         TypeId::JSON => {
             let text = input.text()?;
@@ -80,11 +81,11 @@ pub(crate) fn read_payload<'a>(input: &mut Input<'a>) -> Result<Option<Value<'a>
         }
         _ => return Ok(None),
     };
-    part.read(input).map(Some)
+    item_type.read(input).map(Some)
 }
 
-/// Reads a whole blob, its arrays and lists item by item; a blob of another type is an object, and so is a list with
-/// items whose end cannot be known.
+/// Reads a whole blob. Arrays and lists are read item by item. A blob of any other type is returned
+/// as an object, and so is a list with an item of unknown length.
 ///
 /// # Errors
 ///
@@ -98,7 +99,8 @@ pub(crate) fn read_blob<'a>(
     Ok(items.value(DEPTH_MAX)?.unwrap_or(Value::Object(Cow::Borrowed(blob))))
 }
 
-/// A payload with values in it that is read from the front: a list, an array.
+/// A payload with a sequence of values, read from the front: the items of a list or an array, or
+/// the fields of an object.
 pub(crate) struct Items<'a, 's> {
     payload: &'a [u8],
     pub(crate) input: Input<'a>,
@@ -118,36 +120,37 @@ impl<'a, 's> Items<'a, 's> {
         Items { payload, input: Input::new(type_id, payload), schemas }
     }
 
-    /// What was not read yet.
+    /// The unread bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.payload.get(self.payload.len() - self.input.remaining()..).unwrap_or_default()
     }
 
-    /// The value that follows, its type id first; none if its end cannot be known. Leaves the input at the value's type.
+    /// Reads the next value: its type id, then its payload; `None` if the length of the value is
+    /// unknown. Afterwards the input has the type of the value.
     ///
     /// # Errors
     ///
-    /// The value is broken, or of a Compact schema that is unknown.
+    /// The value is broken, or its Compact schema is unknown.
     pub(crate) fn object(&mut self) -> Result<Option<Value<'a>>, DataError> {
         self.nested(DEPTH_MAX)
     }
 
-    /// Visits the items one by one, as long as `visit` returns true. Whether there are items at all: not if the list is
-    /// null.
+    /// Visits the items one by one, as long as `visit` returns true. Returns false if the array or
+    /// list is null.
     ///
     /// # Errors
     ///
-    /// An item is broken, of a type whose end cannot be known, or as `visit` says.
+    /// An item is broken or of unknown length, or `visit` returns an error.
     pub(crate) fn each(
         &mut self,
         mut visit: impl FnMut(Value<'a>) -> Result<bool, DataError>,
     ) -> Result<bool, DataError> {
-        let part = item(self.input.type_id());
-        let bytes_min = part.map_or(4, Part::bytes_min);
+        let item_type = item(self.input.type_id());
+        let bytes_min = item_type.map_or(4, ItemType::bytes_min);
         let Some(length) = self.input.length(bytes_min)? else { return Ok(false) };
         for _ in 0..length {
-            let value = match part {
-                Some(part) => part.read(&mut self.input)?,
+            let value = match item_type {
+                Some(item_type) => item_type.read(&mut self.input)?,
                 None => match self.object()? {
                     Some(value) => value,
                     None => {
@@ -163,21 +166,22 @@ impl<'a, 's> Items<'a, 's> {
         Ok(true)
     }
 
-    /// The value that follows, of the type that the input says; none if its end cannot be known.
+    /// Reads the next value, which has the type of the input; `None` if its length is unknown.
     fn value(&mut self, depth_left: usize) -> Result<Option<Value<'a>>, DataError> {
         let type_id = self.input.type_id();
         if let Some(value) = read_payload(&mut self.input)? {
             return Ok(Some(value));
         }
-        if let Some(part) = item(type_id) {
-            return part.read_array(&mut self.input).map(Some);
+        if let Some(item_type) = item(type_id) {
+            return item_type.read_array(&mut self.input).map(Some);
         }
         if !is_list(type_id) {
             return Ok(None);
         }
         let Some(depth_left) = depth_left.checked_sub(1) else { return Ok(None) };
         let Some(length) = self.input.length(size_of::<i32>())? else { return Ok(Some(Value::Null)) };
-        // Not `with_capacity`: a value is far larger than the 4 bytes that an item has here at least.
+        // Not `with_capacity`: a value in memory is far larger than the minimum of 4 bytes of a
+        // serialized item.
         let mut items = Vec::new();
         for _ in 0..length {
             match self.nested(depth_left)? {

@@ -88,7 +88,7 @@ impl ToBlob for char {
     }
 }
 
-/// A surrogate on its own, which Java can hold and Rust cannot, is an error.
+/// A lone surrogate is an error: Java's `char` can represent it, Rust's cannot.
 impl FromBlob for char {
     fn read_payload(input: &mut Input<'_>) -> Result<Self, DataError> {
         expect_type(input, TypeId::CHAR)?;
@@ -101,7 +101,7 @@ pub(crate) fn read_char(input: &mut Input<'_>) -> Result<char, DataError> {
     char::from_u32(code).ok_or(DataError::NotOneUnit { code })
 }
 
-/// The upper 64 bits, then the lower.
+/// The upper 64 bits, then the lower 64 bits.
 impl ToBlob for Uuid {
     fn type_id(&self) -> TypeId {
         TypeId::UUID

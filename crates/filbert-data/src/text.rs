@@ -7,12 +7,13 @@ use crate::{
     convert::{expect_type, write_length},
 };
 
-/// A JSON document as text. It is neither checked nor changed here: what was put is what is got.
+/// A JSON document as text. The text is stored and returned unchanged; its syntax is not checked
+/// here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Json(pub String);
 
 impl Json {
-    /// Takes the document's text.
+    /// A document with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Json(text.into())
     }

@@ -1,9 +1,12 @@
-//! The numbers that name a blob's type.
+//! The header of a blob, the ids of types, and the ids of Compact schemas.
 
 use std::fmt;
 
-/// What a blob holds, as the second four bytes of its header say. Any number may turn up: users' own serializers have
-/// positive ones.
+/// The size of a blob's header in bytes: partition hash and type id, four bytes each.
+pub const BLOB_HEADER_BYTES: usize = 8;
+
+/// The type of a blob's value: the second four bytes of its header. Any number is possible: custom
+/// serializers use positive numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub i32);
 
@@ -15,7 +18,8 @@ macro_rules! type_ids {
                 pub const $constant: TypeId = TypeId($id);
             )*
 
-            /// The type's name as people say it; none for a user's own serializer.
+            /// The readable name of the type; `None` for a custom serializer or another unknown
+            /// type.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($id => Some($name),)*
@@ -65,7 +69,7 @@ type_ids! {
     JSON = -130, "JSON";
 }
 
-/// Name and number, `int (-7)`; for a user's own type the number alone.
+/// Name and number, such as `int (-7)`; only the number for a type without a name.
 impl fmt::Display for TypeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
@@ -78,5 +82,15 @@ impl fmt::Display for TypeId {
 impl fmt::Debug for TypeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TypeId({self})")
+    }
+}
+
+/// The id of a Compact schema: its 64-bit Rabin fingerprint. Every client computes the same id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SchemaId(pub i64);
+
+impl fmt::Display for SchemaId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever the bytes are: reading them gives a value or an error, and never more items than there are bytes.
+//! Reading of arbitrary bytes returns a value or an error, and never more items than bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -13,7 +13,8 @@ fn type_id() -> impl Strategy<Value = i32> {
     prop_oneof![-60i32..1, Just(-100), Just(-130), any::<i32>()]
 }
 
-/// Random bytes, with lengths and type ids among them that lead further than random ones would.
+/// Random bytes with small lengths and known type ids among them, which reach more code than purely
+/// random bytes.
 fn payload() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         any::<u8>().prop_map(|byte| vec![byte]),
@@ -55,7 +56,7 @@ fn check(blob: &[u8]) {
         let mut all = Value::Null;
         let result = reader.read(&[], blob, &mut |_, value| all = value);
         assert_eq!(one.is_ok(), result.is_ok());
-        // Not equal, as NaN is not: but the same text.
+        // The texts are compared, because NaN does not equal itself.
         assert!(one.is_err() || format!("{:?}", one.unwrap()) == format!("{all:?}"));
     }
 }
@@ -86,8 +87,8 @@ proptest! {
 }
 
 #[test]
-fn type_ids_of_lists_are_told_apart_from_objects() {
-    // A list that claims an item of each type, without its bytes.
+fn type_ids_of_lists_differ_from_those_of_objects() {
+    // A list that claims an item of each type, but does not contain the item's bytes.
     for type_id in -140..1 {
         let list = [&[0; 4], &TypeId::ARRAY_LIST.0.to_be_bytes(), &1i32.to_be_bytes(), &i32::to_be_bytes(type_id)];
         check(&list.map(|part| part.as_slice()).concat());

@@ -1,4 +1,5 @@
-//! Compact objects as a stock client writes them: every kind of field by every way to it, versions, broken bytes.
+//! Compact objects as a stock client writes them: fields of every kind with every way of reading,
+//! versions, broken bytes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -10,7 +11,8 @@ use common::*;
 use filbert_data::compact::{FieldKind, Reader, read_fields};
 use filbert_data::{BLOB_HEADER_BYTES, Blob, DataError, Path, Value};
 
-/// What a path finds in a blob; the same with a reader, the first time and the second.
+/// The value that a path finds in a blob. A reader must find the same, the first time and the
+/// second time.
 fn find(blob: &Blob, path: &str) -> Result<Value<'static>, DataError> {
     let payload = &blob[BLOB_HEADER_BYTES..];
     let path = Path::parse(path).unwrap();
@@ -20,8 +22,8 @@ fn find(blob: &Blob, path: &str) -> Result<Value<'static>, DataError> {
     let reader = Reader::new(vec![(7, path)], schemas);
     for _ in 0..2 {
         let mut visited = Vec::new();
-        let again = reader.read(payload, &mut |at, value| visited.push((at, value.into_owned())));
-        assert_eq!((again, visited), (result.clone(), plain.clone()));
+        let repeated = reader.read(payload, &mut |at, value| visited.push((at, value.into_owned())));
+        assert_eq!((repeated, visited), (result.clone(), plain.clone()));
         assert_eq!(reader.read_first(payload).map(Value::into_owned), result.clone().map(|()| plain[0].1.clone()));
     }
     result.map(|()| plain.remove(0).1)

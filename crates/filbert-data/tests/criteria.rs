@@ -1,4 +1,5 @@
-//! Predicates, aggregators and projections byte for byte as a stock client writes them; the predicates' own dialect.
+//! Predicates, aggregators and projections, with the same bytes as a stock client writes, and the
+//! SQL-like dialect of predicates.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -54,7 +55,8 @@ fn not(predicate: Predicate) -> Predicate {
     Predicate::Not(Box::new(predicate))
 }
 
-/// Takes `name` off the golden blobs and checks that `value` is written as it is and read from it.
+/// Removes `name` from the golden blobs, and checks that `value` is written as this blob and is
+/// read from it.
 fn same<T: ToBlob + PartialEq + Debug>(
     golden: &mut BTreeMap<&str, Blob>,
     read: fn(&[u8]) -> Result<T, DataError>,
@@ -90,8 +92,8 @@ fn predicates_are_written_and_read_as_stock_clients_do() {
     is("instance_of", Predicate::InstanceOf("java.lang.String".into()));
     is("date", equal("d", Value::Date(NaiveDate::from_ymd_opt(2024, 2, 29).unwrap())));
     is("time", equal("d", Value::Time(NaiveTime::from_hms_milli_opt(12, 34, 56, 789).unwrap())));
-    let moment = DateTime::parse_from_rfc3339("2024-02-29T12:34:56.789-05:30").unwrap();
-    is("timestamp", equal("d", Value::TimestampTz(moment)));
+    let timestamp = DateTime::parse_from_rfc3339("2024-02-29T12:34:56.789-05:30").unwrap();
+    is("timestamp", equal("d", Value::TimestampTz(timestamp)));
     is("decimal", equal("d", Value::Decimal("-1.20".parse().unwrap())));
     is("uuid", equal("d", Value::Uuid(Uuid::from_u128(0xe9da1dd7_fcee_1ac8_0000_000b00000001))));
     is("json", equal("d", Value::Json("{\"a\":1}".into())));
@@ -355,7 +357,8 @@ fn a_broken_condition_is_an_error_that_says_where() {
     Predicate::parse_sql(&digits).unwrap();
 }
 
-/// What Java's `PredicateBuilder` sends: flags, the class's name, the attribute asked for last, a list of predicates.
+/// The bytes that Java's `PredicateBuilder` sends: flags, the class's name, the last requested
+/// attribute, a list of predicates.
 fn built(predicates: &[Predicate]) -> Vec<u8> {
     let mut bytes = [[0; 4], (-2_i32).to_be_bytes()].concat();
     bytes.push(0);

@@ -1,4 +1,5 @@
-//! Random predicates there and back; random changes of their bytes and texts, which must never panic.
+//! Random predicates are written and read back. Random changes of their bytes and texts must never
+//! cause a panic.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -13,7 +14,7 @@ fn scalar() -> impl Strategy<Value = Value<'static>> {
     let time = (0u32..86_400, 0u32..1_000_000_000)
         .prop_filter_map("a time", |(second, nano)| NaiveTime::from_num_seconds_from_midnight_opt(second, nano));
     let timestamp = (date.clone(), time.clone()).prop_map(|(date, time)| date.and_time(time));
-    let moment = (timestamp.clone(), -64_800i32..64_800).prop_filter_map("a moment", |(local, offset)| {
+    let timestamp_tz = (timestamp.clone(), -64_800i32..64_800).prop_filter_map("a moment", |(local, offset)| {
         FixedOffset::east_opt(offset)?.from_local_datetime(&local).single()
     });
     prop_oneof![
@@ -31,7 +32,7 @@ fn scalar() -> impl Strategy<Value = Value<'static>> {
         date.prop_map(Value::Date),
         time.prop_map(Value::Time),
         timestamp.prop_map(Value::Timestamp),
-        moment.prop_map(Value::TimestampTz),
+        timestamp_tz.prop_map(Value::TimestampTz),
         any::<u128>().prop_map(|bits| Value::Uuid(Uuid::from_u128(bits))),
     ]
 }

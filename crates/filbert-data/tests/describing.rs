@@ -1,4 +1,4 @@
-//! What Compact and Portable objects tell of themselves: types, fields, and all of them as JSON text.
+//! Descriptions of Compact and Portable objects: types, fields, and JSON text.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -116,7 +116,7 @@ fn a_writer_is_made_from_an_object() {
 
 #[test]
 fn an_object_that_contains_itself_is_an_error() {
-    // The nested object's positions lead into the outer one again.
+    // The positions of the nested object point into the outer object again.
     let mut blob = golden("portable.person").into_vec();
     let address = u32::from_be_bytes(blob[36..40].try_into().unwrap()) as usize;
     let nested = address + 2 + "address".len() + 1 + 9;

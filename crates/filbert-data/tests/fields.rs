@@ -28,7 +28,7 @@ fn read(reader: &FieldReader, key: &[u8], value: &[u8]) -> Result<Vec<Value<'sta
     Ok(found.into_iter().map(|value| value.unwrap_or_else(|| panic!("a field is not visited"))).collect())
 }
 
-/// Checks what fields of a value are, read together and one by one.
+/// Checks the fields of a value, read together and one by one.
 fn check(value: &[u8], expect: &[(&str, Value<'_>)]) {
     let names: Vec<&str> = expect.iter().map(|(name, _)| *name).collect();
     let key = 7i32.to_blob().unwrap();
@@ -64,7 +64,7 @@ fn fields_of_key_and_value_are_read_together() {
 }
 
 #[test]
-fn a_half_that_no_field_is_asked_of_is_not_touched() {
+fn a_half_without_requested_fields_is_not_read() {
     assert_eq!(read(&reader(&["__key"], None), &7i32.to_blob().unwrap(), &[]).unwrap(), [int(7)]);
     assert_eq!(read(&reader(&["this"], None), &[], &7i32.to_blob().unwrap()).unwrap(), [int(7)]);
     assert!(read(&reader(&["this"], None), &[], &[]).is_err());
@@ -106,7 +106,7 @@ fn a_json_document_is_read_in_one_pass() {
             ("this", json_part(document)),
         ],
     );
-    // The same field twice, and one that goes on from another.
+    // The same field twice, and a field within another field.
     let found = read(&reader(&["a", "a", "b", "b.e"], None), &[], &json(r#"{"b":{"e":1},"a":2}"#)).unwrap();
     assert_eq!(found, [long(2), long(2), json_part(r#"{"e":1}"#), long(1)]);
 }
@@ -177,7 +177,7 @@ fn broken_json_before_a_field_is_an_error_that_names_the_byte() {
         assert_eq!(found, at, "{document}: {error}");
         assert_eq!(reader(&["a"], None).read_one(&[], &json(document)).unwrap_err(), error, "{document}");
     }
-    // What follows the last field is not looked at.
+    // The text after the last field is not read.
     check(&json("{\"a\":1, oops"), &[("a", long(1))]);
     let deep = format!("{{\"b\":{}1{},\"a\":2}}", "[".repeat(1024), "]".repeat(1024));
     check(&json(&deep), &[("a", long(2))]);
@@ -214,7 +214,7 @@ fn items_of_arrays_and_lists_are_found() {
         &lists,
         &[("[any][any]", array([int(1), int(2), int(3)])), ("[any][0]", array([int(1), Value::Null, int(2)]))],
     );
-    // A whole array stays what it is, so that the client gets an array and no list.
+    // A whole array is unchanged, so that the client gets an array and not a list.
     let ints = vec![1i32].to_blob().unwrap();
     check(&ints, &[("this", Value::Object(ints.as_bytes().into()))]);
 

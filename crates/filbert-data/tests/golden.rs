@@ -1,4 +1,5 @@
-//! Blobs byte for byte as a stock client writes them, and the partitions it sends them to.
+//! Blobs with the same bytes as a stock client writes, and the partitions that the client computes
+//! for them.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -20,15 +21,16 @@ struct Golden {
 fn golden() -> BTreeMap<&'static str, Golden> {
     let lines = include_str!("golden.txt").lines().filter(|line| !line.starts_with('#'));
     let parsed = lines.map(|line| {
-        let words: Vec<&str> = line.split(' ').collect();
-        let bytes = (0..words[1].len()).step_by(2).map(|at| u8::from_str_radix(&words[1][at..at + 2], 16).unwrap());
+        let columns: Vec<&str> = line.split(' ').collect();
+        let bytes = (0..columns[1].len()).step_by(2).map(|at| u8::from_str_radix(&columns[1][at..at + 2], 16).unwrap());
         let blob = Blob::from(bytes.collect::<Vec<u8>>());
-        (words[0], Golden { blob, hash: words[2].parse().unwrap(), partition: words[3].parse().unwrap() })
+        (columns[0], Golden { blob, hash: columns[2].parse().unwrap(), partition: columns[3].parse().unwrap() })
     });
     parsed.collect()
 }
 
-/// Takes `name` off the golden blobs and checks that `value` is written as it is and read from it.
+/// Removes `name` from the golden blobs, and checks that `value` is written as this blob and is
+/// read from it.
 fn same<T: ToBlob + FromBlob + PartialEq + Debug>(golden: &mut BTreeMap<&str, Golden>, name: &str, value: T) {
     let Golden { blob, .. } = golden.remove(name).unwrap_or_else(|| panic!("{name} is not among the golden blobs"));
     assert_eq!(value.to_blob().unwrap(), blob, "{name} as written");

@@ -1,4 +1,5 @@
-//! Paths through random documents find what another parser finds there, and broken documents are errors.
+//! Paths find the same values in random documents as another parser, and broken documents are
+//! errors.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -10,7 +11,7 @@ use filbert_data::{DataError, FieldPath, FieldReader, Formats, Json, Path, Side,
 use proptest::prelude::*;
 use serde_json::Value as Document;
 
-/// A few names only, so that paths meet them often; some need escapes.
+/// Only a few names, so that paths match them often; some need escapes.
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![Just("a"), Just("b"), Just("ä\"\\"), Just("")].prop_map(str::to_owned)
 }
@@ -42,7 +43,8 @@ fn path() -> impl Strategy<Value = Path> {
     proptest::collection::vec(step, 1..4).prop_map(Path::of)
 }
 
-/// What a path finds in a document, by the rules of this crate; documents within are compared as documents.
+/// The value that a path finds in a document, by the rules of this crate. Nested documents are
+/// compared as documents.
 fn expected(document: &Document, steps: &[Step]) -> Found {
     let Some((step, rest)) = steps.split_first() else { return Found::One(document.clone()) };
     match (step, document) {
@@ -118,7 +120,7 @@ proptest! {
         }
     }
 
-    /// A field that is not there has the whole document read, so that everything in it is checked.
+    /// With a missing field, the whole document is read and checked.
     #[test]
     fn what_another_parser_refuses_is_refused(
         document in document(),
@@ -134,13 +136,13 @@ proptest! {
         }
         let text: String = chars.into_iter().collect();
         let read = read(&[Path::field("not there")], &text);
-        // The first document alone, as what follows it is not looked at.
+        // Only the first document, because the text after it is not read.
         let mut parser = serde_json::Deserializer::from_str(&text).into_iter::<Document>();
         match parser.next() {
             Some(Ok(_)) => prop_assert_eq!(read, Ok(vec![Value::Null]), "{}", &text),
-            // Numbers beyond the doubles are none to the other parser.
+            // The other parser rejects numbers beyond the range of doubles.
             Some(Err(error)) if error.to_string().contains("out of range") => {}
-            // What the other parser misses behind a number or a word is a separator, of which we know nothing.
+            // The other parser requires a separator after a number or a word; this crate does not.
             Some(Err(error)) if error.to_string().contains("trailing characters") => {}
             Some(Err(_)) if text.trim_start().starts_with(|first: char| first.is_ascii_digit() || first == '-') => {}
             Some(Err(error)) if error.to_string().contains("surrogate") => {}

@@ -1,4 +1,5 @@
-//! Compact and Portable objects with broken bytes: errors, no panics, and nothing out of proportion to the bytes.
+//! Compact and Portable objects with broken bytes: errors, no panics, and no memory out of
+//! proportion to the bytes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -11,7 +12,7 @@ use filbert_data::{BLOB_HEADER_BYTES, Path, Value, compact, portable};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Bytes of all that a value owns or borrows, with what it takes itself.
+/// The number of bytes that a value owns or borrows, including the value itself.
 fn weight(value: &Value<'_>) -> usize {
     size_of::<Value<'_>>()
         + match value {
@@ -23,7 +24,7 @@ fn weight(value: &Value<'_>) -> usize {
         }
 }
 
-/// Asks everything there is of a Compact.
+/// Reads a Compact with all functions.
 fn read_compact(payload: &[u8], paths: &[Path], schemas: &Arc<Schemas>) {
     let in_proportion = |value: &Value<'_>| assert!(weight(value) <= 400 * (payload.len() + 1), "{value:?}");
     for path in paths {
@@ -36,7 +37,7 @@ fn read_compact(payload: &[u8], paths: &[Path], schemas: &Arc<Schemas>) {
     let _ = compact::to_json(payload, &**schemas).inspect(|json| assert!(json.len() < 1000 * (payload.len() + 1)));
 }
 
-/// Asks everything there is of a Portable.
+/// Reads a Portable with all functions.
 fn read_portable(payload: &[u8], paths: &[Path]) {
     let in_proportion = |value: &Value<'_>| assert!(weight(value) <= 400 * (payload.len() + 1), "{value:?}");
     for path in paths {
@@ -59,7 +60,8 @@ fn paths(texts: &[&str]) -> Vec<Path> {
     texts.iter().map(|text| Path::parse(text).unwrap()).collect()
 }
 
-/// What is done to bytes: a number of one, two or four bytes is written somewhere, and the end is cut off.
+/// The damage to bytes: numbers of one, two or four bytes, each written at a random place, and an
+/// optional cut of the end.
 type Damage = (Vec<(Index, u8, i32)>, Option<Index>);
 
 fn damage() -> impl Strategy<Value = Damage> {
@@ -121,7 +123,7 @@ proptest! {
 
 #[test]
 fn fields_that_share_a_nested_object_do_not_multiply_it() {
-    // Each object has two fields, both of them at the same place, where the next object is.
+    // Each object has two fields at the same place, which is the place of the next object.
     let field = |name: &[u8]| [&[0, 1][..], name, &[0, 0], &[0; 8]].concat();
     let (head, depth) = (12 + 3 * 4, 60);
     let step = head + field(b"x").len();

@@ -1,4 +1,4 @@
-//! Index keys have the order of the values they are made of, whatever the values.
+//! Index keys have the same order as their values, for all values.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use bigdecimal::BigDecimal;
 use filbert_data::Value;
 use proptest::prelude::*;
 
-/// Numbers that lie close together, and numbers that do not.
+/// Numbers close to each other, and numbers far from each other.
 fn number() -> impl Strategy<Value = Value<'static>> {
     let near = prop_oneof![
         Just(0i64),
@@ -59,7 +59,8 @@ fn key(values: &[&Value<'_>]) -> Vec<u8> {
     key
 }
 
-/// Whether keys in this order can belong to values in that order: decimals that are nearly the same may share a key.
+/// Whether the order of keys agrees with the order of values. Decimals that are nearly equal may
+/// share a key.
 fn agrees(values: Ordering, keys: Ordering, a: &Value<'_>, b: &Value<'_>) -> bool {
     let rounded = matches!(a, Value::Decimal(_)) || matches!(b, Value::Decimal(_));
     keys == values || rounded && keys == Ordering::Equal

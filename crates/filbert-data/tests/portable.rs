@@ -1,4 +1,5 @@
-//! Portable objects as a stock client writes them: every kind of field by every way to it, versions, broken bytes.
+//! Portable objects as a stock client writes them: fields of every kind with every way of reading,
+//! versions, broken bytes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -8,7 +9,8 @@ use common::*;
 use filbert_data::portable::{Reader, cut_out, read_fields};
 use filbert_data::{BLOB_HEADER_BYTES, Blob, DataError, Path, Value};
 
-/// What a path finds in a blob; the same with a reader, the first time and the second.
+/// The value that a path finds in a blob. A reader must find the same, the first time and the
+/// second time.
 fn find(blob: &Blob, path: &str) -> Result<Value<'static>, DataError> {
     let payload = &blob[BLOB_HEADER_BYTES..];
     let path = Path::parse(path).unwrap();
@@ -17,8 +19,8 @@ fn find(blob: &Blob, path: &str) -> Result<Value<'static>, DataError> {
     let reader = Reader::new(vec![(7, path)]);
     for _ in 0..2 {
         let mut visited = Vec::new();
-        let again = reader.read(payload, &mut |at, value| visited.push((at, value.into_owned())));
-        assert_eq!((again, visited), (result.clone(), plain.clone()));
+        let repeated = reader.read(payload, &mut |at, value| visited.push((at, value.into_owned())));
+        assert_eq!((repeated, visited), (result.clone(), plain.clone()));
         assert_eq!(reader.read_first(payload).map(Value::into_owned), result.clone().map(|()| plain[0].1.clone()));
     }
     result.map(|()| plain.remove(0).1)
@@ -143,7 +145,7 @@ fn a_nested_object_is_the_blob_that_a_client_would_write_for_it_alone() {
 #[test]
 fn an_item_of_a_list_is_cut_out() {
     let list = golden("portable.list");
-    // Behind the list's length and the item's type id; then again behind the first item.
+    // After the list's length and the item's type id, and again after the first item.
     let payload = &list[BLOB_HEADER_BYTES..];
     let (ulm, bytes) = cut_out(payload, 8).unwrap();
     let (bonn, last) = cut_out(payload, 8 + bytes + 4).unwrap();

@@ -1,4 +1,4 @@
-//! What holds for any value and any bytes.
+//! Properties of all values and all bytes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ fn round_trip<T: ToBlob + FromBlob + PartialEq + Debug>(value: &T) {
     }
 }
 
-/// Reads `bytes` as every type there is; only that it comes back matters.
+/// Reads `bytes` as every type. The results do not matter; the test checks that reading returns.
 fn read_as_everything(bytes: &[u8]) {
     macro_rules! read {
         ($($rust:ty),* $(,)?) => { $( let _ = <$rust>::from_blob(bytes); )* };

@@ -1,4 +1,5 @@
-//! Compact and Portable objects of any fields: what is written is read, whatever else the object holds.
+//! Compact and Portable objects of any fields: each written value is read back, whatever other
+//! values the object contains.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -13,7 +14,7 @@ use filbert_data::portable::{self, FieldKind as Portable};
 use filbert_data::{BLOB_HEADER_BYTES, FieldType, Path, Value};
 use proptest::prelude::*;
 
-/// A value of a type.
+/// Random values of a type.
 fn value(field_type: &FieldType) -> BoxedStrategy<Value<'static>> {
     let date = (-9999..9999i32, 1..366u32).prop_map(|(year, day)| NaiveDate::from_yo_opt(year, day).unwrap());
     let time = (0..86_400u32, 0..1_000_000_000u32)
@@ -64,14 +65,14 @@ fn column() -> impl Strategy<Value = (FieldType, Value<'static>)> {
         .prop_flat_map(|field_type| value(&field_type).prop_map(move |value| (field_type.clone(), value)))
 }
 
-/// Columns with names in an order of their own.
+/// Columns that are not sorted by name.
 fn columns() -> impl Strategy<Value = Vec<(String, FieldType, Value<'static>)>> {
     prop::collection::btree_map("[a-z]{1,8}", column(), 0..30)
         .prop_map(|columns| columns.into_iter().map(|(name, (field_type, value))| (name, field_type, value)).collect())
         .prop_shuffle()
 }
 
-/// The kind without nulls, if there is one.
+/// The kind without nulls if there is one, else the same kind.
 fn not_nullable(kind: Compact) -> Compact {
     match kind {
         Compact::NullableBoolean => Compact::Boolean,
@@ -92,7 +93,7 @@ fn not_nullable(kind: Compact) -> Compact {
     }
 }
 
-/// NaN is not equal to itself, but shown alike.
+/// The text of values. NaN does not equal itself, but has the same text.
 fn shown(values: &[Value<'_>]) -> String {
     format!("{values:?}")
 }
@@ -111,7 +112,7 @@ proptest! {
         let kinds: Vec<_> = kinds.collect();
         let writer = compact::Writer::of_kinds("t", kinds.clone());
         let row: Vec<_> = columns.iter().enumerate().map(|(at, (_, field_type, value))| {
-            // Arrays and what is not a number can be null in any case.
+            // Arrays and texts can always be null.
             let can_be = nullable[at] || matches!(field_type, FieldType::Array(_) | FieldType::Varchar);
             if null[at] && can_be { Value::Null } else { value.clone() }
         }).collect();
@@ -148,7 +149,7 @@ proptest! {
         prop_assert_eq!(portable::fields_of(&blob[BLOB_HEADER_BYTES..]).unwrap(), fields);
         prop_assert_eq!(&portable::definition_of(&blob[BLOB_HEADER_BYTES..]).unwrap(), writer.class());
         portable::to_json(&blob[BLOB_HEADER_BYTES..]).unwrap();
-        // Within another object it is the same, and cut out again it is what it was.
+        // The object is unchanged after it is nested in another object and read from there.
         let outer = portable::ClassDefinition {
             factory_id: 3,
             class_id: 6,

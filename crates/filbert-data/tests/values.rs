@@ -1,4 +1,4 @@
-//! Values on their own: as blobs, as texts, as values of other types, and in order.
+//! Values as blobs, as texts, as values of other types, and their order.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -109,7 +109,7 @@ fn what_has_fields_stays_the_blob_that_it_is() {
     assert!(matches!(&read, Value::Object(blob) if **blob == *portable));
     assert_eq!(read.to_blob().unwrap(), portable);
 
-    // A list of what does not tell where it ends is an object as a whole.
+    // A list with items of unknown length is an object as a whole.
     let mut pickles = vec![0, 0, 0, 0];
     pickles.extend(TypeId::ARRAY_LIST.0.to_be_bytes());
     pickles.extend(1i32.to_be_bytes());
@@ -118,7 +118,8 @@ fn what_has_fields_stays_the_blob_that_it_is() {
     let read = Value::from_blob(&pickles).unwrap();
     assert!(matches!(&read, Value::Object(blob) if **blob == *pickles));
 
-    // A Portable counts its positions from the start of the blob that it is in, and is moved there and back.
+    // The positions of a Portable count from the start of the enclosing blob. They are adjusted on
+    // writing and on reading.
     let list = array([Value::Int32(1), array([portable.clone().into()]), portable.into()]);
     let blob = list.to_blob().unwrap();
     assert_eq!(Value::from_blob(&blob).unwrap(), list);
@@ -145,7 +146,7 @@ fn broken_blobs_are_errors_and_cost_no_memory() {
             (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
         assert!(Value::from_blob(&bytes).is_err(), "{broken}");
     }
-    // A list in a list in a list, a thousand times.
+    // A list with a nesting depth of a thousand.
     let mut deep = vec![0, 0, 0, 0];
     for _ in 0..1000 {
         deep.extend(TypeId::ARRAY_LIST.0.to_be_bytes());
@@ -201,6 +202,16 @@ fn texts_of_values_are_those_of_a_cast() {
     check(Value::TimestampTz(timestamp().and_utc().fixed_offset()), "2024-02-29T12:34:56.789Z");
     check(array([Value::Int32(1), text("a"), Value::Null]), "[1, a, null]");
     check(Value::Object(golden("compact.person").as_bytes().into()), "a Compact (-55)");
+}
+
+#[test]
+fn an_offset_with_seconds_keeps_them_in_a_text() {
+    let offset = FixedOffset::east_opt(-(19 * 3600 + 35 * 60 + 5)).unwrap();
+    let value = Value::TimestampTz(timestamp().and_utc().with_timezone(&offset));
+    let written = value.clone().convert(&FieldType::Varchar).unwrap();
+    assert!(written.to_string().ends_with("-19:35:05"), "{written}");
+    assert_eq!(written.convert(&FieldType::TimestampTz).unwrap(), value);
+    text("2024-12-31T23:59:59+01:02:60:").convert(&FieldType::TimestampTz).unwrap_err();
 }
 
 #[test]
@@ -313,7 +324,8 @@ fn a_value_that_another_type_has_no_place_for_is_an_error_that_says_so() {
     assert!(shown.len() < 150 && shown.contains("xxx..."), "{shown}");
 }
 
-/// Checks the order of values and of their index keys: each group of equal values is less than the next.
+/// Checks the order of values and of their index keys: each group of equal values is less than the
+/// next group.
 fn check_order(groups: Vec<Vec<Value<'_>>>) {
     let key = |value: &Value<'_>| {
         let mut key = Vec::new();
@@ -344,7 +356,7 @@ fn numbers_of_all_types_have_one_order() {
         // The double is a little more than a tenth.
         vec![decimal("-0.1")],
         vec![Value::Decimal(BigDecimal::new((-1).into(), 2_000_000_000))],
-        // Keys tell tiny numbers from 0, but not from each other.
+        // Keys distinguish tiny numbers from 0, but not from each other.
         vec![Int8(0), Float64(0.0), Float64(-0.0), Float32(-0.0), decimal("0.00")],
         vec![Value::Decimal(BigDecimal::new(1.into(), 2_000_000_000))],
         vec![Float64(f64::MIN_POSITIVE)],
@@ -379,12 +391,13 @@ fn other_values_have_the_order_of_their_type() {
     let day = |year, month, day| NaiveDate::from_ymd_opt(year, month, day).unwrap();
     let days = [day(-1, 1, 1), day(1, 1, 1), day(1969, 12, 31), day(1970, 1, 1), day(2024, 2, 29)];
     check_order(days.map(|day| vec![Value::Date(day)]).to_vec());
-    let moment = |day: NaiveDate, nanosecond| -> NaiveDateTime { day.and_hms_nano_opt(1, 2, 3, nanosecond).unwrap() };
-    let moments = days.into_iter().flat_map(|day| [moment(day, 0), moment(day, 999_999_999)]);
-    check_order(moments.clone().map(|moment| vec![Value::Timestamp(moment)]).collect());
-    let in_zones = moments.map(|moment| {
+    let timestamp_at =
+        |day: NaiveDate, nanosecond| -> NaiveDateTime { day.and_hms_nano_opt(1, 2, 3, nanosecond).unwrap() };
+    let timestamps = days.into_iter().flat_map(|day| [timestamp_at(day, 0), timestamp_at(day, 999_999_999)]);
+    check_order(timestamps.clone().map(|timestamp| vec![Value::Timestamp(timestamp)]).collect());
+    let in_zones = timestamps.map(|timestamp| {
         let zones = [-3600, 0, 7200].map(|seconds| FixedOffset::east_opt(seconds).unwrap());
-        zones.map(|zone| Value::TimestampTz(moment.and_utc().with_timezone(&zone))).to_vec()
+        zones.map(|zone| Value::TimestampTz(timestamp.and_utc().with_timezone(&zone))).to_vec()
     });
     check_order(in_zones.collect());
     check_order(

@@ -1,4 +1,4 @@
-//! Compact and Portable objects are written byte for byte as a stock client writes them.
+//! Compact and Portable objects are written with the same bytes as a stock client writes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use filbert_data::portable::{self, ClassDefinition, ClassId, FieldDefinition, Fi
 use filbert_data::{BLOB_HEADER_BYTES, Blob, FieldType, Path, Value};
 use uuid::Uuid;
 
-/// Columns as SQL declares them, and a row of them.
+/// Columns with their SQL types, and the values of one row.
 fn columns() -> Vec<(&'static str, FieldType, Value<'static>)> {
     vec![
         ("name", FieldType::Varchar, text("Ada")),
@@ -76,7 +76,7 @@ fn what_was_read_of_a_compact_is_written_as_it_was() {
         let paths: Vec<(usize, &Path)> = paths.iter().enumerate().collect();
         let mut row = vec![Value::Null; paths.len()];
         read_fields(&blob[BLOB_HEADER_BYTES..], &schemas, &paths, &mut |at, value| row[at] = value).unwrap();
-        // The order in which fields are given does not matter.
+        // The order of the given fields does not matter.
         row.reverse();
         let fields: Vec<_> = schema.fields().iter().rev().map(|field| (&*field.name, field.kind)).collect();
         let writer = of_kinds(if type_name.is_empty() { "person" } else { type_name }, &fields);

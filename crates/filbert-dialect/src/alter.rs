@@ -1,4 +1,4 @@
-//! `ALTER TABLE`, `COMMENT ON`, and the grammar of schemas.
+//! The grammar of `ALTER TABLE`, `COMMENT ON`, and statements about schemas.
 
 use filbert_grid::query::Dialect;
 use sqlparser::ast::Expr;
@@ -19,9 +19,9 @@ use crate::tables::Expression;
 pub struct AlterTable {
     /// The table.
     pub name: String,
-    /// Whether its absence is no error.
+    /// Whether a missing table is no error.
     pub if_exists: bool,
-    /// What is done, in this order.
+    /// The actions, in this order.
     pub actions: Vec<AlterAction>,
 }
 
@@ -29,46 +29,46 @@ pub struct AlterTable {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "there are a few for a statement, and each is used once")]
 pub enum AlterAction {
-    /// A column is added; it is no error that it is there if the flag says so.
+    /// Adds a column; the flag says whether an existing column is no error.
     AddColumn(ColumnDefinition, bool),
-    /// A column goes; its absence is no error if the flag says so.
+    /// Drops a column; the flag says whether a missing column is no error.
     DropColumn(String, bool),
-    /// A column gets another name.
+    /// Renames a column.
     RenameColumn(String, String),
-    /// The table gets another name.
+    /// Renames the table.
     RenameTo(String),
-    /// A column gets a default, or none.
+    /// Sets the default of a column, or removes it.
     Default(String, Option<Expression>),
-    /// A column is never null, or may be.
+    /// Makes a column never null, or nullable.
     NotNull(String, bool),
-    /// A column gets another type; its values become what the expression tells.
+    /// Changes the type of a column. The expression computes the new values.
     Type(String, DeclaredType, Option<Expr>),
-    /// A constraint is added.
+    /// Adds a constraint.
     AddConstraint(Constraint),
-    /// A constraint goes; its absence is no error if the flag says so.
+    /// Drops a constraint; the flag says whether a missing constraint is no error.
     DropConstraint(String, bool),
-    /// Options are set.
+    /// Sets options.
     Set(Vec<(String, String)>),
-    /// Options are taken back.
+    /// Resets options.
     Reset(Vec<String>),
-    /// A constraint is checked, which it was when it was added.
+    /// Validates a constraint. It was already checked when it was added.
     ValidateConstraint(String),
-    /// Nothing that would mean anything here.
+    /// An action without effect here.
     Nothing,
 }
 
-/// What a comment is about.
+/// `COMMENT ON`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
     /// The table.
     pub table: String,
-    /// The column, if it is not about the table.
+    /// The column, if the comment is about one.
     pub column: Option<String>,
-    /// What it says; `None` takes it back.
+    /// The text; `None` removes the comment.
     pub text: Option<String>,
 }
 
-/// From behind `ALTER` on.
+/// Parses the rest after `ALTER`.
 pub(super) fn alter(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, Refusal> {
     if !parser.parse_keyword(Keyword::TABLE) {
         let what = parser.peek_token();
@@ -135,7 +135,7 @@ fn action(parser: &mut Parser<'_>, dialect: Dialect, actions: &mut Vec<AlterActi
     Ok(())
 }
 
-/// What PostgreSQL's tables have and those here have not.
+/// Clauses of PostgreSQL that are not supported here.
 const UNSERVED: [&str; 11] =
     ["CLUSTER", "REPLICA", "INHERIT", "NO", "OF", "NOT", "ATTACH", "DETACH", "ENABLE", "DISABLE", "FORCE"];
 
@@ -234,7 +234,7 @@ fn set(parser: &mut Parser<'_>) -> Result<AlterAction, Refusal> {
     Ok(AlterAction::Set(options))
 }
 
-/// From behind `COMMENT` on.
+/// Parses the rest after `COMMENT`.
 pub(super) fn comment(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
     parser.expect_keyword(Keyword::ON)?;
     let (table, column) = if word(parser, "COLUMN") {
@@ -256,7 +256,7 @@ pub(super) fn comment(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
     Ok(Parsed::Table(TableStatement::Comment(Comment { table, column, text })))
 }
 
-/// From behind `CREATE SCHEMA` on.
+/// Parses the rest after `CREATE SCHEMA`.
 pub(super) fn create_schema(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
     let if_not_exists = if_not_exists(parser);
     let name = parser.parse_identifier()?.value;
@@ -266,7 +266,7 @@ pub(super) fn create_schema(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> 
     Ok(Parsed::Table(TableStatement::CreateSchema { name, if_not_exists }))
 }
 
-/// From behind `DROP SCHEMA` on.
+/// Parses the rest after `DROP SCHEMA`.
 pub(super) fn drop_schema(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
     let if_exists = if_exists(parser);
     let names = parser.parse_comma_separated(Parser::parse_identifier)?;

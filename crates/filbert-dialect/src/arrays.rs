@@ -1,6 +1,7 @@
-//! Literals of arrays: PostgreSQL's `{1,"a b",NULL}` and JSON's `[1, "a b", null]`, as the texts of their items.
+//! Array literals: PostgreSQL's `{1,"a b",NULL}` and JSON's `[1, "a b", null]`, split into the
+//! texts of their elements.
 
-/// The items of a literal, as texts and nulls; `None` if it is none.
+/// The elements of a literal, as texts and nulls; `None` for other texts.
 pub fn items(text: &str) -> Option<Vec<Option<String>>> {
     let text = text.trim();
     let is_json = text.starts_with('[');
@@ -24,7 +25,7 @@ pub fn items(text: &str) -> Option<Vec<Option<String>>> {
     }
 }
 
-/// The rows of an array of arrays, `{{1,2},{3,4}}`, as they are written; `None` if it is none.
+/// The rows of an array of arrays, `{{1,2},{3,4}}`, as written; `None` for other texts.
 pub fn rows(text: &str) -> Option<Vec<&str>> {
     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
     let mut rows = Vec::new();
@@ -48,7 +49,7 @@ pub fn rows(text: &str) -> Option<Vec<&str>> {
     (are_rows && depth == 0 && !is_quoted).then_some(rows)
 }
 
-/// The first item and what follows it.
+/// The first element and the rest.
 fn item(text: &str) -> Option<(Option<String>, &str)> {
     let Some(quoted) = text.strip_prefix('"') else { return plain(text) };
     let mut unescaped = String::new();
@@ -72,10 +73,10 @@ fn item(text: &str) -> Option<(Option<String>, &str)> {
     None
 }
 
-/// The first item, which is not in quotes, and what follows it. A backslash stands before characters that mean themselves.
+/// The first element, which is unquoted, and the rest. A backslash escapes the next character.
 fn plain(text: &str) -> Option<(Option<String>, &str)> {
     let mut unescaped = String::new();
-    // Blanks at the end do not count, unless they are escaped.
+    // Trailing blanks do not count, unless they are escaped.
     let (mut kept, mut is_escaped) = (0, false);
     let mut characters = text.char_indices();
     let end = loop {
@@ -86,7 +87,7 @@ fn plain(text: &str) -> Option<(Option<String>, &str)> {
                 unescaped.push(characters.next()?.1);
                 (kept, is_escaped) = (unescaped.len(), true);
             }
-            // Arrays in arrays are not served.
+            // Nested arrays are not supported here.
             Some((_, '{' | '}' | '[' | ']' | '"')) => return None,
             Some((_, character)) => {
                 unescaped.push(character);

@@ -1,6 +1,7 @@
-//! Names of functions that statements are rewritten to call, and that nobody writes. Whoever computes them finds their names here.
+//! Names of functions that statements are rewritten to and users do not write. The crates that
+//! implement the functions take the names from here.
 
-/// `array_like(values, item)`: an array of items of the type of the second argument.
+/// `array_like(values, item)`: an array with elements of the second argument's type.
 pub const ARRAY_LIKE: &str = "array_like";
 /// `x operator ANY (array)`.
 pub const COMPARE_ANY: &str = "compare_any";
@@ -10,3 +11,5 @@ pub const COMPARE_ALL: &str = "compare_all";
 pub const ARRAY_OF_ROWS: &str = "array_of_rows";
 /// The first argument, as an operand of `=` beside the second one.
 pub const OPERAND: &str = "operand_of_equality";
+/// `x::numeric`, with a precision and a scale if these are declared, or those of a literal.
+pub const TO_NUMERIC: &str = "to_numeric";

@@ -62,7 +62,7 @@ fn on_conflict(on: OnInsert, of: Dialect) -> Result<OnConflict, Refusal> {
     Ok(OnConflict { target, update, selection })
 }
 
-/// Columns and what they become.
+/// Columns and their new values.
 fn assigned(assignments: Vec<Assignment>, of: Dialect) -> Result<Vec<(String, Expr)>, Refusal> {
     let mut assigned = Vec::with_capacity(assignments.len());
     for Assignment { target, value } in assignments {
@@ -134,16 +134,17 @@ pub(super) fn update(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Ref
     Ok(Parsed::Update(Update { table, alias, assignments, from, selection, returning }))
 }
 
-/// What `SET` sets.
+/// The assignments of `SET`.
 #[derive(Default)]
 struct Assignments {
     assigned: Vec<(String, Expr)>,
-    /// The columns of which members are set.
+    /// The columns with assigned members.
     of_members: Vec<String>,
 }
 
 impl Assignments {
-    /// Sets a member: `object_set(object, value, member, ..)`, one around the other for several members of one object.
+    /// Assigns a member: `object_set(object, value, member, ..)`, nested for several members of one
+    /// object.
     fn set_member(&mut self, column: String, path: Vec<Expr>, value: Expr) {
         let known = self.of_members.contains(&column);
         let before = self.assigned.iter_mut().find(|(assigned, _)| known && *assigned == column);
@@ -163,7 +164,7 @@ impl Assignments {
     }
 }
 
-/// One or several columns of `SET`; `column['member']` sets a member of an object.
+/// One or several columns of `SET`; `column['member']` assigns a member of an object.
 fn assignment(parser: &mut Parser<'_>, assignments: &mut Assignments) -> Result<(), Refusal> {
     if parser.consume_token(&Token::LParen) {
         let columns = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
@@ -189,7 +190,7 @@ fn assignment(parser: &mut Parser<'_>, assignments: &mut Assignments) -> Result<
     Ok(())
 }
 
-/// A condition as it is planned.
+/// Rewrites a condition for planning.
 fn condition(condition: &mut Expr, of: Dialect) -> Result<(), Refusal> {
     rewrite::rewrite(condition, of)?;
     if of != Dialect::Hazelcast {
@@ -246,7 +247,8 @@ fn single_table(table: &TableWithJoins) -> Result<(String, Option<String>), Refu
     }
 }
 
-/// The name in the catalog, and the name within the statement if that is another: there, a table goes by its name without schema.
+/// The catalog name, and the name within the statement if it differs. Within the statement, a table
+/// has its name without a schema.
 fn table_name(name: &ObjectName) -> Result<(String, Option<String>), Refusal> {
     let table = places::marked_name(name)?;
     let short = match names::schema_of(&table) {

@@ -1,4 +1,4 @@
-//! `COPY`: rows from and to clients and files, in the words of PostgreSQL and CrateDB.
+//! The grammar of `COPY` in PostgreSQL and CrateDB: rows from and to clients and files.
 
 use filbert_grid::query::{CopyFormat, CopyKind, Dialect};
 use sqlparser::ast::{Query, Statement};
@@ -14,19 +14,19 @@ use super::{HazelcastDialect, Parsed, places, rewrite};
 /// `COPY`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copy {
-    /// The table that rows go to; `None` where they come from a query.
+    /// The target table of an import; `None` for an export.
     pub table: Option<String>,
-    /// The columns that come in; empty = all.
+    /// The imported columns; empty = all.
     pub columns: Vec<String>,
-    /// The rows that go out.
+    /// The query of an export.
     pub query: Option<Box<Query>>,
-    /// Where they come from or go to.
+    /// The source or target of the rows.
     pub place: Place,
-    /// How they are written there.
+    /// The format of the rows.
     pub format: FileFormat,
 }
 
-/// Where rows come from or go to.
+/// The source or target of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The client.
@@ -35,18 +35,18 @@ pub enum Place {
     File(String),
 }
 
-/// How rows are written.
+/// The format of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileFormat {
-    /// As lines of values, or PostgreSQL's binary format.
+    /// Lines of values, or PostgreSQL's binary format.
     Rows(CopyFormat),
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
     /// Parquet.
     Parquet,
 }
 
-/// From behind `COPY` on.
+/// Parses the rest after `COPY`.
 pub(super) fn copy(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, Refusal> {
     let mut binary = word(parser, "BINARY");
     let (mut query, mut table, mut columns) = (None, None, Vec::new());
@@ -118,16 +118,16 @@ fn place(parser: &mut Parser<'_>, inwards: bool) -> Result<Place, Refusal> {
     Ok(Place::File(if directory { format!("{}/", path.trim_end_matches('/')) } else { path.to_owned() }))
 }
 
-/// Fails if an option asks for what would not be done.
+/// Fails if an option requests unsupported behaviour.
 fn check_option(name: &str, value: &str, dialect: Dialect) -> Result<(), Refusal> {
     let value = value.to_ascii_lowercase();
     let is_served = match name {
         "format" | "delimiter" | "null" | "quote" | "escape" => true,
         "header" => value != "match",
-        // Rows are seen at once by everybody as it is.
+        // Rows are visible to everyone immediately in any case.
         "freeze" => true,
         "encoding" => matches!(value.as_str(), "utf8" | "utf-8"),
-        // How the work is divided changes no row.
+        // The distribution of the work changes no row.
         "bulk_size" | "num_readers" | "node_filters" | "shared" | "max_retries" if dialect == Dialect::Crate => true,
         "wait_for_completion" if dialect == Dialect::Crate => value != "false",
         "overwrite_duplicates" | "fail_fast" if dialect == Dialect::Crate => value == "false",
@@ -152,7 +152,7 @@ fn check_option(name: &str, value: &str, dialect: Dialect) -> Result<(), Refusal
     }
 }
 
-/// The options in all their spellings, by name in lower case.
+/// The options in all their notations, by lower-case name.
 fn given_options(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>, Refusal> {
     let mut given = Vec::new();
     if parser.peek_keyword(Keyword::WITH) && parser.peek_nth_token_ref(1).token == Token::LParen && has_equals(parser) {
@@ -182,12 +182,12 @@ fn given_options(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>, Refus
     Ok(given.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect())
 }
 
-/// Whether options are given as CrateDB does: `WITH (name = value)`.
+/// Whether options have CrateDB's notation: `WITH (name = value)`.
 fn has_equals(parser: &Parser<'_>) -> bool {
     parser.peek_nth_token_ref(3).token == Token::Eq
 }
 
-/// `CSV HEADER DELIMITER 'x' ..`, as before PostgreSQL 9.
+/// `CSV HEADER DELIMITER 'x' ..`, the notation before PostgreSQL 9.
 fn old_options(parser: &mut Parser<'_>, given: &mut Vec<(String, String)>) -> Result<(), Refusal> {
     let mut push = |name: &str, value: String| given.push((name.to_owned(), value));
     loop {
@@ -258,11 +258,11 @@ fn format(given: &[(String, String)], place: &Place, dialect: Dialect, binary: b
             _ => {}
         }
     }
-    // A quote that is doubled escapes itself, unless something else is said.
+    // By default, a doubled quote escapes itself.
     if option("escape").is_none() {
         format.escape = format.quote;
     }
-    // Files of CrateDB begin with their columns' names, unless something else is said.
+    // By default, files of CrateDB start with the column names.
     if dialect == Dialect::Crate && kind == CopyKind::Csv && option("header").is_none() && *place != Place::Client {
         format.header = true;
     }

@@ -1,22 +1,24 @@
-//! The types that columns of tables are declared with: their names in PostgreSQL and CrateDB, and the type that their values are kept as.
+//! Declared types of table columns: their names in PostgreSQL and CrateDB, and the stored type of
+//! their values.
 
 use filbert_data::FieldType;
 use serde::{Deserialize, Serialize};
 
-/// A type as it was declared. Several are kept alike: an address is a text, an object is a JSON document.
+/// A declared type. Several may have the same stored type: an IP address is a text, an object is a
+/// JSON document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeclaredType {
-    /// One that is kept as it is.
+    /// A type that equals its stored type.
     Plain(FieldType),
-    /// Text of at most so many characters, or of any number that PostgreSQL tells as another type than `text`.
+    /// Text of limited length, or of any length with a PostgreSQL type other than `text`.
     Varchar(Option<u32>),
-    /// Text of at most so many characters, whose blanks at the end do not count.
+    /// Text of limited length with insignificant trailing blanks.
     Character(u32),
-    /// A time or timestamp with so many digits of a second, fewer than are kept.
+    /// A time or timestamp with fewer fractional digits than its stored type.
     Rounded(FieldType, u8),
     /// PostgreSQL's binary JSON: a document like any other here.
     Jsonb,
-    /// An address, as text.
+    /// An IP address, as text.
     Ip,
     /// CrateDB's object: a JSON document.
     Object(ObjectPolicy, Vec<(String, DeclaredType)>),
@@ -24,19 +26,20 @@ pub enum DeclaredType {
     GeoPoint,
     /// A shape, as a GeoJSON document.
     GeoShape,
-    /// Items of one type.
+    /// Elements of one type.
     Array(Box<DeclaredType>),
 }
 
-/// What CrateDB's objects do with members that are not declared. Documents are kept as they come; the policy is shown again.
+/// How CrateDB's objects handle undeclared members. Documents are stored unchanged; the policy is
+/// only displayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectPolicy {
     /// They become columns.
     #[default]
     Dynamic,
-    /// They are refused.
+    /// They are rejected.
     Strict,
-    /// They are kept as they are.
+    /// They are stored unchanged.
     Ignored,
 }
 
@@ -51,7 +54,7 @@ impl ObjectPolicy {
 }
 
 impl DeclaredType {
-    /// How values are kept.
+    /// The stored type.
     pub fn field_type(&self) -> FieldType {
         match self {
             DeclaredType::Plain(field_type) | DeclaredType::Rounded(field_type, _) => field_type.clone(),
@@ -62,12 +65,12 @@ impl DeclaredType {
         }
     }
 
-    /// The name that PostgreSQL's `format_type` gives.
+    /// The name that PostgreSQL's `format_type` returns.
     pub fn postgres_name(&self) -> String {
         match self {
             DeclaredType::Plain(field_type) => match field_type {
                 FieldType::Boolean => "boolean".to_owned(),
-                // PostgreSQL has none of 8 bits.
+                // PostgreSQL has no 8-bit type.
                 FieldType::TinyInt | FieldType::SmallInt => "smallint".to_owned(),
                 FieldType::Integer => "integer".to_owned(),
                 FieldType::BigInt => "bigint".to_owned(),
@@ -104,7 +107,7 @@ impl DeclaredType {
         }
     }
 
-    /// The name that PostgreSQL's errors give: without lengths.
+    /// The name in PostgreSQL's errors: without lengths.
     pub fn bare_name(&self) -> String {
         let name = self.postgres_name();
         match (name.split_once('('), name.rsplit_once(')')) {
@@ -113,7 +116,7 @@ impl DeclaredType {
         }
     }
 
-    /// The name that CrateDB's `information_schema` and `SHOW CREATE TABLE` give.
+    /// The name in CrateDB's `information_schema` and `SHOW CREATE TABLE`.
     pub fn crate_name(&self) -> String {
         match self {
             DeclaredType::Plain(FieldType::TinyInt) => "byte".to_owned(),
@@ -139,7 +142,8 @@ impl DeclaredType {
         }
     }
 
-    /// What an object declares of its members, as [`crate::member_of`] reads it; `None` if that is nothing.
+    /// The declared members of an object, in the form that [`crate::member_of`] parses; `None` if
+    /// there are none.
     pub fn members(&self) -> Option<String> {
         match self {
             DeclaredType::Object(_, members) if !members.is_empty() => Some(self.crate_name()),
@@ -147,7 +151,8 @@ impl DeclaredType {
         }
     }
 
-    /// Whether values of the kept type are values of this type, so that nothing is changed or refused where one is written.
+    /// Whether every value of the stored type is valid, so nothing is changed or rejected on
+    /// writing.
     pub fn is_free(&self) -> bool {
         match self {
             DeclaredType::Plain(field_type) => !matches!(field_type, FieldType::TimestampTz | FieldType::Json),

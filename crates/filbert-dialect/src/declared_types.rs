@@ -1,4 +1,4 @@
-//! The types of columns of tables, as PostgreSQL and CrateDB write them.
+//! The grammar of column types in PostgreSQL and CrateDB.
 
 use filbert_data::FieldType;
 use filbert_grid::query::Dialect;
@@ -14,15 +14,15 @@ use super::tokens;
 use super::types::sql_type;
 use crate::declared::{DeclaredType, ObjectPolicy};
 
-/// Digits of a second that are kept.
+/// The stored number of fractional digits of a second.
 const DIGITS_MAX: u64 = 6;
-/// Types within each other.
+/// The maximum depth of nested types.
 const DEPTH_MAX: usize = 16;
 
-/// A column that counts up.
+/// The declaration of an identity column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counting {
-    /// Whether statements may not give values of their own.
+    /// Whether statements may not set the column: `ALWAYS`.
     pub always: bool,
     /// `START`.
     pub start: Option<i64>,
@@ -37,13 +37,13 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// From 1 on, one by one.
+    /// Starts at 1, in steps of 1.
     pub fn plain(always: bool) -> Counting {
         Counting { always, start: None, step: 1, least: None, most: None, cycles: false }
     }
 }
 
-/// The type of a column, and whether it counts up.
+/// The type of a column, and its identity if it has one.
 pub(super) fn column_type(
     parser: &mut Parser<'_>,
     column: &str,
@@ -65,7 +65,7 @@ pub(super) fn column_type(
     Ok((declared_type(parser, column, dialect, 0)?, None))
 }
 
-/// `[(START [WITH] n INCREMENT [BY] n ..)]`, from behind `AS IDENTITY` on.
+/// Parses `[(START [WITH] n INCREMENT [BY] n ..)]`, after `AS IDENTITY`.
 pub(super) fn identity(parser: &mut Parser<'_>, always: bool) -> Result<Counting, Refusal> {
     let mut counting = Counting::plain(always);
     if !parser.consume_token(&Token::LParen) {
@@ -90,7 +90,7 @@ fn sequence_options(parser: &mut Parser<'_>, counting: &mut Counting) -> Result<
         } else if word(parser, "MAXVALUE") {
             counting.most = Some(whole(parser)?);
         } else if word(parser, "CACHE") {
-            // Values are not taken ahead, which no one sees.
+            // Values are not cached, which nobody sees.
             let cached = whole(parser)?;
             if cached < 1 {
                 return refused_as("22023", format!("CACHE ({cached}) must be greater than zero"));
@@ -171,7 +171,7 @@ pub(super) fn declared_type(
     Ok(declared)
 }
 
-/// Types that the parser does not know or takes for something else.
+/// Types that the parser does not know or interprets differently.
 fn own(parser: &mut Parser<'_>, column: &str, dialect: Dialect, depth: usize) -> Result<Option<DeclaredType>, Refusal> {
     let Token::Word(name) = &parser.peek_token_ref().token else { return Ok(None) };
     if name.quote_style.is_some() {
@@ -179,7 +179,7 @@ fn own(parser: &mut Parser<'_>, column: &str, dialect: Dialect, depth: usize) ->
             return Ok(None);
         }
         parser.next_token();
-        // One byte: a small number for CrateDB, a letter for PostgreSQL.
+        // One byte: a small number in CrateDB, a character in PostgreSQL.
         return Ok(Some(match dialect {
             Dialect::Postgres => DeclaredType::Varchar(Some(1)),
             _ => DeclaredType::Plain(FieldType::TinyInt),
@@ -239,7 +239,7 @@ fn object(parser: &mut Parser<'_>, dialect: Dialect, depth: usize) -> Result<Dec
         loop {
             let name = parser.parse_identifier()?.value;
             let declared = declared_type(parser, &name, dialect, depth + 1)?;
-            // What members must be is shown again, not checked.
+            // Constraints of members are accepted, but not checked.
             while parser.parse_keyword(Keyword::NOT) || parser.parse_keyword(Keyword::NULL) {}
             members.push((name, declared));
             if !parser.consume_token(&Token::Comma) {
@@ -251,7 +251,7 @@ fn object(parser: &mut Parser<'_>, dialect: Dialect, depth: usize) -> Result<Dec
     Ok(DeclaredType::Object(policy, members))
 }
 
-/// A type as CrateDB writes it, of which nothing is asked but to be one.
+/// Parses a type in CrateDB's notation.
 pub fn parse_declared_type(text: &str) -> Option<DeclaredType> {
     let mut parser = Parser::new(grammar(Dialect::Crate)).try_with_sql(text).ok()?;
     declared_type(&mut parser, "member", Dialect::Crate, 0).ok()
@@ -264,7 +264,7 @@ fn length(length: Option<&CharacterLength>) -> Option<u32> {
     }
 }
 
-/// Fails if a type says of its digits or fields what would not be kept.
+/// Fails if the digits or fields of a type exceed what is stored.
 fn check_digits(data_type: &DataType, column: &str) -> Result<(), Refusal> {
     match data_type {
         DataType::Timestamp(Some(digits), _) | DataType::Time(Some(digits), _) if *digits > DIGITS_MAX => refused_as(
@@ -311,7 +311,8 @@ fn standard(data_type: &DataType, dialect: Dialect) -> Option<DeclaredType> {
     })
 }
 
-/// The type of the member along keys, by what [`DeclaredType::members`] tells of an object; `None` if it is not declared.
+/// The type of the member along keys, from the result of [`DeclaredType::members`]; `None` if it is
+/// not declared.
 pub fn member_of(object: &str, keys: &[&str]) -> Option<DeclaredType> {
     let mut declared = parse_declared_type(object)?;
     for key in keys {

@@ -1,4 +1,4 @@
-//! The switches of sqlparser for our dialects.
+//! Settings of sqlparser for our dialects.
 
 use std::any::TypeId;
 
@@ -8,9 +8,9 @@ use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 
-use super::hooks;
+use super::{hooks, work};
 
-/// How sqlparser is to read a dialect.
+/// The sqlparser dialect.
 pub fn grammar(of: query::Dialect) -> &'static dyn Dialect {
     match of {
         query::Dialect::Hazelcast => &HazelcastDialect,
@@ -19,7 +19,7 @@ pub fn grammar(of: query::Dialect) -> &'static dyn Dialect {
     }
 }
 
-/// The dialect: standard SQL as Hazelcast has it, and what DataFusion has beyond.
+/// The dialect of standard SQL as in Hazelcast, with DataFusion's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct HazelcastDialect;
 
@@ -116,8 +116,9 @@ impl Dialect for HazelcastDialect {
         true
     }
 
-    /// Words that begin an expression of their own. If such an expression is broken, the parser would else begin
-    /// again and take the word for a name, at every level of nesting: twice the time for each.
+    /// Words that start an expression of their own. If such an expression is invalid, the parser
+    /// would otherwise parse the word as a name and start again at every level of nesting, which
+    /// doubles the time for each level.
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
         matches!(
             keyword,
@@ -143,7 +144,7 @@ impl Dialect for HazelcastDialect {
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        hooks::prefix(self, parser)
+        work::begin().err().map(Err).or_else(|| hooks::prefix(self, parser))
     }
 
     fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
@@ -151,17 +152,18 @@ impl Dialect for HazelcastDialect {
     }
 }
 
-/// The dialect of PostgreSQL's and CrateDB's users: PostgreSQL's grammar, and what DataFusion has beyond.
+/// The dialect for PostgreSQL's and CrateDB's users: PostgreSQL's grammar with DataFusion's
+/// extensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerDialect {
-    /// Whether `?` is a parameter's place; else it belongs to operators.
+    /// Whether `?` is a parameter; otherwise it is part of operators.
     question_is_parameter: bool,
 }
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
 impl Dialect for ServerDialect {
-    /// Where sqlparser asks which dialect it reads, it is PostgreSQL's.
+    /// sqlparser treats this dialect as PostgreSQL's where it checks for one.
     fn dialect(&self) -> TypeId {
         TypeId::of::<PostgreSqlDialect>()
     }
@@ -307,14 +309,17 @@ impl Dialect for ServerDialect {
         true
     }
 
-    /// As in Hazelcast's dialect: else the time to read broken nested expressions doubles with each level.
+    /// As in Hazelcast's dialect: otherwise the time for invalid nested expressions doubles with
+    /// each level.
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
         keyword != Keyword::INTERVAL && HazelcastDialect.is_reserved_for_identifier(keyword)
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        hooks::rounded_interval(parser)
-            .map(Ok)
+        work::begin()
+            .err()
+            .map(Err)
+            .or_else(|| hooks::rounded_interval(parser).map(Ok))
             .or_else(|| hooks::signed(self, parser))
             .or_else(|| hooks::prefix(self, parser))
     }

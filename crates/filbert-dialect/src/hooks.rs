@@ -1,7 +1,8 @@
-//! Expressions that the dialect takes itself.
+//! Expressions that our dialects parse themselves.
 //!
-//! Rows of `AND` and `OR` become balanced trees: a condition of ten thousand terms is fourteen levels deep instead of ten
-//! thousand. `POSITION` has a `FROM`, and `IS DISTINCT FROM` ends where `AND` begins.
+//! Chains of `AND` and `OR` become balanced trees: a condition of ten thousand terms is fourteen
+//! levels deep instead of ten thousand. `POSITION` has a `FROM`, and `IS DISTINCT FROM` ends before
+//! `AND`.
 
 use sqlparser::ast::{BinaryOperator, Expr, Interval, UnaryOperator};
 use sqlparser::dialect::{Dialect, Precedence};
@@ -9,9 +10,9 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::json;
+use super::{json, work};
 
-/// Takes an expression that begins with a word of the dialect, if `parser` stands before one.
+/// Parses an expression that starts with a keyword of the dialect, if one follows.
 pub(super) fn prefix(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
     if parser.peek_keyword(Keyword::POSITION) && parser.peek_nth_token_ref(1).token == Token::LParen {
         return Some(position(dialect, parser));
@@ -19,7 +20,8 @@ pub(super) fn prefix(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Option<R
     json::prefix(parser)
 }
 
-/// Takes `INTERVAL(2) '1.2345 seconds'`: sqlparser takes the precision for part of a type, and forgets it.
+/// Parses `INTERVAL(2) '1.2345 seconds'`. sqlparser parses the precision as part of a type, and
+/// drops it.
 pub(super) fn rounded_interval(parser: &mut Parser<'_>) -> Option<Expr> {
     if !parser.peek_keyword(Keyword::INTERVAL) {
         return None;
@@ -43,7 +45,7 @@ pub(super) fn rounded_interval(parser: &mut Parser<'_>) -> Option<Expr> {
     }))
 }
 
-/// Takes an operand with a sign before it, which binds more than `^` in PostgreSQL: `-2 ^ 2` is 4.
+/// Parses an operand with a sign, which binds tighter than `^` in PostgreSQL: `-2 ^ 2` is 4.
 pub(super) fn signed(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
     let op = match parser.peek_token_ref().token {
         Token::Minus => UnaryOperator::Minus,
@@ -55,7 +57,7 @@ pub(super) fn signed(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Option<R
     Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
 }
 
-/// `POSITION(seek IN text [FROM place])`; as a call with commas, too.
+/// `POSITION(seek IN text [FROM start])`, or as a call with commas.
 fn position(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     parser.expect_keyword(Keyword::POSITION)?;
     parser.expect_token(&Token::LParen)?;
@@ -73,7 +75,7 @@ fn position(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Result<Expr, Pars
     Ok(json::call("position", arguments, Vec::new(), None))
 }
 
-/// Takes the rest of a row of `AND` or of `OR`, if `parser` stands before one.
+/// Parses the rest of a chain of `AND` or `OR`, if one follows.
 pub(super) fn infix(
     dialect: &dyn Dialect,
     parser: &mut Parser<'_>,
@@ -99,12 +101,12 @@ pub(super) fn infix(
     balanced(terms, &operator).map(Ok)
 }
 
-/// The terms under one operator, in their order.
-fn balanced(mut terms: Vec<Expr>, operator: &BinaryOperator) -> Option<Expr> {
+/// The terms under one operator, in order.
+pub(super) fn balanced(mut terms: Vec<Expr>, operator: &BinaryOperator) -> Option<Expr> {
     if terms.len() < 2 {
         return terms.pop();
     }
-    // The left half is the larger one, so that three terms nest as they would without this.
+    // The left half is the larger one, so three terms nest as usual.
     let right = terms.split_off(terms.len().div_ceil(2));
     Some(Expr::BinaryOp {
         left: Box::new(balanced(terms, operator)?),
@@ -113,7 +115,8 @@ fn balanced(mut terms: Vec<Expr>, operator: &BinaryOperator) -> Option<Expr> {
     })
 }
 
-/// Takes `IS [NOT] DISTINCT FROM value`: sqlparser takes all that follows for the value, `AND` and `OR` as well.
+/// Parses `IS [NOT] DISTINCT FROM value`. sqlparser parses everything that follows as the value,
+/// including `AND` and `OR`.
 fn distinct_from(dialect: &dyn Dialect, parser: &mut Parser<'_>, first: &Expr) -> Option<Result<Expr, ParserError>> {
     if !parser.peek_keyword(Keyword::IS) {
         return None;
@@ -134,31 +137,49 @@ fn distinct_from(dialect: &dyn Dialect, parser: &mut Parser<'_>, first: &Expr) -
     }))
 }
 
-/// Takes `[NOT] IN ((SELECT ..), ..)`: sqlparser takes the first subquery for all that there is.
+/// Parses `[NOT] IN ((SELECT ..), ..)`. sqlparser parses the first subquery as the whole list.
 fn in_list(parser: &mut Parser<'_>, first: &Expr) -> Option<Result<Expr, ParserError>> {
     let negated = parser.peek_keyword(Keyword::NOT);
     let at = usize::from(negated);
     let is_word = |parser: &Parser<'_>, at: usize, keyword: Keyword| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == keyword);
     let is_open = |at: usize| parser.peek_nth_token_ref(at).token == Token::LParen;
     let begins = is_word(parser, at, Keyword::IN) && is_open(at + 1) && is_open(at + 2);
-    if !begins || !(is_word(parser, at + 3, Keyword::SELECT) || is_word(parser, at + 3, Keyword::WITH)) {
+    let is_query = begins && (is_word(parser, at + 3, Keyword::SELECT) || is_word(parser, at + 3, Keyword::WITH));
+    // A single one may also be a query in parentheses.
+    if !is_query || !is_followed_by_comma(parser, parser.index() + at + 2) {
         return None;
     }
-    let list = parser.maybe_parse(|parser| {
-        for _ in 0..at + 2 {
-            parser.next_token();
-        }
-        let list = parser.parse_comma_separated(Parser::parse_expr)?;
+    for _ in 0..at + 2 {
+        parser.next_token();
+    }
+    let list = parser.parse_comma_separated(Parser::parse_expr).and_then(|list| {
         parser.expect_token(&Token::RParen)?;
-        // One alone may as well be a query in brackets.
-        if list.len() > 1 { Ok(list) } else { Err(ParserError::ParserError("a query in brackets".to_owned())) }
+        Ok(list)
     });
-    let list = list.ok().flatten()?;
-    Some(Ok(Expr::InList { expr: Box::new(first.clone()), list, negated }))
+    Some(list.map(|list| Expr::InList { expr: Box::new(first.clone()), list, negated }))
 }
 
-/// Takes `[NOT] BETWEEN SYMMETRIC low AND high`, in which the bounds may be in either order; `ASYMMETRIC` says what is so
-/// anyway.
+/// Whether a comma follows the parenthesis that closes the one at this index of the tokens. Tokens
+/// are counted instead of parsed: parsing twice would double the time for each level of nesting.
+fn is_followed_by_comma(parser: &Parser<'_>, open: usize) -> bool {
+    let mut depth = 0_usize;
+    let mut at = open;
+    loop {
+        match parser.token_at(at).token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::EOF => return false,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return parser.token_at(at).token == Token::Comma;
+        }
+    }
+}
+
+/// Parses `[NOT] BETWEEN SYMMETRIC low AND high`, with bounds in either order. `ASYMMETRIC` is the
+/// default.
 fn symmetric_between(
     dialect: &dyn Dialect,
     parser: &mut Parser<'_>,
@@ -185,15 +206,20 @@ fn symmetric_between(
         Ok(bounds) => bounds,
         Err(error) => return Some(Err(error)),
     };
+    if symmetry == "ASYMMETRIC" {
+        let (expr, low, high) = (Box::new(first.clone()), Box::new(low), Box::new(high));
+        return Some(Ok(Expr::Between { expr, negated, low, high }));
+    }
+    // Both forms have all operands.
+    if [first, &low, &high].into_iter().any(|operand| work::copy(operand).is_err()) {
+        return Some(Err(ParserError::RecursionLimitExceeded));
+    }
     let between = |low: &Expr, high: &Expr| Expr::Between {
         expr: Box::new(first.clone()),
         negated,
         low: Box::new(low.clone()),
         high: Box::new(high.clone()),
     };
-    if symmetry == "ASYMMETRIC" {
-        return Some(Ok(between(&low, &high)));
-    }
     let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
     let (left, right) = (Box::new(between(&low, &high)), Box::new(between(&high, &low)));
     Some(Ok(Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }))))

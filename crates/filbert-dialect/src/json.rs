@@ -1,13 +1,20 @@
-//! The JSON functions of the SQL standard, whose arguments are no plain lists: as calls of plain functions.
+//! Parses the JSON functions of the SQL standard, which have clauses among their arguments, into
+//! plain calls.
 //!
-//! | written | call |
-//! |---|---|
-//! | `JSON_VALUE(j, p RETURNING t x ON EMPTY y ON ERROR)` | `json_value(j, p, 't', 'x', 'y' [, default on empty [, default on error]])` |
-//! | `JSON_QUERY(j, p w WRAPPER x ON EMPTY y ON ERROR)` | `json_query(j, p, 'w', 'x', 'y')` |
-//! | `JSON_OBJECT(KEY k VALUE v, k : v NULL ON NULL)` | `json_object('NULL', k, v, k, v)` |
-//! | `JSON_ARRAY(v, v ABSENT ON NULL)` | `json_array('ABSENT', v, v)` |
-//! | `JSON_ARRAYAGG(v ORDER BY o ABSENT ON NULL)` | `json_array_from('ABSENT', array_agg(json_text(v) ORDER BY o))` |
-//! | `JSON_OBJECTAGG(KEY k VALUE v NULL ON NULL)` | `json_object_from('NULL', array_agg(json_member('NULL', k, v)))` |
+//! ```text
+//! JSON_VALUE(j, p RETURNING t x ON EMPTY y ON ERROR)
+//!     json_value(j, p, 't', 'x', 'y' [, default on empty [, default on error]])
+//! JSON_QUERY(j, p w WRAPPER x ON EMPTY y ON ERROR)
+//!     json_query(j, p, 'w', 'x', 'y')
+//! JSON_OBJECT(KEY k VALUE v, k : v NULL ON NULL)
+//!     json_object('NULL', k, v, k, v)
+//! JSON_ARRAY(v, v ABSENT ON NULL)
+//!     json_array('ABSENT', v, v)
+//! JSON_ARRAYAGG(v ORDER BY o ABSENT ON NULL)
+//!     json_array_from('ABSENT', array_agg(json_text(v) ORDER BY o))
+//! JSON_OBJECTAGG(KEY k VALUE v NULL ON NULL)
+//!     json_object_from('NULL', array_agg(json_member('NULL', k, v)))
+//! ```
 
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
@@ -20,7 +27,7 @@ use sqlparser::tokenizer::Token;
 
 use super::types::sql_type_name;
 
-/// Takes a call of a JSON function, if `parser` stands before one.
+/// Parses a call of a JSON function, if one follows.
 pub(super) fn prefix(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
     let Token::Word(word) = &parser.peek_token_ref().token else { return None };
     if word.quote_style.is_some() || parser.peek_nth_token_ref(1).token != Token::LParen {
@@ -40,7 +47,7 @@ pub(super) fn prefix(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError
     Some(take(parser))
 }
 
-/// What is done where nothing is found or something is wrong.
+/// The actions for an empty result and for an error.
 struct Otherwise {
     what: String,
     default: Option<Expr>,
@@ -239,7 +246,7 @@ fn filter(parser: &mut Parser<'_>) -> Result<Option<Box<Expr>>, ParserError> {
     Ok(Some(Box::new(condition)))
 }
 
-/// Takes a word that is no keyword of the parser.
+/// Consumes a word that is no keyword of the parser.
 pub(super) fn word(parser: &mut Parser<'_>, expected: &str) -> bool {
     let is_it = matches!(&parser.peek_token_ref().token,
         Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(expected));

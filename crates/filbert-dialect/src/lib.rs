@@ -1,28 +1,33 @@
-//! From the text of a statement to what it asks for, in the dialects of Hazelcast, PostgreSQL and CrateDB.
+//! Parses statements in the dialects of Hazelcast, PostgreSQL and CrateDB.
 //!
-//! The crate knows sqlparser, values and their types. It must not know DataFusion, maps, the catalog, or whether a name that a statement
-//! writes is there: [`Places`] tells the schemas of names.
+//! The crate knows sqlparser, values and their types. It must not know DataFusion, maps, the
+//! catalog, or which names exist: [`Places`] provides the schemas of names.
 //!
 //! ```text
-//! text ── limits ──► tokens ── head of the statement ──► own grammar (mappings, tables, indexes, views, COPY, SHOW, session)
-//!                                                   └──► sqlparser with a dialect's grammar ── rewrite ──► query, INSERT, UPDATE, DELETE
+//! text ─ limits ─► tokens ─ start of the statement ─► own grammar ─► mapping, table, view, ..
+//!                                                └──► sqlparser ── rewrite ──► query, INSERT, ..
 //! ```
 //!
-//! | here | what |
-//! |---|---|
-//! | `tokens`, `statements` | tokens of a text, positions within it, the head of a statement |
-//! | `grammar`, `hooks`, `precedence` | what sqlparser is told of each dialect |
-//! | `tables`, `alter`, `table_statements`, `declared`, `declared_types` | statements about tables; the types that columns are declared with |
-//! | `changes`, `copy`, `session` | changes of rows, `COPY`, settings and transactions |
-//! | `rewrite`, `json`, `windows`, `types` | what DataFusion would not know, as what it knows |
-//! | `server` | the same for PostgreSQL and CrateDB |
-//! | `names`, `places`, `quoting` | names of tables, the schemas of names without one, names in quotes |
-//! | [`calls`], [`system`] | names of functions and system relations that statements are rewritten by |
-//! | [`walk`] | walks over syntax trees |
+//! The own grammar covers mappings, tables, indexes, views, `COPY`, `SHOW` and the session.
+//! sqlparser parses queries, `INSERT`, `UPDATE` and `DELETE` with the settings of a dialect.
 //!
-//! Names keep their case in Hazelcast's dialect; in the others, those without quotes are in lower case. `?` become `$1`, `$2`, .. in the
-//! order of the text. Everything that DataFusion would not know (JSON functions, table functions in `TABLE(..)`, types) is rewritten to
-//! what it knows, so that planning needs no more of the dialect.
+//! | module | content |
+//! |---|---|
+//! | `tokens`, `statements` | tokens, positions in the text, the start of a statement |
+//! | `grammar`, `hooks`, `precedence` | settings of sqlparser for each dialect |
+//! | `tables`, `alter`, `table_statements` | statements about tables |
+//! | `declared`, `declared_types` | declared types of columns |
+//! | `changes`, `copy`, `session` | changes of rows, `COPY`, settings and transactions |
+//! | `rewrite`, `json`, `windows`, `types` | rewrites for DataFusion |
+//! | `server` | rewrites for the dialects of PostgreSQL and CrateDB |
+//! | `names`, `places`, `quoting` | names of tables, their schemas, quoted names |
+//! | [`calls`], [`system`] | names of functions and system relations for rewritten statements |
+//! | [`walk`], `work` | walks over syntax trees, limits of the work for a statement |
+//!
+//! Names keep their case in Hazelcast's dialect; in the others, unquoted names are in lower case.
+//! Each `?` becomes `$1`, `$2`, .. in the order of the text. Constructs that DataFusion does not
+//! know (JSON functions, table functions in `TABLE(..)`, types) are rewritten to known ones, so
+//! planning needs no further knowledge of the dialect.
 
 mod alter;
 pub mod arrays;
@@ -32,6 +37,7 @@ mod copy;
 mod declared;
 mod declared_types;
 mod grammar;
+mod hidden;
 mod hooks;
 mod json;
 mod like;
@@ -51,18 +57,20 @@ mod tokens;
 mod types;
 pub mod walk;
 mod windows;
+mod work;
 
 pub use alter::{AlterAction, AlterTable, Comment};
 pub use copy::{Copy, FileFormat, Place};
 pub use declared::{DeclaredType, ObjectPolicy};
 pub use declared_types::{Counting, member_of, parse_declared_type};
 pub use grammar::{HazelcastDialect, grammar};
+pub use hidden::without_literals;
 pub use json::call;
 pub use like::{escaped_pattern, lower, lower_of};
 pub use names::{CATALOGS, DEFAULT_SCHEMAS, REPEATED, catalog_name, catalog_of, in_schema, schema_of};
 pub use places::{DefaultPlace, Places};
 pub use quoting::quote_ident;
-pub use rewrite::{like_pattern, narrow, narrow_values};
+pub use rewrite::{as_numeric, like_pattern, narrow, narrow_values};
 pub use server::{ROWS, columns_of_row, is_aggregate};
 pub use session::{Command as SessionCommand, Job, Modes};
 pub use table_statements::TableStatement;
@@ -74,18 +82,20 @@ use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};
 use sqlparser::ast::{Expr, Parens, Query, SelectItem, SetExpr, TableWithJoins};
 
-/// What a statement may have at most.
+/// The limits of a statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of its text.
+    /// The maximum size of its text, in bytes.
     pub text_bytes_max: usize,
-    /// Words, numbers and signs: what a parser keeps of each is some hundred bytes, whatever its length.
+    /// The maximum number of words, numbers and symbols. A parser uses some hundred bytes for each
+    /// of them, whatever its length.
     pub tokens_max: usize,
-    /// Parameters.
+    /// The maximum number of parameters.
     pub parameters_max: usize,
-    /// Expressions and queries within each other.
+    /// The maximum depth of nested expressions and queries.
     pub depth_max: usize,
-    /// Operators of one expression beside each other, `AND` and `OR` apart; and `UNION`s, joins of one query.
+    /// The maximum number of operators in a chain of one expression, except `AND` and `OR`, and of
+    /// `UNION`s or joins of one query.
     pub operators_max: usize,
 }
 
@@ -101,7 +111,7 @@ impl Default for Limits {
     }
 }
 
-/// A statement that was understood.
+/// A parsed statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parsed {
     /// `CREATE MAPPING`.
@@ -110,7 +120,7 @@ pub enum Parsed {
     DropMapping {
         /// The mapping.
         name: String,
-        /// Whether its absence is no error.
+        /// Whether a missing mapping is no error.
         if_exists: bool,
     },
     /// `CREATE INDEX`.
@@ -119,20 +129,20 @@ pub enum Parsed {
     DropIndex {
         /// The index.
         name: String,
-        /// The map; `None` = the one that has an index of the name.
+        /// The map; `None` = the map that has an index of this name.
         map: Option<String>,
-        /// Whether its absence is no error.
+        /// Whether a missing index is no error.
         if_exists: bool,
     },
     /// `CREATE VIEW`.
     CreateView {
         /// The view.
         name: String,
-        /// Whether it takes the place of one that is there.
+        /// Whether it replaces an existing view.
         or_replace: bool,
-        /// Whether it is no error that it is there.
+        /// Whether an existing view is no error.
         if_not_exists: bool,
-        /// Its query as written.
+        /// Its query, as written.
         query_text: String,
         /// Its query.
         query: Box<Query>,
@@ -141,16 +151,16 @@ pub enum Parsed {
     DropView {
         /// The view.
         name: String,
-        /// Whether its absence is no error.
+        /// Whether a missing view is no error.
         if_exists: bool,
     },
     /// A statement about tables.
     Table(TableStatement),
     /// `COPY`.
     Copy(Box<Copy>),
-    /// `SHOW` of what the catalog has.
+    /// `SHOW` of the catalog.
     Show(ShowWhat),
-    /// What concerns the session and its transactions.
+    /// A statement about the session and its transactions.
     Session(SessionCommand),
     /// `INSERT INTO` or `SINK INTO`.
     Insert(Insert),
@@ -158,19 +168,19 @@ pub enum Parsed {
     Update(Update),
     /// `DELETE FROM`.
     Delete(Delete),
-    /// Everything that has rows.
+    /// A statement with rows.
     Query(Box<Query>),
     /// `EXPLAIN`.
     Explain {
-        /// Whether it is run.
+        /// Whether the statement runs.
         analyze: bool,
-        /// What is explained.
+        /// The explained statement.
         statement: Box<Parsed>,
     },
 }
 
 impl Parsed {
-    /// What a statement that changes rows tells of them.
+    /// The `RETURNING` clause of a statement that changes rows.
     pub fn returning(&self) -> Option<&[SelectItem]> {
         match self {
             Parsed::Insert(insert) => insert.returning.as_deref(),
@@ -180,7 +190,7 @@ impl Parsed {
         }
     }
 
-    /// The table or mapping whose rows a statement changes, and the words by which PostgreSQL names such statements.
+    /// The table or mapping that a statement changes, and PostgreSQL's name of the statement.
     pub fn changed_table(&self) -> Option<(&str, &'static str)> {
         match self {
             Parsed::Insert(insert) => Some((&insert.table, "INSERT")),
@@ -190,18 +200,18 @@ impl Parsed {
         }
     }
 
-    /// Whether a statement that changes rows tells of them.
+    /// Whether a statement that changes rows has a `RETURNING` clause.
     pub fn tells_rows(&self) -> bool {
         self.returning().is_some()
     }
 }
 
-/// A statement and how many parameters it has.
+/// A statement and its number of parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedStatement {
     /// The statement.
     pub parsed: Parsed,
-    /// Parameters, `$1` to this one.
+    /// The number of parameters.
     pub parameters: usize,
 }
 
@@ -210,15 +220,15 @@ pub struct ParsedStatement {
 pub struct CreateMapping {
     /// The mapping.
     pub name: String,
-    /// Whether it takes the place of one that is there.
+    /// Whether it replaces an existing mapping.
     pub or_replace: bool,
-    /// Whether it is no error that it is there.
+    /// Whether an existing mapping is no error.
     pub if_not_exists: bool,
-    /// The map, if it is not of the mapping's name.
+    /// The map, if its name differs from the mapping's.
     pub external_name: Option<String>,
-    /// The columns; empty = they follow from a stored entry or the format.
+    /// The columns; empty = inferred from a stored entry or the format.
     pub columns: Vec<ColumnDeclaration>,
-    /// The connector, as written: only `IMap` can be.
+    /// The connector, as written: only `IMap` is supported.
     pub connector: String,
     /// The options, in the order of the text.
     pub options: Vec<(String, String)>,
@@ -235,7 +245,7 @@ pub struct ColumnDeclaration {
     pub external_name: Option<String>,
 }
 
-/// The kinds of indexes that statements name.
+/// The index types of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexType {
     /// Equality and ranges.
@@ -249,7 +259,7 @@ pub enum IndexType {
 /// `CREATE INDEX`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateIndex {
-    /// Its name; `None` = made of the map and the columns.
+    /// Its name; `None` = generated from the map and the columns.
     pub name: Option<String>,
     /// The mapping whose map is indexed.
     pub map: String,
@@ -257,15 +267,15 @@ pub struct CreateIndex {
     pub kind: IndexType,
     /// The columns.
     pub attributes: Vec<String>,
-    /// Whether no two rows may have the same values.
+    /// Whether the index is unique.
     pub unique: bool,
-    /// Whether it is no error that it is there.
+    /// Whether an existing index is no error.
     pub if_not_exists: bool,
     /// The options, in the order of the text.
     pub options: Vec<(String, String)>,
 }
 
-/// What `SHOW` shows.
+/// The subject of `SHOW`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShowWhat {
     /// The mappings.
@@ -278,31 +288,31 @@ pub enum ShowWhat {
     DataConnections,
     /// The resources of a data connection.
     Resources(String),
-    /// The indexes of a mapping, of all mappings without one.
+    /// The indexes of a mapping; `None` = of all mappings.
     Indexes(Option<String>),
 }
 
 /// `INSERT INTO` or `SINK INTO`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Insert {
-    /// Whether entries that are there are overwritten.
+    /// Whether existing entries are overwritten.
     pub sink: bool,
     /// The table or mapping.
     pub table: String,
-    /// The name that it has within the statement, if another.
+    /// Its name within the statement, if different.
     pub alias: Option<String>,
     /// The columns; empty = all that are not hidden.
     pub columns: Vec<String>,
     /// The rows; `None` = one row of defaults.
     pub source: Option<Box<Query>>,
-    /// What is done with rows whose key is there; `None` = an error.
+    /// The action for rows with an existing key; `None` = an error.
     pub on_conflict: Option<OnConflict>,
-    /// What is told of each row.
+    /// The `RETURNING` clause.
     pub returning: Option<Vec<SelectItem>>,
 }
 
 impl Insert {
-    /// The rows of `VALUES`, if there is nothing else to its source.
+    /// The rows of `VALUES`, if the source consists of nothing else.
     pub fn values(&self) -> Option<&[Parens<Vec<Expr>>]> {
         let query = self.source.as_ref()?;
         let bare =
@@ -317,22 +327,22 @@ impl Insert {
 /// `ON CONFLICT`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnConflict {
-    /// Which key it is about.
+    /// The key that it refers to.
     pub target: ConflictTarget,
-    /// What is set in the row that is there; `None` = nothing is done.
+    /// The assignments in the existing row; `None` = nothing is done.
     pub update: Option<Vec<(String, Expr)>>,
-    /// Which of the rows that are there are updated; `None` = all.
+    /// The condition on the existing rows; `None` = all are updated.
     pub selection: Option<Expr>,
 }
 
-/// Which key an `ON CONFLICT` is about.
+/// The key that an `ON CONFLICT` refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConflictTarget {
-    /// Any.
+    /// Any key.
     Any,
-    /// The one of these columns.
+    /// The key with these columns.
     Columns(Vec<String>),
-    /// The one of this name.
+    /// The key with this constraint name.
     Constraint(String),
 }
 
@@ -341,15 +351,15 @@ pub enum ConflictTarget {
 pub struct Update {
     /// The table or mapping.
     pub table: String,
-    /// The name that it has within the statement, if another.
+    /// Its name within the statement, if different.
     pub alias: Option<String>,
-    /// Columns and what they become.
+    /// Columns and their new values.
     pub assignments: Vec<(String, Expr)>,
-    /// Tables that tell which rows, and what they become: `FROM`.
+    /// Further tables for the condition and the new values: `FROM`.
     pub from: Vec<TableWithJoins>,
-    /// Which rows; `None` = all.
+    /// The condition on the rows; `None` = all rows.
     pub selection: Option<Expr>,
-    /// What is told of each row.
+    /// The `RETURNING` clause.
     pub returning: Option<Vec<SelectItem>>,
 }
 
@@ -358,20 +368,21 @@ pub struct Update {
 pub struct Delete {
     /// The table or mapping.
     pub table: String,
-    /// The name that it has within the statement, if another.
+    /// Its name within the statement, if different.
     pub alias: Option<String>,
-    /// Tables that tell which rows: `USING`.
+    /// Further tables for the condition: `USING`.
     pub using: Vec<TableWithJoins>,
-    /// Which rows; `None` = all.
+    /// The condition on the rows; `None` = all rows.
     pub selection: Option<Expr>,
-    /// What is told of each row.
+    /// The `RETURNING` clause.
     pub returning: Option<Vec<SelectItem>>,
 }
 
-/// Understands one statement; `places` tells the schemas of names without one.
+/// Parses one statement. `places` provides the schemas of names without one.
 ///
 /// # Errors
-/// It is beyond a limit, is not of the grammar, or asks for what is not served. Errors of the grammar tell line and column, from 1.
+/// The statement exceeds a limit, has a syntax error, or uses an unsupported feature. Syntax errors
+/// report line and column, from 1.
 pub fn parse(text: &str, dialect: Dialect, limits: &Limits, places: &dyn Places) -> Result<ParsedStatement, SqlError> {
     let tokenized = tokens::tokens(text, dialect, limits).map_err(|error| tokens::located(error, text, dialect));
     let (tokens, parameters) = tokenized?;

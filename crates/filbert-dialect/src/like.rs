@@ -1,10 +1,11 @@
-//! Patterns of `LIKE` as the engine matches them, and texts in lower case, for `ILIKE`.
+//! Patterns of `LIKE` in the engine's form, and lower-case conversion for `ILIKE`.
 
 use std::borrow::Cow;
 
 use filbert_grid::query::{SqlError, data_error};
 
-/// A pattern of `LIKE` as one whose escape character is the backslash: any character may be escaped.
+/// Converts a pattern of `LIKE` to one with the backslash as escape character. Any character may be
+/// escaped.
 ///
 /// # Errors
 /// 22025: the pattern ends with its escape character.
@@ -45,7 +46,7 @@ pub fn lower_of(char: char) -> char {
     let mut lower = char.to_lowercase();
     match (lower.next(), lower.next()) {
         (Some(lower), None) => lower,
-        // The one letter whose lower case is two characters in Unicode.
+        // The only letter with a lower case of two characters in Unicode.
         _ if char == 'İ' => 'i',
         _ => char,
     }

@@ -1,7 +1,8 @@
-//! Names of tables: the default schema's names, and those of other schemas.
+//! Names of tables in the default schema and in other schemas.
 //!
-//! The default schema has three names: `public`, `doc` (CrateDB's) and, with its catalog, `hazelcast.public`. A table of it has no
-//! schema in the catalog; a table `t` of another schema `s` is there as `s.t`.
+//! The default schema has three names: `public`, `doc` (in CrateDB) and, with its catalog,
+//! `hazelcast.public`. A table of the default schema has no schema in the catalog; a table `t` of
+//! another schema `s` has the catalog name `s.t`.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +12,8 @@ use sqlparser::ast::{Ident, ObjectName, TableFactor, Visit, Visitor};
 use super::tokens;
 use crate::walk;
 
-/// Words that go on with a statement: where one stands instead of a table, the table was left out.
+/// Keywords that continue a statement. If one of them follows where a table is expected, the table
+/// is missing.
 const NO_TABLES: [&str; 17] = [
     "SELECT",
     "FROM",
@@ -32,15 +34,16 @@ const NO_TABLES: [&str; 17] = [
     "AND",
 ];
 
-/// What follows the name of a column whose name an earlier one has, within a statement that is planned: there, names are unique.
+/// Separates a duplicate column name from its number within a planned statement, where names are
+/// unique.
 pub const REPEATED: char = '\u{1}';
 
 /// The names of the default schema.
 pub const DEFAULT_SCHEMAS: [&str; 2] = ["public", "doc"];
-/// The catalog has a name for each dialect.
+/// The catalog names, one for each dialect.
 pub const CATALOGS: [&str; 3] = ["hazelcast", "crate", "filbert"];
 
-/// The name of a dialect's catalog in statements; that of Hazelcast's as in Hazelcast.
+/// The catalog name of a dialect in statements; for Hazelcast's dialect as in Hazelcast.
 pub fn catalog_of(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Hazelcast => "hazelcast",
@@ -49,12 +52,12 @@ pub fn catalog_of(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The name in the catalog of a table of a schema.
+/// The catalog name of a table of a schema.
 pub fn in_schema(schema: &str, name: &str) -> String {
     if DEFAULT_SCHEMAS.contains(&schema) { name.to_owned() } else { format!("{schema}.{name}") }
 }
 
-/// The schema and the name within it of a name in the catalog.
+/// The schema of a catalog name, and the name within the schema.
 pub fn schema_of(name: &str) -> (Option<&str>, &str) {
     match name.split_once('.') {
         Some((schema, name)) => (Some(schema), name),
@@ -62,7 +65,7 @@ pub fn schema_of(name: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The name in the catalog that a statement's name stands for.
+/// The catalog name of a name in a statement.
 pub fn catalog_name(name: &ObjectName) -> Result<String, SqlError> {
     let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
     match parts.as_slice() {
@@ -79,7 +82,7 @@ pub fn catalog_name(name: &ObjectName) -> Result<String, SqlError> {
     }
 }
 
-/// Refuses a query in which a word of the grammar stands where a table is to be named.
+/// Rejects a query with a keyword in place of a table.
 pub(super) fn check_tables(tree: &impl Visit) -> Result<(), SqlError> {
     struct Tables;
     impl Visitor for Tables {

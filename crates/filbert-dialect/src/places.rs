@@ -1,7 +1,8 @@
-//! The schemas of names that come without one.
+//! Schemas of names without a schema.
 //!
-//! The parser marks such names. When a statement is understood, those of tables that are there get the schema in which one is
-//! found, those of what is made the schema in which that is to be, and the marks go.
+//! The parser marks such names. After parsing, the mark is replaced by a schema: for existing
+//! tables the schema in which the name is found, for new objects the schema in which they are
+//! created.
 
 use std::ops::ControlFlow;
 
@@ -13,19 +14,19 @@ use super::rewrite::alias_of;
 use super::{AlterAction, Parsed, ShowWhat, TableStatement};
 use crate::walk;
 
-/// What stands before a name that came without a schema.
+/// The mark before a name without a schema.
 const MARK: char = '\u{2}';
 
-/// Which schemas names without one are of; `None` = the default schema.
+/// Provides the schemas of names without one; `None` = the default schema.
 pub trait Places {
-    /// That of a table or view which is there.
+    /// The schema of an existing table or view.
     fn of_known(&self, name: &str) -> Option<String>;
 
-    /// That of a table or view to be made.
+    /// The schema of a new table or view.
     fn of_new(&self) -> Option<String>;
 }
 
-/// Everything without a schema is of the default one.
+/// Puts every name without a schema into the default schema.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultPlace;
 
@@ -39,7 +40,7 @@ impl Places for DefaultPlace {
     }
 }
 
-/// The name in the catalog that a statement's name stands for, marked if it has no schema.
+/// The catalog name of a name in a statement, with a mark if it has no schema.
 pub(super) fn marked_name(name: &ObjectName) -> Result<String, SqlError> {
     let plain = catalog_name(name)?;
     Ok(if name.0.len() == 1 { format!("{MARK}{plain}") } else { plain })
@@ -61,7 +62,7 @@ pub(super) fn settle(parsed: &mut Parsed, places: &dyn Places) {
         Parsed::CreateMapping(statement) => {
             let bare = settled(&statement.name, |_| None);
             new(&mut statement.name);
-            // The map keeps the name that it has.
+            // The map keeps its unqualified name.
             if statement.name != bare {
                 statement.external_name.get_or_insert(bare);
             }
@@ -121,7 +122,7 @@ fn table_statement(statement: &mut TableStatement, places: &dyn Places) {
             known(&mut alter.name);
             let schema = super::schema_of(&alter.name).0.map(str::to_owned);
             for action in &mut alter.actions {
-                // A table that is renamed stays in its schema.
+                // A renamed table stays in its schema.
                 if let AlterAction::RenameTo(name) = action {
                     *name = settled(name, |_| schema.clone());
                 }
@@ -132,22 +133,23 @@ fn table_statement(statement: &mut TableStatement, places: &dyn Places) {
     }
 }
 
-/// Gives the relations of a query, or of an expression with queries, their schemas.
+/// Adds schemas to the relations of a query, or of an expression with queries.
 fn relations<T: VisitMut>(tree: &mut T, places: &dyn Places) {
     let _ = walk::change(tree, &mut Qualify { places, open: Vec::new() });
 }
 
 struct Qualify<'p> {
     places: &'p dyn Places,
-    /// The queries that are open.
+    /// The enclosing queries.
     open: Vec<Open>,
 }
 
-/// A query that is open, with what it names itself: `WITH`.
+/// An enclosing query, with the names of its `WITH` clause.
 struct Open {
     named: Vec<String>,
     is_recursive: bool,
-    /// How many of these queries are behind: the next one sees those, and itself if it may.
+    /// The number of `WITH` queries already visited. The next one sees these, and itself if it is
+    /// recursive.
     behind: usize,
 }
 
@@ -171,7 +173,7 @@ impl VisitorMut for Qualify<'_> {
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.open.pop();
-        // The queries of a WITH are visited before all else of the query that it belongs to.
+        // The queries of a WITH are visited before the rest of the enclosing query.
         if let Some(around) = self.open.last_mut() {
             around.behind = around.behind.saturating_add(1);
         }
@@ -186,7 +188,7 @@ impl VisitorMut for Qualify<'_> {
         }
         if let Some(schema) = self.places.of_known(&bare.value) {
             let bare = bare.clone();
-            // Its columns go by the name that was written.
+            // Its columns are qualified by the name as written.
             alias.get_or_insert_with(|| alias_of(&bare.value));
             *name = ObjectName::from(vec![Ident::with_quote('"', schema), bare]);
         }

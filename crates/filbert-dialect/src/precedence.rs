@@ -1,7 +1,8 @@
-//! `NOT EXISTS (..)` before an operator.
+//! Corrects the precedence of `NOT EXISTS (..)` before an operator.
 //!
-//! The grammar takes it as one operand, so that `NOT EXISTS (..) IS NULL` asks whether it is NULL. In SQL, `NOT` binds less than any
-//! operator but `AND` and `OR`: it is about what the operator says of `EXISTS (..)`.
+//! The grammar parses it as one operand, so `NOT EXISTS (..) IS NULL` would test it for NULL. In
+//! SQL, `NOT` binds weaker than any operator except `AND` and `OR`: it negates the result of the
+//! operator.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +10,7 @@ use sqlparser::ast::{BinaryOperator, CastKind, Expr, UnaryOperator, VisitMut};
 
 use crate::walk;
 
-/// Moves each `NOT` that stands before an operator's left operand before the operator.
+/// Moves each `NOT` at an operator's left operand before the operator.
 pub(super) fn resolve(statement: &mut impl VisitMut) {
     let _ = walk::change_expressions(statement, |expression| {
         of_operator(expression);
@@ -21,7 +22,7 @@ fn of_operator(expression: &mut Expr) {
     let Some(left) = left_of(expression) else { return };
     match left {
         Expr::Exists { negated: negated @ true, .. } => *negated = false,
-        // Moved here from an operator within: the grammar takes none there.
+        // Moved here from an inner operator. The grammar itself allows none there.
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => {
             let inner = std::mem::replace(expr.as_mut(), Expr::Identifier("".into()));
             *left = inner;
@@ -32,7 +33,7 @@ fn of_operator(expression: &mut Expr) {
     *expression = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(inner) };
 }
 
-/// The operand that an operator other than `AND` and `OR` has before it.
+/// The left operand of an operator other than `AND` and `OR`.
 fn left_of(expression: &mut Expr) -> Option<&mut Expr> {
     match expression {
         Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. } => None,

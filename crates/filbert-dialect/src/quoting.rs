@@ -1,6 +1,6 @@
-//! Names as they stand in statements of PostgreSQL and CrateDB.
+//! Quoting of names in statements of PostgreSQL and CrateDB.
 
-/// Words of SQL that are no names without quotes.
+/// Reserved words, which need quotes as names.
 const RESERVED: [&str; 44] = [
     "all",
     "analyze",
@@ -48,7 +48,7 @@ const RESERVED: [&str; 44] = [
     "where",
 ];
 
-/// A name as it stands in SQL: in quotes where it needs them.
+/// A name in SQL form: quoted if necessary.
 pub fn quote_ident(name: &str) -> String {
     let mut chars = name.chars();
     let is_plain = chars.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_')

@@ -1,10 +1,10 @@
-//! What DataFusion would not know, as what it knows.
+//! Rewrites constructs that DataFusion does not know into known ones.
 
 use std::ops::ControlFlow;
 
 use bigdecimal::BigDecimal;
 use filbert_data::FieldType;
-use filbert_grid::query::{Dialect, SqlError, parsing_error};
+use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, parsing_error};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
@@ -20,10 +20,11 @@ use super::served;
 use super::server;
 use super::types::{planner_type, sql_type};
 use super::windows;
-use crate::calls::OPERAND;
+use super::work;
+use crate::calls::{OPERAND, TO_NUMERIC};
 use crate::walk;
 
-/// Rewrites everything within a query or an expression.
+/// Rewrites a whole query or expression.
 pub(super) fn rewrite<T: Visit + VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
     served::check(tree)?;
     names::check_tables(tree)?;
@@ -55,7 +56,7 @@ pub(super) fn has_parameters(query: &Query) -> bool {
 
 struct Rewriter {
     of: Dialect,
-    /// Queries without a name so far.
+    /// The number of unnamed queries so far.
     derived: usize,
 }
 
@@ -99,7 +100,7 @@ impl VisitorMut for Rewriter {
             TableFactor::Table { name, args: Some(args), alias, .. } => {
                 (name.clone(), std::mem::take(&mut args.args), alias.take())
             }
-            // What has no name hides the names within it, and not only from us.
+            // Without an alias, the query's names would be invisible, to DataFusion as well.
             TableFactor::Derived { alias: alias @ None, .. } => {
                 self.derived += 1;
                 *alias = Some(alias_of(&format!("$derived{}", self.derived)));
@@ -133,7 +134,7 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        // The least number of 64 bits, whose digits alone are beyond them.
+        // The smallest 64-bit number: its digits without the sign are out of range.
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr } = &*expression
             && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = expr.as_ref()
             && self.of == Dialect::Postgres
@@ -163,10 +164,10 @@ impl VisitorMut for Rewriter {
                 if field_type == FieldType::Interval && self.of == Dialect::Hazelcast {
                     return refuse("nothing can be cast to INTERVAL");
                 }
-                // The digits of a number without declared ones are those that it has.
+                // A number without declared digits keeps its own digits.
                 if self.of == Dialect::Postgres && field_type == FieldType::Decimal(None) {
                     let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
-                    *expression = numeric(inner);
+                    *expression = as_numeric(inner);
                     return ControlFlow::Continue(());
                 }
                 if let Some(planned) = planner_type(&field_type) {
@@ -195,15 +196,17 @@ impl VisitorMut for Rewriter {
             Expr::Case { .. } if self.of == Dialect::Postgres => narrow(expression, self.of),
             Expr::Function(function) if self.of == Dialect::Postgres => {
                 narrow_arguments(function);
-                if let Some(choice) = nullif(function) {
-                    *expression = choice;
+                match nullif(function) {
+                    Ok(choice) => choice.into_iter().for_each(|choice| *expression = choice),
+                    Err(error) => return ControlFlow::Break(error),
                 }
             }
             Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
-                if self.of == Dialect::Postgres && exact_number(digits).is_some() =>
+                if self.of == Dialect::Postgres && is_beyond_planner(digits) =>
             {
-                if let Some(plain) = exact_number(digits) {
-                    *expression = plain;
+                match exact_number(digits) {
+                    Ok(plain) => *expression = plain,
+                    Err(error) => return ControlFlow::Break(error),
                 }
             }
             Expr::UnaryOp { op, expr } if self.of == Dialect::Postgres && function_of_sign(*op).is_some() => {
@@ -244,8 +247,8 @@ impl VisitorMut for Rewriter {
     }
 }
 
-/// `x::numeric` in PostgreSQL's dialect: a text in quotes has the digits that stand there.
-fn numeric(inner: Expr) -> Expr {
+/// `x::numeric` in PostgreSQL's dialect. A string literal keeps its digits.
+pub fn as_numeric(inner: Expr) -> Expr {
     let mut arguments = vec![inner];
     if let Some(Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(digits), .. })) = arguments.first()
         && let Ok(number) = digits.trim().parse::<BigDecimal>()
@@ -254,37 +257,60 @@ fn numeric(inner: Expr) -> Expr {
         let digits = |count: i64| Expr::value(Value::Number(count.to_string(), false));
         arguments.extend([digits(76), digits(scale)]);
     }
-    call("to_numeric", arguments, Vec::new(), None)
+    call(TO_NUMERIC, arguments, Vec::new(), None)
 }
 
-/// Digits of a number that an exact one can have here.
+/// The maximum precision of an exact number.
 const DIGITS_MAX: i64 = 76;
-/// Those behind the point.
+/// The maximum scale.
 const SCALE_MAX: i64 = 36;
 
-/// A number that PostgreSQL takes as a `numeric` and the planner would not: one with an exponent, or beyond 64 bits. One that has more
-/// digits than a number can have here is a `double precision`.
-fn exact_number(digits: &str) -> Option<Expr> {
-    let is_large = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<i64>().is_err();
-    if digits.starts_with("0x") || !(is_large || digits.contains(['e', 'E'])) {
-        return None;
-    }
+/// Whether a number is a `numeric` in PostgreSQL but not for the planner: one with an exponent, or
+/// beyond 64 bits.
+fn is_beyond_planner(digits: &str) -> bool {
+    let is_large = || digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<i64>().is_err();
+    !digits.starts_with("0x") && (digits.contains(['e', 'E']) || is_large())
+}
+
+/// A number beyond the planner's numbers as a `numeric`. A number beyond the maximum precision or
+/// scale is a `double precision` if that has all of its digits.
+///
+/// # Errors
+/// Neither type has all digits of the number.
+fn exact_number(digits: &str) -> Result<Expr, SqlError> {
     let digits = digits.replace('_', "");
-    let number = digits.parse::<BigDecimal>().ok()?;
+    let beyond = || {
+        let text = format!(
+            "the number {digits} has more digits than numeric has here: {DIGITS_MAX}, {SCALE_MAX} of them behind the \
+             point"
+        );
+        SqlError::new(SqlErrorCode::DataException, text).with_sqlstate("22003")
+    };
+    let number = digits.parse::<BigDecimal>().map_err(|_| beyond())?;
     let (unscaled, exponent) = number.as_bigint_and_exponent();
     let whole = i64::try_from(unscaled.magnitude().to_string().len()).unwrap_or(i64::MAX).saturating_sub(exponent);
     let scale = exponent.max(0);
     if scale > SCALE_MAX || whole.saturating_add(scale) > DIGITS_MAX {
-        return Some(call("to_float8", vec![text(&digits)], Vec::new(), None));
+        return match is_double(&number) {
+            true => Ok(call("to_float8", vec![text(&digits)], Vec::new(), None)),
+            false => Err(beyond()),
+        };
     }
-    // With few digits, it is of the type that others of few digits have.
+    // A number with few digits has the same type as other numbers with few digits.
     let precision = if whole.max(1) + scale <= 38 { whole.max(1) + scale } else { DIGITS_MAX };
     let plain = text(&number.with_scale(scale).to_plain_string());
     let count = |count: i64| Expr::value(Value::Number(count.to_string(), false));
-    Some(call("to_numeric", vec![plain, count(precision), count(scale)], Vec::new(), None))
+    Ok(call(TO_NUMERIC, vec![plain, count(precision), count(scale)], Vec::new(), None))
 }
 
-/// Gives columns in a query their names as aliases: of a column of another relation beside a `LATERAL` query the planner makes up one.
+/// Whether a `double precision` shows all digits of a number.
+fn is_double(number: &BigDecimal) -> bool {
+    let double = number.to_string().parse::<f64>().ok().filter(|double| double.is_finite());
+    double.is_some_and(|double| format!("{double:e}").parse().is_ok_and(|shown: BigDecimal| shown == *number))
+}
+
+/// Gives columns of a query their names as aliases. For a column of another relation beside a
+/// `LATERAL` query, the planner would invent a name.
 fn alias_columns(query: &mut SetExpr) {
     match query {
         SetExpr::Select(select) => {
@@ -306,7 +332,7 @@ fn alias_columns(query: &mut SetExpr) {
     }
 }
 
-/// Functions whose results are of their arguments' types.
+/// Functions with a result of their arguments' types.
 const OF_ARGUMENTS: [&str; 17] = [
     "abs",
     "array_agg",
@@ -326,10 +352,10 @@ const OF_ARGUMENTS: [&str; 17] = [
     "pg_typeof",
     "sum",
 ];
-/// Functions whose results are of their first argument's type.
+/// Functions with a result of their first argument's type.
 const OF_FIRST: [&str; 5] = ["first_value", "lag", "last_value", "lead", "nth_value"];
 
-/// Whole numbers among the arguments of such functions, in PostgreSQL's dialect, as ones of 32 bits.
+/// Makes whole-number arguments of such functions 32-bit integers, in PostgreSQL's dialect.
 fn narrow_arguments(function: &mut Function) {
     let name = function.name.to_string().to_ascii_lowercase();
     let FunctionArguments::List(list) = &mut function.args else { return };
@@ -339,7 +365,7 @@ fn narrow_arguments(function: &mut Function) {
         _ => 0,
     };
     if count > 0 {
-        // What DISTINCT and ORDER BY are about stays the same.
+        // The expressions of DISTINCT and ORDER BY must stay the same.
         for clause in &mut list.clauses {
             if let FunctionArgumentClause::OrderBy(order) = clause {
                 order.iter_mut().for_each(|item| narrow(&mut item.expr, Dialect::Postgres));
@@ -353,18 +379,20 @@ fn narrow_arguments(function: &mut Function) {
     }
 }
 
-/// `nullif(a, b)` as `CASE WHEN a = b THEN NULL ELSE a END`, whose result is of the type that the operator takes the first argument as:
-/// a text in quotes, or NULL, is of the other argument's type.
-fn nullif(function: &Function) -> Option<Expr> {
+/// `nullif(a, b)` becomes `CASE WHEN a = b THEN NULL ELSE a END` with the type that the operator
+/// coerces the first argument to: a string literal, or NULL, takes the other argument's type.
+fn nullif(function: &Function) -> Result<Option<Expr>, SqlError> {
     if !function.name.to_string().eq_ignore_ascii_case("nullif") {
-        return None;
+        return Ok(None);
     }
-    let FunctionArguments::List(list) = &function.args else { return None };
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
     let [FunctionArg::Unnamed(FunctionArgExpr::Expr(first)), FunctionArg::Unnamed(FunctionArgExpr::Expr(second))] =
         list.args.as_slice()
     else {
-        return None;
+        return Ok(None);
     };
+    work::copy(first)?;
+    work::copy(second)?;
     let operand = |of: &Expr, beside: &Expr| call(OPERAND, vec![of.clone(), beside.clone()], Vec::new(), None);
     let nested = |expression: &Expr| Box::new(Expr::Nested(Box::new(expression.clone())));
     let condition = Expr::BinaryOp { left: nested(first), op: BinaryOperator::Eq, right: nested(second) };
@@ -378,16 +406,16 @@ fn nullif(function: &Function) -> Option<Expr> {
         }
         false => operand(first, second),
     };
-    Some(Expr::Case {
+    Ok(Some(Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
         conditions,
         else_result: Some(Box::new(result)),
-    })
+    }))
 }
 
-/// The function that a sign before an operand is in PostgreSQL's dialect.
+/// The function for a sign before an operand in PostgreSQL's dialect.
 fn function_of_sign(op: UnaryOperator) -> Option<&'static str> {
     Some(match op {
         UnaryOperator::PGSquareRoot => "sqrt",
@@ -402,12 +430,12 @@ pub(super) fn alias_of(name: &str) -> TableAlias {
     TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: Vec::new(), at: None }
 }
 
-/// Whole numbers of `VALUES` as those of a SELECT list.
+/// Gives whole numbers of `VALUES` the type that they have in a SELECT list.
 pub fn narrow_values(values: &mut Values, of: Dialect) {
     values.rows.iter_mut().flat_map(|row| row.content.iter_mut()).for_each(|value| narrow(value, of));
 }
 
-/// A whole number of a SELECT list as one of the smallest type of the dialect that holds it.
+/// Gives a whole number of a SELECT list the smallest type of the dialect that holds it.
 pub fn narrow(expression: &mut Expr, of: Dialect) {
     if let Expr::Nested(inner) = expression
         && of != Dialect::Hazelcast
@@ -431,7 +459,7 @@ pub fn narrow(expression: &mut Expr, of: Dialect) {
     };
     let Ok(number) = digits.parse::<i64>() else { return };
     let number = if negative { -number } else { number };
-    // PostgreSQL's whole numbers have 32 bits at least.
+    // PostgreSQL's whole-number literals have at least 32 bits.
     let is_narrow = of == Dialect::Hazelcast;
     let data_type = if is_narrow && i8::try_from(number).is_ok() {
         DataType::TinyInt(None)
@@ -446,7 +474,7 @@ pub fn narrow(expression: &mut Expr, of: Dialect) {
     *expression = Expr::Cast { kind: CastKind::Cast, expr: Box::new(literal), data_type, array: false, format: None };
 }
 
-/// What is within brackets.
+/// The expression within parentheses.
 fn within(expression: &Expr) -> &Expr {
     let mut expression = expression;
     while let Expr::Nested(inner) = expression {
@@ -480,7 +508,7 @@ fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> ControlFlow<SqlError> {
     ControlFlow::Continue(())
 }
 
-/// The arguments of a table function in its order.
+/// The arguments of a table function in positional order.
 fn positional(name: &str, args: Vec<FunctionArg>) -> Result<Vec<FunctionArg>, SqlError> {
     let names: &[&str] = match name {
         "generate_series" => &["start", "stop", "step"],
@@ -512,7 +540,8 @@ fn positional(name: &str, args: Vec<FunctionArg>) -> Result<Vec<FunctionArg>, Sq
     Ok(places.into_iter().map(|argument| argument.unwrap_or_else(null)).collect())
 }
 
-/// Patterns as DataFusion reads them: there a backslash always escapes, here only what `ESCAPE` names.
+/// Converts patterns to DataFusion's form. There a backslash always escapes; here only the
+/// character of `ESCAPE` does.
 fn like(pattern: &mut Box<Expr>, escape_char: &mut Option<ValueWithSpan>) -> ControlFlow<SqlError> {
     let escape = match escape_char.take() {
         None => None,
@@ -534,10 +563,10 @@ fn like(pattern: &mut Box<Expr>, escape_char: &mut Option<ValueWithSpan>) -> Con
     ControlFlow::Continue(())
 }
 
-/// A pattern of `LIKE` with an escape character of its own, as a pattern whose escape character is the backslash.
+/// Converts a pattern of `LIKE` to one with the backslash as escape character.
 ///
 /// # Errors
-/// The escape character does not stand before `%`, `_` or itself.
+/// The escape character is not followed by `%`, `_` or itself.
 pub fn like_pattern(pattern: &str, escape: Option<char>) -> Result<String, SqlError> {
     let mut planned = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();

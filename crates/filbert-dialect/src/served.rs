@@ -1,7 +1,8 @@
-//! Clauses that the parser takes and nothing here would honour: they are refused, so that none is passed over in silence.
+//! Rejects clauses that the parser accepts but the engine does not support, so none is silently
+//! ignored.
 //!
-//! Every field of the syntax tree is named where it is looked at: a version of the parser that knows more of them does not compile
-//! before somebody has said what becomes of them.
+//! Every field of the syntax tree is named in the patterns. A new version of the parser with more
+//! fields does not compile before each of them is handled.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +16,7 @@ use sqlparser::ast::{
 
 use crate::walk;
 
-/// Fails if something within a query, an expression or a table asks for what would not be done.
+/// Fails if a part of a query, an expression or a table uses an unsupported clause.
 pub(super) fn check<T: Visit>(tree: &T) -> Result<(), SqlError> {
     match walk::read(tree, &mut Served) {
         ControlFlow::Continue(()) => Ok(()),
@@ -23,12 +24,12 @@ pub(super) fn check<T: Visit>(tree: &T) -> Result<(), SqlError> {
     }
 }
 
-/// The error for a clause that is not served.
+/// The error for an unsupported clause.
 fn not_served(clause: &str) -> SqlError {
     parsing_error(format!("{clause} is not served")).with_sqlstate("0A000")
 }
 
-/// Fails with the first clause that is there.
+/// Fails with the first clause that is present.
 fn refuse(clauses: &[(bool, &str)]) -> Result<(), SqlError> {
     match clauses.iter().find(|(is_there, _)| *is_there) {
         Some((_, clause)) => Err(not_served(clause)),
@@ -315,7 +316,7 @@ fn check_order(order: &OrderByExpr) -> Result<(), SqlError> {
 }
 
 fn check_window(spec: &WindowSpec) -> Result<(), SqlError> {
-    // What a window takes from another is resolved by `windows.rs`.
+    // References to named windows are resolved by `windows.rs`.
     let WindowSpec { window_name: _, partition_by: _, order_by, window_frame: _ } = spec;
     order_by.iter().try_for_each(check_order)
 }

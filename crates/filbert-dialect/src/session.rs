@@ -1,4 +1,4 @@
-//! Statements about the session and its transactions, as PostgreSQL and CrateDB have them.
+//! The grammar of statements about the session and its transactions, as in PostgreSQL and CrateDB.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -9,13 +9,13 @@ use super::json::{expect_word, word};
 /// A statement about the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `SET name = value`; `None` = back to what it is by default.
+    /// `SET name = value`; `None` = back to the default.
     Set {
         /// The setting, in lower case.
         name: String,
         /// Its value.
         value: Option<String>,
-        /// Whether it ends with the transaction: `SET LOCAL`.
+        /// Whether it lasts until the end of the transaction: `SET LOCAL`.
         local: bool,
     },
     /// `SET GLOBAL`, `RESET GLOBAL`: CrateDB's settings of the cluster.
@@ -26,20 +26,20 @@ pub enum Command {
     Show(String),
     /// `SHOW ALL`.
     ShowAll,
-    /// `SHOW TABLES`, `SHOW SCHEMAS`, `SHOW COLUMNS`: the query that answers.
+    /// `SHOW TABLES`, `SHOW SCHEMAS`, `SHOW COLUMNS`, as a query.
     Ask(String),
     /// `BEGIN`, `START TRANSACTION`.
     Begin {
-        /// The words that PostgreSQL reports.
+        /// The command tag that PostgreSQL reports.
         tag: &'static str,
-        /// How the transaction is to be.
+        /// The modes of the transaction.
         modes: Modes,
     },
     /// `SET TRANSACTION`.
     SetTransaction(Modes),
     /// `SET SESSION CHARACTERISTICS AS TRANSACTION`.
     SetTransactions(Modes),
-    /// `COMMIT`, `END`; whether the next transaction begins at once.
+    /// `COMMIT`, `END`.
     Commit {
         /// `AND CHAIN`.
         chain: bool,
@@ -57,50 +57,50 @@ pub enum Command {
     RollbackTo(String),
     /// `DISCARD ALL`, `DISCARD PLANS`, ..
     Discard {
-        /// Whether settings go back to what they are by default.
+        /// Whether settings return to their defaults.
         all: bool,
     },
     /// `KILL`.
     Kill(Job),
-    /// What has no meaning here and changes nothing; the words that PostgreSQL reports.
+    /// A statement without effect here, with the command tag that PostgreSQL reports.
     Accepted(&'static str),
-    /// What is refused when it runs; the words that PostgreSQL reports.
+    /// A statement that is rejected when it runs, with the command tag that PostgreSQL reports.
     Unserved(&'static str),
     /// `SET ROLE`, `SET SESSION AUTHORIZATION`.
     SetUser {
-        /// These words.
+        /// The statement's name.
         words: &'static str,
-        /// Who the session is to be.
+        /// The new user of the session.
         name: String,
     },
 }
 
-/// How a transaction is to be; `None` = as the session's settings say.
+/// The modes of a transaction; `None` = the session's setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
     /// `READ ONLY` or `READ WRITE`.
     pub read_only: Option<bool>,
-    /// `ISOLATION LEVEL`, as settings have it.
+    /// `ISOLATION LEVEL`, as in settings.
     pub isolation: Option<&'static str>,
     /// `[NOT] DEFERRABLE`.
     pub deferrable: Option<bool>,
 }
 
-/// Which jobs `KILL` ends.
+/// The jobs that `KILL` ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// All of this user.
+    /// All jobs of the user.
     All,
-    /// The one of an id.
+    /// The job with this id.
     Id(String),
-    /// The one of an id that is the first parameter.
+    /// The job with the id in the first parameter.
     Parameter,
 }
 
-/// Takes a statement about the session, if `head` begins one.
+/// Parses a statement about the session, if `head` starts one.
 ///
 /// # Errors
-/// It begins one and goes on otherwise than it should.
+/// The statement has a syntax error.
 pub(super) fn command(parser: &mut Parser<'_>, head: &str) -> Result<Option<Command>, ParserError> {
     let take: fn(&mut Parser<'_>) -> Result<Command, ParserError> = match head {
         "SET" => set,
@@ -125,7 +125,7 @@ pub(super) fn command(parser: &mut Parser<'_>, head: &str) -> Result<Option<Comm
             skip_rest(parser);
             Ok(Command::Unserved("NOTIFY"))
         },
-        // Nobody can listen, so that nobody is left who does.
+        // Nobody can listen, so nothing needs to be undone.
         "UNLISTEN" => |parser| {
             if !parser.consume_token(&Token::Mul) {
                 parser.parse_identifier()?;
@@ -139,13 +139,13 @@ pub(super) fn command(parser: &mut Parser<'_>, head: &str) -> Result<Option<Comm
     take(parser).map(Some)
 }
 
-/// Whether `SHOW` is of a setting: else it is of what the catalog has.
+/// Whether `SHOW` shows a setting rather than the catalog.
 fn is_setting_shown(parser: &Parser<'_>) -> bool {
     let second = match &parser.peek_nth_token_ref(1).token {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
         _ => String::new(),
     };
-    // `SHOW CREATE TABLE` is of the catalog, and so is what Hazelcast shows.
+    // `SHOW CREATE TABLE` shows the catalog, and so do Hazelcast's statements.
     !matches!(second.as_str(), "CREATE" | "MAPPINGS" | "VIEWS" | "JOBS" | "RESOURCES" | "INDEXES" | "DATA" | "EXTERNAL")
 }
 
@@ -155,7 +155,7 @@ fn skip_rest(parser: &mut Parser<'_>) {
     }
 }
 
-/// A name of parts, such as `plpgsql.check`, in lower case.
+/// A dotted name, such as `plpgsql.check`, in lower case.
 fn setting_name(parser: &mut Parser<'_>) -> Result<String, ParserError> {
     let name = parser.parse_object_name(false)?;
     let parts: Vec<&str> = name.0.iter().filter_map(|part| Some(part.as_ident()?.value.as_str())).collect();
@@ -181,7 +181,7 @@ fn set(parser: &mut Parser<'_>) -> Result<Command, ParserError> {
         return nobody_else(parser, "NONE", "SET ROLE");
     }
     if word(parser, "CONSTRAINTS") {
-        // There are none that could be deferred.
+        // No constraint can be deferred.
         expect_word(parser, "ALL")?;
         if !word(parser, "DEFERRED") {
             expect_word(parser, "IMMEDIATE")?;
@@ -210,7 +210,7 @@ fn set(parser: &mut Parser<'_>) -> Result<Command, ParserError> {
     Ok(Command::Set { name, value: value(parser)?, local })
 }
 
-/// A session stays its user's: only that user can be set, or what stands for it.
+/// A session keeps its user. Only that user, or a keyword for it, can be set.
 fn nobody_else(parser: &mut Parser<'_>, own: &str, words: &'static str) -> Result<Command, ParserError> {
     if word(parser, own) {
         return Ok(Command::Accepted("SET"));
@@ -218,7 +218,7 @@ fn nobody_else(parser: &mut Parser<'_>, own: &str, words: &'static str) -> Resul
     Ok(Command::SetUser { words, name: one_value(parser)? })
 }
 
-/// Values between commas as one text; `None` = `DEFAULT`.
+/// Comma-separated values as one text; `None` = `DEFAULT`.
 fn value(parser: &mut Parser<'_>) -> Result<Option<String>, ParserError> {
     if word(parser, "DEFAULT") {
         return Ok(None);

@@ -1,4 +1,7 @@
-//! The grammar of statements that only Hazelcast's SQL has, and which of sqlparser's are served.
+//! The grammar of statements that only Hazelcast's SQL has, and the selection of sqlparser's
+//! statements that are supported.
+
+use std::collections::HashSet;
 
 use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::ast::ArrayElemTypeDef;
@@ -12,10 +15,10 @@ use super::json::{expect_word, word};
 use super::types::sql_type;
 use super::{
     ColumnDeclaration, CreateIndex, CreateMapping, IndexType, Limits, Parsed, ShowWhat, alter, changes, copy, places,
-    rewrite, session, table_statements, tables, tokens,
+    rewrite, session, table_statements, tables, tokens, work,
 };
 
-/// Why a part of a statement was not taken.
+/// The reason why a statement was rejected.
 pub(super) enum Refusal {
     Parser(ParserError),
     Sql(SqlError),
@@ -37,12 +40,12 @@ pub(super) fn refused<T>(message: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal::Sql(parsing_error(message)))
 }
 
-/// The same with a SQLSTATE.
+/// The same with an SQLSTATE.
 pub(super) fn refused_as<T>(sqlstate: &'static str, message: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal::Sql(parsing_error(message).with_sqlstate(sqlstate)))
 }
 
-/// Where a statement ends, if not in white space.
+/// The end of a statement, without trailing white space.
 fn end_of(tokens: &[TokenWithSpan]) -> Location {
     tokens.iter().rev().find(|token| token.token != Token::EOF).map_or(Location::empty(), |token| token.span.end)
 }
@@ -50,13 +53,14 @@ fn end_of(tokens: &[TokenWithSpan]) -> Location {
 fn error_of(refusal: Refusal, limits: &Limits, end: Location) -> SqlError {
     match refusal {
         Refusal::Sql(error) => error,
+        Refusal::Parser(ParserError::RecursionLimitExceeded) if work::is_spent() => work::too_complex(),
         Refusal::Parser(ParserError::RecursionLimitExceeded) => {
             parsing_error(format!("expressions or queries are nested more than {} deep", limits.depth_max))
         }
         Refusal::Parser(ParserError::ParserError(message) | ParserError::TokenizerError(message)) => {
             let message = message.replace(" at Line: ", " at line ").replace(", Column: ", ", column ");
             let message = match message.split_once("No infix parser for token ") {
-                // A word that cannot go on an expression.
+                // A word that cannot continue an expression.
                 Some((_, token)) => {
                     let word = token.split('"').nth(1).unwrap_or("a token");
                     let place =
@@ -77,7 +81,7 @@ fn error_of(refusal: Refusal, limits: &Limits, end: Location) -> SqlError {
     }
 }
 
-/// Takes a whole statement.
+/// Parses a whole statement.
 pub(super) fn statement(
     text: &str,
     tokens: Vec<TokenWithSpan>,
@@ -85,6 +89,7 @@ pub(super) fn statement(
     limits: &Limits,
 ) -> Result<Parsed, SqlError> {
     let last = end_of(&tokens);
+    let _limited = work::Limited::to(tokens.len());
     let mut parser = Parser::new(grammar(of)).with_recursion_limit(limits.depth_max).with_tokens_with_locations(tokens);
     let parsed = one_statement(text, &mut parser, of, false).map_err(|refusal| error_of(refusal, limits, last))?;
     while parser.consume_token(&Token::SemiColon) {}
@@ -228,9 +233,10 @@ fn create_mapping(parser: &mut Parser<'_>, or_replace: bool) -> Result<Parsed, R
     let external_name = external_name(parser)?;
     let mut columns = Vec::<ColumnDeclaration>::new();
     if parser.consume_token(&Token::LParen) {
+        let mut names = HashSet::new();
         loop {
             let column = column(parser)?;
-            if columns.iter().any(|other| other.name == column.name) {
+            if !names.insert(column.name.clone()) {
                 return refused(format!("Column '{}' specified more than once", column.name));
             }
             columns.push(column);
@@ -348,7 +354,7 @@ fn create_index(parser: &mut Parser<'_>, unique: bool) -> Result<Parsed, Refusal
             return refused(format!("Index attribute '{attribute}' specified more than once"));
         }
         attributes.push(attribute);
-        // Every index is read in both directions.
+        // Every index can be read in both directions.
         while ["ASC", "DESC", "NULLS", "FIRST", "LAST"].into_iter().any(|order| word(parser, order)) {}
         if !parser.consume_token(&Token::Comma) {
             break;
@@ -376,7 +382,7 @@ fn create_index(parser: &mut Parser<'_>, unique: bool) -> Result<Parsed, Refusal
     Ok(Parsed::CreateIndex(CreateIndex { name, map, kind, attributes, unique, if_not_exists, options }))
 }
 
-/// PostgreSQL's kinds of indexes: what finds equal values only is a hash index, anything else is sorted.
+/// PostgreSQL's index methods: a method for equality only is a hash index, any other is sorted.
 fn method(parser: &mut Parser<'_>) -> Result<IndexType, Refusal> {
     let method = parser.parse_identifier()?.value.to_ascii_lowercase();
     match method.as_str() {
@@ -401,7 +407,7 @@ fn drop_statement(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusa
         word(parser, "CONCURRENTLY");
         let if_exists = if_exists(parser);
         let name = parse_name(parser)?;
-        // PostgreSQL's indexes have names of their own.
+        // In PostgreSQL, index names need no table.
         let map = match parser.parse_keyword(Keyword::ON) {
             true => Some(parse_name(parser)?),
             false if of == Dialect::Hazelcast => return Ok(parser.expected("ON", parser.peek_token())?),

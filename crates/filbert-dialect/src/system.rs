@@ -1,9 +1,10 @@
-//! Names of system relations that a statement is rewritten by. The relations themselves are the query engine's.
+//! Names of system relations for rewritten statements. The query engine implements the relations.
 
 /// PostgreSQL's catalog.
 pub const PG_CATALOG: &str = "pg_catalog";
 
-/// Relations of `pg_catalog` that never have rows, in the order of their names: a statement that reads one needs no plan.
+/// Relations of `pg_catalog` that never have rows, sorted by name. A statement that reads one needs
+/// no plan.
 pub const EMPTY_RELATIONS: &[&str] = &[
     "pg_aggregate",
     "pg_amop",
@@ -63,7 +64,7 @@ pub const EMPTY_RELATIONS: &[&str] = &[
     "pg_user_mappings",
 ];
 
-/// Relations of `pg_catalog` that stand for functions of rows, in the order of their names.
+/// Relations of `pg_catalog` that stand for table functions, sorted by name.
 pub const TABLE_FUNCTIONS: &[&str] = &[
     "aclexplode",
     "pg_available_extension_versions",
@@ -81,7 +82,7 @@ pub(crate) fn is_always_empty(name: &str) -> bool {
     EMPTY_RELATIONS.binary_search(&name).is_ok()
 }
 
-/// Whether a relation of `pg_catalog` stands for a function of rows.
+/// Whether a relation of `pg_catalog` stands for a table function.
 pub(crate) fn is_table_function(name: &str) -> bool {
     TABLE_FUNCTIONS.binary_search(&name).is_ok()
 }

@@ -1,4 +1,4 @@
-//! The grammar of statements about tables that are there.
+//! The grammar of statements about existing tables.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
@@ -18,16 +18,16 @@ pub enum TableStatement {
     Drop {
         /// The tables.
         names: Vec<String>,
-        /// Whether the absence of one is no error.
+        /// Whether a missing table is no error.
         if_exists: bool,
-        /// Whether views of them go with them.
+        /// Whether dependent views are dropped too.
         cascade: bool,
     },
     /// `TRUNCATE`.
     Truncate {
         /// The tables.
         names: Vec<String>,
-        /// Whether their counters begin anew.
+        /// Whether their sequences restart.
         restart: bool,
     },
     /// `ALTER TABLE`.
@@ -38,29 +38,30 @@ pub enum TableStatement {
     CreateSchema {
         /// The schema.
         name: String,
-        /// Whether it is no error that it is there.
+        /// Whether an existing schema is no error.
         if_not_exists: bool,
     },
     /// `DROP SCHEMA`.
     DropSchema {
         /// The schemas.
         names: Vec<String>,
-        /// Whether the absence of one is no error.
+        /// Whether a missing schema is no error.
         if_exists: bool,
-        /// Whether its tables go with it.
+        /// Whether its tables are dropped too.
         cascade: bool,
     },
-    /// What needs not be done, because it is always so: `REFRESH TABLE`, `OPTIMIZE TABLE`, `ANALYZE`, `VACUUM`.
+    /// A maintenance statement, which has nothing to do here: `REFRESH TABLE`, `OPTIMIZE TABLE`,
+    /// `ANALYZE`, `VACUUM`.
     KeepUp {
-        /// The words that PostgreSQL reports.
+        /// The command tag that PostgreSQL reports.
         command: &'static str,
-        /// The tables, which have to be there.
+        /// The tables, which must exist.
         names: Vec<String>,
     },
 }
 
 impl TableStatement {
-    /// The words that PostgreSQL reports.
+    /// The command tag that PostgreSQL reports.
     pub fn command(&self) -> &'static str {
         match self {
             TableStatement::Create(table) if table.source.is_some() => "CREATE TABLE AS",
@@ -76,7 +77,7 @@ impl TableStatement {
     }
 }
 
-/// From behind `DROP TABLE` on.
+/// Parses the rest after `DROP TABLE`.
 pub(super) fn drop_table(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
     let if_exists = if_exists(parser);
     let names = names(parser)?;
@@ -95,7 +96,7 @@ fn names(parser: &mut Parser<'_>) -> Result<Vec<String>, Refusal> {
     Ok(names)
 }
 
-/// From behind the first word on, which is `head`.
+/// Parses the rest after the first word, which is `head`.
 pub(super) fn keep_up(parser: &mut Parser<'_>, head: &str) -> Result<Parsed, Refusal> {
     if head == "TRUNCATE" {
         word(parser, "TABLE");

@@ -1,4 +1,4 @@
-//! `CREATE TABLE`: the grammars of PostgreSQL and CrateDB at once.
+//! `CREATE TABLE`: the combined grammar of PostgreSQL and CrateDB.
 
 use filbert_grid::query::Dialect;
 use sqlparser::ast::{Expr, Query};
@@ -15,13 +15,13 @@ use crate::declared::DeclaredType;
 /// An expression of a declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
-    /// As it was written.
+    /// As written.
     pub text: String,
-    /// As it is planned.
+    /// As planned.
     pub expr: Expr,
 }
 
-/// Columns of one table.
+/// The maximum number of columns of a table.
 const COLUMNS_MAX: usize = 1_600;
 
 /// `CREATE TABLE`.
@@ -29,15 +29,15 @@ const COLUMNS_MAX: usize = 1_600;
 pub struct CreateTable {
     /// The table.
     pub name: String,
-    /// Whether it is no error that it is there.
+    /// Whether an existing table is no error.
     pub if_not_exists: bool,
     /// Its columns.
     pub columns: Vec<ColumnDefinition>,
-    /// Names for the columns of `AS`; empty = as the query names them.
+    /// Column names for `AS`; empty = the names of the query.
     pub names: Vec<String>,
-    /// Constraints that stand apart.
+    /// Table constraints.
     pub constraints: Vec<Constraint>,
-    /// Tables whose columns come before its own: `LIKE`.
+    /// Tables whose columns come before the table's own: `LIKE`.
     pub like: Vec<Like>,
     /// `CLUSTERED BY`.
     pub clustered_by: Option<String>,
@@ -47,9 +47,9 @@ pub struct CreateTable {
     pub partitioned_by: Vec<String>,
     /// `WITH (..)`.
     pub options: Vec<(String, String)>,
-    /// Its rows: `AS`.
+    /// The query of its rows: `AS`.
     pub source: Option<Box<Query>>,
-    /// Whether the rows of `AS` are left out.
+    /// Whether the rows of `AS` are omitted.
     pub without_data: bool,
 }
 
@@ -77,22 +77,22 @@ pub struct Like {
 pub struct ColumnDefinition {
     /// Its name.
     pub name: String,
-    /// Its type; `None` = that of what it always is.
+    /// Its type; `None` = the type of its generation expression.
     pub declared: Option<DeclaredType>,
     /// Whether it is never null.
     pub not_null: bool,
-    /// What it is where nothing is given.
+    /// Its default.
     pub default: Option<Expression>,
-    /// What it always is.
+    /// Its generation expression.
     pub generated: Option<Expression>,
-    /// Whether it counts up, and from where.
+    /// Its identity, if it has one.
     pub counting: Option<Counting>,
-    /// Constraints that stand with it.
+    /// Column constraints.
     pub constraints: Vec<Constraint>,
 }
 
 impl ColumnDefinition {
-    /// A column of which only the type is declared.
+    /// A column with nothing but a type.
     pub fn plain(name: String, declared: DeclaredType) -> ColumnDefinition {
         let (not_null, default, generated, counting) = Default::default();
         let declared = Some(declared);
@@ -103,9 +103,9 @@ impl ColumnDefinition {
 /// A constraint of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraint {
-    /// Its name, if it was given one.
+    /// Its name, if it has one.
     pub name: Option<String>,
-    /// What it asks for.
+    /// Its kind.
     pub kind: ConstraintKind,
 }
 
@@ -115,11 +115,11 @@ pub struct Constraint {
 pub enum ConstraintKind {
     /// The table's key.
     PrimaryKey(Vec<String>),
-    /// A condition that is not false of any row.
+    /// A condition that is not false for any row.
     Check(Expression),
 }
 
-/// Takes a statement from behind `CREATE TABLE` on.
+/// Parses a statement after `CREATE TABLE`.
 pub(super) fn create_table(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, Refusal> {
     let mut table = CreateTable { if_not_exists: if_not_exists(parser), ..CreateTable::default() };
     table.name = parse_name(parser)?;
@@ -154,7 +154,7 @@ pub(super) fn create_table(parser: &mut Parser<'_>, dialect: Dialect) -> Result<
     Ok(Parsed::Table(super::TableStatement::Create(Box::new(table))))
 }
 
-/// Whether names of columns come, without their types: `(a, b) AS SELECT ..`.
+/// Whether a list of column names without types follows: `(a, b) AS SELECT ..`.
 fn names_alone(parser: &Parser<'_>) -> bool {
     parser.peek_token_ref().token == Token::LParen
         && matches!(parser.peek_nth_token_ref(1).token, Token::Word(_))
@@ -198,7 +198,8 @@ fn element(
     Ok(())
 }
 
-/// From behind `LIKE` on: a table, and what of it is taken over beyond names, types and `NOT NULL`.
+/// Parses the rest after `LIKE`: a table, and the properties to copy beyond names, types and
+/// `NOT NULL`.
 fn like(parser: &mut Parser<'_>) -> Result<Like, Refusal> {
     let mut like = Like { table: parse_name(parser)?, ..Like::default() };
     loop {
@@ -227,12 +228,12 @@ fn like(parser: &mut Parser<'_>) -> Result<Like, Refusal> {
     }
 }
 
-/// `INDEX name USING`, not a column that is called index.
+/// `INDEX name USING`, and not a column named index.
 fn is_index(parser: &Parser<'_>) -> bool {
     matches!(&parser.peek_nth_token_ref(2).token, Token::Word(word) if word.value.eq_ignore_ascii_case("using"))
 }
 
-/// A column as `CREATE TABLE` and `ALTER TABLE` declare it.
+/// A column of `CREATE TABLE` and `ALTER TABLE`.
 pub(super) fn column(parser: &mut Parser<'_>, dialect: Dialect) -> Result<ColumnDefinition, Refusal> {
     let name = parser.parse_identifier()?.value;
     let (declared, counting) = match dialect == Dialect::Crate && is_generated(parser) {
@@ -252,7 +253,7 @@ pub(super) fn column(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Column
     Ok(column)
 }
 
-/// Whether what a column always is follows, without a type.
+/// Whether a generation expression follows directly, without a type.
 fn is_generated(parser: &Parser<'_>) -> bool {
     parser.peek_keyword(Keyword::AS) || parser.peek_keyword(Keyword::GENERATED)
 }
@@ -268,7 +269,7 @@ fn column_option(parser: &mut Parser<'_>, dialect: Dialect, column: &mut ColumnD
     } else if parser.parse_keyword(Keyword::GENERATED) {
         generated(parser, dialect, column)?;
     } else if column.generated.is_none() && parser.parse_keyword(Keyword::AS) {
-        // CrateDB's brackets may be left out.
+        // In CrateDB the parentheses are optional.
         if dialect != Dialect::Crate && parser.peek_token_ref().token != Token::LParen {
             parser.expect_token(&Token::LParen)?;
         }
@@ -276,7 +277,7 @@ fn column_option(parser: &mut Parser<'_>, dialect: Dialect, column: &mut ColumnD
     } else if parser.parse_keyword(Keyword::COLLATE) {
         check_collation(parser)?;
     } else if parser.parse_keyword(Keyword::INDEX) {
-        // CrateDB's hints for its own indexes: all columns are kept as columns here.
+        // Hints for CrateDB's own indexes. Here all columns are stored as columns.
         if !word(parser, "OFF") {
             expect_word(parser, "USING")?;
             parser.parse_identifier()?;
@@ -298,7 +299,8 @@ fn column_option(parser: &mut Parser<'_>, dialect: Dialect, column: &mut ColumnD
     Ok(true)
 }
 
-/// From behind `COLLATE` on: texts are ordered by their code points, as these collations have it.
+/// Parses the rest after `COLLATE`. Texts are ordered by code points, as in the supported
+/// collations.
 pub(super) fn check_collation(parser: &mut Parser<'_>) -> Result<(), Refusal> {
     let name = parser.parse_object_name(false)?;
     let last = name.0.last().and_then(|part| part.as_ident()).map_or("", |name| name.value.as_str());
@@ -308,7 +310,7 @@ pub(super) fn check_collation(parser: &mut Parser<'_>) -> Result<(), Refusal> {
     refused_as("0A000", format!("texts are ordered by their code points: COLLATE {name} is not served, expected \"C\""))
 }
 
-/// From behind `GENERATED` on.
+/// Parses the rest after `GENERATED`.
 fn generated(parser: &mut Parser<'_>, dialect: Dialect, column: &mut ColumnDefinition) -> Result<(), Refusal> {
     let always = parser.parse_keyword(Keyword::ALWAYS);
     if !always {
@@ -323,7 +325,7 @@ fn generated(parser: &mut Parser<'_>, dialect: Dialect, column: &mut ColumnDefin
     if !always {
         return refused("GENERATED BY DEFAULT is for identity columns, expected GENERATED ALWAYS AS (expression)");
     }
-    // CrateDB's brackets may be left out.
+    // In CrateDB the parentheses are optional.
     let expr = expression(parser, dialect)?;
     word(parser, "STORED");
     if word(parser, "VIRTUAL") {
@@ -333,7 +335,7 @@ fn generated(parser: &mut Parser<'_>, dialect: Dialect, column: &mut ColumnDefin
     Ok(())
 }
 
-/// A constraint, if one follows; `column` is where it stands.
+/// A constraint, if one follows. `column` is the column that it belongs to.
 pub(super) fn constraint(
     parser: &mut Parser<'_>,
     dialect: Dialect,
@@ -407,7 +409,7 @@ pub(super) fn names_in_brackets(parser: &mut Parser<'_>) -> Result<Vec<String>, 
     Ok(names)
 }
 
-/// What follows the columns, in any order.
+/// The clauses after the columns, in any order.
 fn tail(parser: &mut Parser<'_>, table: &mut CreateTable) -> Result<(), Refusal> {
     loop {
         if word(parser, "CLUSTERED") {
@@ -436,7 +438,7 @@ fn tail(parser: &mut Parser<'_>, table: &mut CreateTable) -> Result<(), Refusal>
     }
 }
 
-/// `WITH (name = value, ..)`; texts without their quotes.
+/// `WITH (name = value, ..)`; string literals without their quotes.
 pub(super) fn options(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>, Refusal> {
     parser.expect_keyword(Keyword::WITH)?;
     let mut options = Vec::new();

@@ -1,4 +1,4 @@
-//! Texts and what they are understood as.
+//! Statements and their parsed forms.
 
 use super::*;
 
@@ -267,7 +267,7 @@ fn limits_are_errors_and_no_overflow_of_the_stack() {
     error(&format!("SELECT a{}", ".a".repeat(100_000)), "nested more than");
     error(&format!("SELECT '{}'", "x".repeat(11 << 20)), "bytes, more than");
     error(&format!("SELECT 1{}", ",1".repeat(2 << 20)), "words, numbers and signs");
-    // Broken at the innermost place: what was tried must not be tried again at every level.
+    // Invalid at the innermost level: a failed alternative must not be tried again at every level.
     for word in ["CASE WHEN a THEN ", "CAST(", "POSITION(", "(SELECT ", "EXISTS(SELECT ", "TRIM(", "JSON_VALUE(", "f("]
     {
         for times in [60, 10_000] {
@@ -278,7 +278,7 @@ fn limits_are_errors_and_no_overflow_of_the_stack() {
         parse(&format!("SELECT '{}'", "x".repeat(9 << 20)), Dialect::Hazelcast, &Limits::default(), &DefaultPlace)
             .is_ok()
     );
-    // As deep as the logarithm of its length.
+    // The depth is the logarithm of the length.
     for word in ["AND", "OR"] {
         let text = format!("SELECT 1 FROM m WHERE a = 0{}", format!(" {word} a = 1").repeat(20_000));
         assert!(parse(&text, Dialect::Hazelcast, &Limits::default(), &DefaultPlace).is_ok());

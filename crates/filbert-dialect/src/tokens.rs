@@ -1,4 +1,4 @@
-//! A statement's text as tokens, within the limits; where in the text they stand.
+//! Splits a statement into tokens within the limits, and finds positions in its text.
 
 use filbert_data::Value;
 use filbert_grid::query::{Dialect, SqlError, parsing_error};
@@ -8,7 +8,8 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use super::Limits;
 use super::grammar::grammar;
 
-/// The tokens without white space, parameters numbered, names as the dialect has them, and how many parameters there are.
+/// The tokens without white space, with numbered parameters and names in the dialect's case, and
+/// the number of parameters.
 pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<TokenWithSpan>, usize), SqlError> {
     if text.len() > limits.text_bytes_max {
         return Err(parsing_error(format!(
@@ -29,7 +30,8 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
         .tokenize_with_location_into_buf_with_mapper(&mut tokens, |mut token| {
             if let Token::Placeholder(name) = &mut token.token
                 && name == "?"
-                // There it may be an operator of documents: it is looked at when all tokens are known.
+                // In PostgreSQL's dialect it may be a document operator, which is decided once all
+                // tokens are known.
                 && of != Dialect::Postgres
             {
                 parameters += 1;
@@ -51,6 +53,9 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
         })
         .map_err(|error| at(&error.message, error.location))?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    if of == Dialect::Postgres {
+        check_numbers(&tokens, text)?;
+    }
     if of == Dialect::Postgres && text.contains('?') {
         tokens = document_operators(tokens, &mut parameters);
     }
@@ -70,68 +75,97 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
     Ok((tokens, parameters))
 }
 
-/// Takes out the `EXCLUDE NO OTHERS` of window frames, which says what is so anyway, and refuses other exclusions: the grammar knows none.
+/// Rejects numbers that are followed by letters, which would be taken for an alias, and bit
+/// strings.
+fn check_numbers(tokens: &[TokenWithSpan], text: &str) -> Result<(), SqlError> {
+    let junk = |shown: String, place: Location| {
+        Err(at(&format!("trailing junk after numeric literal at or near \"{shown}\""), place))
+    };
+    for pair in tokens.windows(2) {
+        if let [TokenWithSpan { token: Token::Number(digits, _), span }, next] = pair
+            && let Token::Word(word) = &next.token
+            && word.quote_style.is_none()
+            && span.end == next.span.start
+        {
+            return junk(format!("{digits}{}", word.value), span.start);
+        }
+    }
+    let hexadecimal = tokens.iter().find(|token| matches!(token.token, Token::HexStringLiteral(_)));
+    let Some(TokenWithSpan { token: Token::HexStringLiteral(digits), span }) = hexadecimal else { return Ok(()) };
+    match text.get(offset(text, span.start)..).is_some_and(|rest| rest.starts_with('0')) {
+        true => junk(format!("0x{digits}"), span.start),
+        false => {
+            let error = at("bit strings are not served: bytes are written as '\\x1f'::bytea", span.start);
+            Err(error.with_sqlstate("0A000"))
+        }
+    }
+}
+
+/// Removes `EXCLUDE NO OTHERS`, the default, from window frames, and rejects other exclusions. The
+/// grammar supports none.
 fn exclusions(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
     let is_word = |token: &TokenWithSpan, text: &str| matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value == text);
     let is_bound = |token: &TokenWithSpan| ["row", "preceding", "following"].iter().any(|bound| is_word(token, bound));
-    let mut at_others = None;
+    let mut superfluous = Vec::new();
     for (at, window) in tokens.windows(4).enumerate() {
         let [bound, exclude, what, next] = window else { continue };
         if !is_bound(bound) || !is_word(exclude, "exclude") {
             continue;
         }
         if is_word(what, "no") && is_word(next, "others") {
-            at_others = Some(at + 1);
+            superfluous.extend(at + 1..at + 4);
         } else if ["current", "group", "ties"].iter().any(|word| is_word(what, word)) {
             return Err(self::at("EXCLUDE of a window frame is not served", exclude.span.start).with_sqlstate("0A000"));
         }
     }
-    if let Some(at) = at_others {
-        tokens.drain(at..at + 3);
-        return exclusions(tokens);
-    }
+    remove(tokens, superfluous);
     Ok(())
 }
 
-/// `LIKE ALL (..)` as `~~ ALL (..)`, and `NOT LIKE`, `ILIKE` and `NOT ILIKE` alike: of quantifiers behind them the grammar knows
-/// `ANY` alone.
+/// Removes the tokens at these indexes, which are in ascending order. Removing them one by one
+/// would move all later tokens each time.
+fn remove(tokens: &mut Vec<TokenWithSpan>, indexes: Vec<usize>) {
+    let mut indexes = indexes.into_iter().peekable();
+    let mut at = 0;
+    tokens.retain(|_| {
+        let is_removed = indexes.next_if_eq(&at).is_some();
+        at += 1;
+        !is_removed
+    });
+}
+
+/// Rewrites `LIKE ALL (..)` to `~~ ALL (..)`, and `NOT LIKE`, `ILIKE` and `NOT ILIKE` likewise.
+/// After these keywords the grammar supports only the quantifier `ANY`.
 fn matches_with_all(tokens: &mut Vec<TokenWithSpan>) {
     let keyword = |token: Option<&TokenWithSpan>| match token.map(|token| &token.token) {
         Some(Token::Word(word)) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
     };
-    let mut at = 0;
-    while let Some(token) = tokens.get(at) {
+    let mut superfluous = Vec::new();
+    for at in 0..tokens.len() {
         let is_of_all = keyword(tokens.get(at + 1)) == Some(Keyword::ALL)
             && tokens.get(at + 2).is_some_and(|token| token.token == Token::LParen);
-        let before = at.checked_sub(1);
-        let negated = before.is_some_and(|before| keyword(tokens.get(before)) == Some(Keyword::NOT));
-        let sign = match (keyword(Some(token)), negated) {
-            (Some(Keyword::LIKE), false) => Token::DoubleTilde,
-            (Some(Keyword::LIKE), true) => Token::ExclamationMarkDoubleTilde,
-            (Some(Keyword::ILIKE), false) => Token::DoubleTildeAsterisk,
-            (Some(Keyword::ILIKE), true) => Token::ExclamationMarkDoubleTildeAsterisk,
-            _ => Token::EOF,
+        if !is_of_all {
+            continue;
+        }
+        let before = at.checked_sub(1).filter(|before| keyword(tokens.get(*before)) == Some(Keyword::NOT));
+        let sign = match (keyword(tokens.get(at)), before) {
+            (Some(Keyword::LIKE), None) => Token::DoubleTilde,
+            (Some(Keyword::LIKE), Some(_)) => Token::ExclamationMarkDoubleTilde,
+            (Some(Keyword::ILIKE), None) => Token::DoubleTildeAsterisk,
+            (Some(Keyword::ILIKE), Some(_)) => Token::ExclamationMarkDoubleTildeAsterisk,
+            _ => continue,
         };
-        match (is_of_all && sign != Token::EOF, before.filter(|_| negated)) {
-            (true, Some(before)) => {
-                tokens.remove(before);
-                if let Some(token) = tokens.get_mut(before) {
-                    token.token = sign;
-                }
-            }
-            (true, None) => {
-                if let Some(token) = tokens.get_mut(at) {
-                    token.token = sign;
-                }
-                at += 1;
-            }
-            (false, _) => at += 1,
+        superfluous.extend(before);
+        if let Some(token) = tokens.get_mut(at) {
+            token.token = sign;
         }
     }
+    remove(tokens, superfluous);
 }
 
-/// `ANY (VALUES ..)` as `ANY (SELECT * FROM (VALUES ..) AS "$values")`: behind a quantifier the grammar takes a SELECT only.
+/// Rewrites `ANY (VALUES ..)` to `ANY (SELECT * FROM (VALUES ..) AS "$values")`: after a quantifier
+/// the grammar accepts only a SELECT.
 fn quantified_values(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_start = |tokens: &[TokenWithSpan]| match tokens {
         [quantifier, open, values, row, ..] => {
@@ -146,7 +180,7 @@ fn quantified_values(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         return tokens;
     }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 8);
-    // For each open parenthesis, whether it holds such a list.
+    // For each open parenthesis, whether it contains such a list.
     let mut open: Vec<bool> = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let span = token.span;
@@ -173,7 +207,8 @@ fn quantified_values(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
-/// `trim(LEADING FROM text)` as `trim(LEADING text)`, `trim(FROM text)` as `trim(text)`: the grammar takes FROM behind signs only.
+/// Rewrites `trim(LEADING FROM text)` to `trim(LEADING text)`, and `trim(FROM text)` to
+/// `trim(text)`: the grammar accepts FROM only after the characters to trim.
 fn trims_of_blanks(tokens: &mut Vec<TokenWithSpan>) {
     let is_one_of = |token: Option<&TokenWithSpan>, keywords: &[Keyword]| matches!(token.map(|token| &token.token), Some(Token::Word(word)) if word.quote_style.is_none() && keywords.contains(&word.keyword));
     let is_superfluous = |at: usize| {
@@ -185,12 +220,11 @@ fn trims_of_blanks(tokens: &mut Vec<TokenWithSpan>) {
             && is_one_of(before(open + 1), &[Keyword::TRIM])
     };
     let superfluous: Vec<usize> = (0..tokens.len()).filter(|at| is_superfluous(*at)).collect();
-    for at in superfluous.into_iter().rev() {
-        tokens.remove(at);
-    }
+    remove(tokens, superfluous);
 }
 
-/// Tells `?`, `?|` and `?&` between two operands, which are operators of documents, from `?` that is a parameter.
+/// Distinguishes the document operators `?`, `?|` and `?&`, which are between two operands, from
+/// the parameter `?`.
 fn document_operators(tokens: Vec<TokenWithSpan>, parameters: &mut usize) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut tokens = tokens.into_iter().peekable();
@@ -223,7 +257,8 @@ fn document_operators(tokens: Vec<TokenWithSpan>, parameters: &mut usize) -> Vec
     out
 }
 
-/// Whether two texts differ in nothing but that the first has these values, `Int64` or `Text`, where the second has parameters.
+/// Whether two texts are equal except that the first has these values, `Int64` or `Text`, where the
+/// second has parameters.
 pub fn differ_in_literals_only(text: &str, template: &str, values: &[Value<'_>], of: Dialect) -> bool {
     let limits = Limits::default();
     let (Ok((text, 0)), Ok((template, count))) = (tokens(text, of, &limits), tokens(template, of, &limits)) else {
@@ -245,7 +280,8 @@ pub fn differ_in_literals_only(text: &str, template: &str, values: &[Value<'_>],
     same && count == values.len() && literals.next().is_none() && text.next().is_none()
 }
 
-/// How many tokens a text has at most, without making them. What is within quotes and comments is one.
+/// An upper bound of the number of tokens, without creating them. Quoted text and comments count as
+/// one.
 fn token_count(text: &[u8]) -> usize {
     let mut count = 0;
     let mut in_word = false;
@@ -261,16 +297,17 @@ fn token_count(text: &[u8]) -> usize {
             b'-' if bytes.peek() == Some(&b'-') => while bytes.next().is_some_and(|inside| inside != b'\n') {},
             _ => {}
         }
-        // Spaces are tokens of the tokenizer too.
+        // The tokenizer also counts spaces.
         count += 1;
     }
     count
 }
 
-/// Refuses long rows of operators: they become trees as deep as they are long, and what walks trees uses the stack.
-/// `AND` and `OR` become balanced trees and have no limit.
+/// Rejects long chains of operators. They become trees as deep as the chain is long, and walking a
+/// tree uses the stack. `AND` and `OR` become balanced trees and have no limit.
 fn check_chains(tokens: &[TokenWithSpan], limits: &Limits) -> Result<(), SqlError> {
-    // Operators and set operations or joins since the last separator, for each open bracket.
+    // The operators, and the set operations or joins, since the last separator, for each open
+    // parenthesis.
     let mut levels = vec![(0_usize, 0_usize)];
     for token in tokens {
         let open = levels.len();
@@ -312,7 +349,7 @@ fn check_chains(tokens: &[TokenWithSpan], limits: &Limits) -> Result<(), SqlErro
     Ok(())
 }
 
-/// An error at a place of the text.
+/// An error at a position of the text.
 pub fn at(message: &str, location: Location) -> SqlError {
     if location.line == 0 {
         return parsing_error(message.to_owned());
@@ -320,8 +357,9 @@ pub fn at(message: &str, location: Location) -> SqlError {
     parsing_error(format!("{message} at line {}, column {}", location.line, location.column))
 }
 
-/// The same error with its place as PostgreSQL counts it, in characters from the start of the text, where the message tells line and
-/// column. For PostgreSQL's clients, which show the place, the message does not tell it as well.
+/// Converts the line and column in an error message to PostgreSQL's position: in characters, from
+/// the start of the text. For PostgreSQL's clients, which display the position, the message then
+/// omits it.
 pub fn located(error: SqlError, text: &str, of: Dialect) -> SqlError {
     let number = |part: &str| part.parse::<u64>().ok();
     let place = error.message.rsplit_once(" at line ").and_then(|(_, place)| place.split_once(", column "));
@@ -341,7 +379,8 @@ pub fn located(error: SqlError, text: &str, of: Dialect) -> SqlError {
     }
 }
 
-/// Where in a text a relation is named first, in characters from 1: behind a word that a relation follows, or a comma of its list.
+/// The position in characters, from 1, where a relation first occurs in a text: after a keyword
+/// that a relation follows, or a comma of its list.
 pub fn place_of_relation(text: &str, name: &str, of: Dialect) -> Option<u32> {
     let tokens = Tokenizer::new(grammar(of), text).tokenize_with_location().ok()?;
     let mut tokens = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
@@ -385,12 +424,12 @@ pub fn place_of_relation(text: &str, name: &str, of: Dialect) -> Option<u32> {
     None
 }
 
-/// A word as names are compared.
+/// A word in the form in which names are compared.
 fn word_of(word: &sqlparser::tokenizer::Word) -> String {
     if word.quote_style.is_some() { word.value.clone() } else { word.value.to_ascii_lowercase() }
 }
 
-/// The byte of a place.
+/// The byte position of a location.
 pub(super) fn offset(text: &str, location: Location) -> usize {
     let line = usize::try_from(location.line.saturating_sub(1)).unwrap_or(usize::MAX);
     let column = usize::try_from(location.column.saturating_sub(1)).unwrap_or(usize::MAX);

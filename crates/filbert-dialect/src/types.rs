@@ -1,12 +1,12 @@
-//! The names of types, as Hazelcast and the SQL standard have them.
+//! Type names of Hazelcast and the SQL standard.
 
 use filbert_data::FieldType;
 use sqlparser::ast::{ArrayElemTypeDef, DataType, ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo};
 
-/// Digits of a decimal that is declared without precision, as DataFusion is told.
+/// The precision and scale for DataFusion of a decimal that is declared without them.
 const DECIMAL: ExactNumberInfo = ExactNumberInfo::PrecisionAndScale(76, 38);
 
-/// What a type's name means; `None` = there is no such type.
+/// The type with a name; `None` = the type does not exist.
 pub fn sql_type(data_type: &DataType) -> Option<FieldType> {
     Some(match data_type {
         DataType::Boolean | DataType::Bool => FieldType::Boolean,
@@ -62,12 +62,12 @@ fn decimal(digits: &ExactNumberInfo) -> Option<FieldType> {
     fits.then_some(FieldType::Decimal(Some((precision, scale))))
 }
 
-/// A type's name as the JSON functions are told it.
+/// The name of a type for the JSON functions.
 pub(super) fn sql_type_name(data_type: &DataType) -> Option<String> {
     sql_type(data_type).map(|field_type| field_type.to_string())
 }
 
-/// How DataFusion is told a type; `None` for those that it has no name for.
+/// DataFusion's name for a type; `None` if it has none.
 pub(super) fn planner_type(field_type: &FieldType) -> Option<DataType> {
     Some(match field_type {
         FieldType::Boolean => DataType::Boolean,

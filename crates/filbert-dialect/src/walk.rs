@@ -1,8 +1,9 @@
 //! Walks over syntax trees, for visitors of every kind.
 //!
-//! `sqlparser` makes a copy of its walk over all that SQL has for each type of visitor, several thousand functions each.
-//! Here it is made twice, once to read and once to change, for a visitor behind a pointer: the compiler has half as much to
-//! do for the whole crate. Whoever visits trees calls these functions and not those of the nodes.
+//! `sqlparser` compiles its walk over the whole syntax for each type of visitor, several thousand
+//! functions each. Here it is compiled twice, for reading and for changing, with a visitor behind a
+//! pointer, which halves the compile time of the crate. Code that visits trees calls these
+//! functions, not the methods of the nodes.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +11,7 @@ use sqlparser::ast::{
     Expr, ObjectName, Query, Select, Statement, TableFactor, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-/// Shows a tree to a visitor, until the visitor breaks off.
+/// Visits a tree until the visitor breaks.
 #[expect(clippy::disallowed_methods, reason = "the one place from which trees are walked over")]
 pub fn read<V: Visitor>(tree: &impl Visit, visitor: &mut V) -> ControlFlow<V::Break> {
     let mut reading = Reading { visitor, broken: None };
@@ -18,7 +19,7 @@ pub fn read<V: Visitor>(tree: &impl Visit, visitor: &mut V) -> ControlFlow<V::Br
     reading.broken.map_or(ControlFlow::Continue(()), ControlFlow::Break)
 }
 
-/// Lets a visitor change a tree, until the visitor breaks off.
+/// Visits a tree with a visitor that changes it, until the visitor breaks.
 #[expect(clippy::disallowed_methods, reason = "the one place from which trees are walked over")]
 pub fn change<V: VisitorMut>(tree: &mut impl VisitMut, visitor: &mut V) -> ControlFlow<V::Break> {
     let mut changing = Changing { visitor, broken: None };
@@ -26,7 +27,7 @@ pub fn change<V: VisitorMut>(tree: &mut impl VisitMut, visitor: &mut V) -> Contr
     changing.broken.map_or(ControlFlow::Continue(()), ControlFlow::Break)
 }
 
-/// Shows each expression of a tree, an outer one before the inner ones.
+/// Visits each expression of a tree, outer ones before inner ones.
 pub fn expressions<B>(tree: &impl Visit, see: impl FnMut(&Expr) -> ControlFlow<B>) -> ControlFlow<B> {
     struct Expressions<F>(F);
     impl<B, F: FnMut(&Expr) -> ControlFlow<B>> Visitor for Expressions<F> {
@@ -39,7 +40,7 @@ pub fn expressions<B>(tree: &impl Visit, see: impl FnMut(&Expr) -> ControlFlow<B
     read(tree, &mut Expressions(see))
 }
 
-/// Lets each expression of a tree be changed, an inner one before the outer one.
+/// Changes each expression of a tree, inner ones before outer ones.
 pub fn change_expressions<B>(
     tree: &mut impl VisitMut,
     change_one: impl FnMut(&mut Expr) -> ControlFlow<B>,
@@ -55,7 +56,7 @@ pub fn change_expressions<B>(
     change(tree, &mut Expressions(change_one))
 }
 
-/// Shows each relation of a tree by its name.
+/// Visits each relation name of a tree.
 pub fn relations<B>(tree: &impl Visit, see: impl FnMut(&ObjectName) -> ControlFlow<B>) -> ControlFlow<B> {
     struct Relations<F>(F);
     impl<B, F: FnMut(&ObjectName) -> ControlFlow<B>> Visitor for Relations<F> {
@@ -68,19 +69,19 @@ pub fn relations<B>(tree: &impl Visit, see: impl FnMut(&ObjectName) -> ControlFl
     read(tree, &mut Relations(see))
 }
 
-/// A visitor, and what it broke off with.
+/// A visitor, and its break value.
 struct Reading<'v, V: Visitor> {
     visitor: &'v mut V,
     broken: Option<V::Break>,
 }
 
-/// A visitor that changes what it visits, and what it broke off with.
+/// A visitor that changes the tree, and its break value.
 struct Changing<'v, V: VisitorMut> {
     visitor: &'v mut V,
     broken: Option<V::Break>,
 }
 
-/// Goes on, or keeps what the visitor broke off with.
+/// Continues, or stores the visitor's break value.
 fn keep<B>(broken: &mut Option<B>, step: ControlFlow<B>) -> ControlFlow<()> {
     match step {
         ControlFlow::Continue(()) => ControlFlow::Continue(()),
@@ -91,7 +92,7 @@ fn keep<B>(broken: &mut Option<B>, step: ControlFlow<B>) -> ControlFlow<()> {
     }
 }
 
-/// The nodes that visitors are called for: before and behind what is within them.
+/// The nodes that visitors are called for, before and after their children.
 macro_rules! nodes {
     ($($node:ident: $pre:ident, $post:ident;)*) => {
         /// Any visitor that reads.
@@ -114,7 +115,7 @@ macro_rules! nodes {
             )*
         }
 
-        /// The one type of visitor that trees are shown to.
+        /// The only type of visitor that reads trees.
         struct Reader<'v>(&'v mut dyn Reads);
 
         impl Visitor for Reader<'_> {
@@ -151,7 +152,7 @@ macro_rules! nodes {
             )*
         }
 
-        /// The one type of visitor that trees are changed by.
+        /// The only type of visitor that changes trees.
         struct Changer<'v>(&'v mut dyn Changes);
 
         impl VisitorMut for Changer<'_> {

@@ -1,6 +1,7 @@
-//! Named windows: each call gets the window that it names, with what that takes from another.
+//! Named windows: each call gets a complete copy of the window that it names.
 //!
-//! DataFusion takes a window's name alone, and forgets what `OVER (w ORDER BY ..)` has of `w`.
+//! DataFusion supports a plain window name, but ignores the parts that `OVER (w ORDER BY ..)`
+//! inherits from `w`.
 
 use std::ops::ControlFlow;
 
@@ -9,9 +10,9 @@ use sqlparser::ast::{
     Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByExpr, Query, Select, VisitorMut, WindowSpec, WindowType,
 };
 
-use crate::walk;
+use crate::{walk, work};
 
-/// Resolves the windows that the expressions of a SELECT name.
+/// Resolves the windows in the expressions of a SELECT.
 pub(super) fn resolve(select: &mut Select) -> ControlFlow<SqlError> {
     let windows = match defined(&select.named_window) {
         Ok(windows) => windows,
@@ -23,7 +24,7 @@ pub(super) fn resolve(select: &mut Select) -> ControlFlow<SqlError> {
     ControlFlow::Continue(())
 }
 
-/// The same for what such a SELECT is sorted by.
+/// Resolves the windows in the sort keys of such a SELECT.
 pub(super) fn resolve_order(select: &Select, order: &mut [OrderByExpr]) -> ControlFlow<SqlError> {
     let windows = match defined(&select.named_window) {
         Ok(windows) => windows,
@@ -35,7 +36,7 @@ pub(super) fn resolve_order(select: &Select, order: &mut [OrderByExpr]) -> Contr
     ControlFlow::Continue(())
 }
 
-/// The windows of a WINDOW clause, each of which may begin with an earlier one.
+/// The windows of a WINDOW clause. Each may start with an earlier one.
 fn defined(definitions: &[NamedWindowDefinition]) -> Result<Vec<(String, WindowSpec)>, SqlError> {
     let mut windows: Vec<(String, WindowSpec)> = Vec::with_capacity(definitions.len());
     for NamedWindowDefinition(name, definition) in definitions {
@@ -43,7 +44,7 @@ fn defined(definitions: &[NamedWindowDefinition]) -> Result<Vec<(String, WindowS
             return Err(refused(&format!("window \"{}\" is already defined", name.value)));
         }
         let window = match definition {
-            NamedWindowExpr::NamedWindow(other) => find(&windows, other)?.clone(),
+            NamedWindowExpr::NamedWindow(other) => copied(find(&windows, other)?)?,
             NamedWindowExpr::WindowSpec(window) => complete(&windows, window.clone())?,
         };
         windows.push((name.value.clone(), window));
@@ -56,7 +57,7 @@ fn find<'w>(windows: &'w [(String, WindowSpec)], name: &Ident) -> Result<&'w Win
     found.ok_or_else(|| parsing_error(format!("window \"{}\" does not exist", name.value)).with_sqlstate("42704"))
 }
 
-/// A window with what it has of the one that it names.
+/// A window with the parts that it inherits from the window that it names.
 fn complete(windows: &[(String, WindowSpec)], window: WindowSpec) -> Result<WindowSpec, SqlError> {
     let Some(name) = &window.window_name else { return Ok(window) };
     let of = find(windows, name)?;
@@ -70,9 +71,16 @@ fn complete(windows: &[(String, WindowSpec)], window: WindowSpec) -> Result<Wind
     if of.window_frame.is_some() {
         return Err(refused(&format!("cannot copy window \"{name}\" because it has a frame clause")));
     }
-    let order_by = if window.order_by.is_empty() { of.order_by.clone() } else { window.order_by };
-    let window_frame = window.window_frame;
-    Ok(WindowSpec { window_name: None, partition_by: of.partition_by.clone(), order_by, window_frame })
+    let WindowSpec { partition_by, order_by, .. } = copied(of)?;
+    let order_by = if window.order_by.is_empty() { order_by } else { window.order_by };
+    Ok(WindowSpec { window_name: None, partition_by, order_by, window_frame: window.window_frame })
+}
+
+/// A copy of a window, which is counted.
+fn copied(window: &WindowSpec) -> Result<WindowSpec, SqlError> {
+    work::copy(&window.partition_by)?;
+    work::copy(&window.order_by)?;
+    Ok(window.clone())
 }
 
 fn refused(message: &str) -> SqlError {
@@ -81,7 +89,7 @@ fn refused(message: &str) -> SqlError {
 
 struct Named<'w> {
     windows: &'w [(String, WindowSpec)],
-    /// Queries that are open: the windows within are theirs.
+    /// The number of enclosing queries, whose windows are handled separately.
     depth: usize,
 }
 
@@ -104,7 +112,7 @@ impl VisitorMut for Named<'_> {
             return ControlFlow::Continue(());
         }
         let resolved = match &function.over {
-            Some(WindowType::NamedWindow(name)) => find(self.windows, name).cloned(),
+            Some(WindowType::NamedWindow(name)) => find(self.windows, name).and_then(copied),
             Some(WindowType::WindowSpec(window)) if window.window_name.is_some() => {
                 complete(self.windows, window.clone())
             }

@@ -58,3 +58,8 @@ create table tbl_2 (id int, primary key (id));
 drop table if exists tbl_3;
 create table tbl_3 (id int, primary key (id));
 (select 1, 1 from tbl_3 as a2 join tbl_2 as a3 on false) union ((select 1, 1 as c2) union all (select 1, 1));
+drop table if exists tbl_3;
+create table tbl_3 (id int, j32 jsonb, primary key (id));
+insert into tbl_3 values ('1', '{}');
+select (select jsonb_object_agg(coalesce('a', ''), 1) group by a1.j32, a1.j32) from tbl_3 as a1;
+select not exists (select min(1) where ((date '2024-01-01', date '2024-01-01') overlaps ((null - 1), date '2024-01-01')));

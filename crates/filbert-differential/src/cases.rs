@@ -1,8 +1,9 @@
-//! Cases that were found once: files of statements that are asked first in every run.
+//! Regression cases: files of statements that every run executes first.
 //!
-//! A file `cases/DIALECT_NAME.sql` holds statements that end with `;` at the end of a line. A line
-//! `-- parameters: [[OID, "text"], ..]` says with what the next statement is run, prepared. Tables are made by the file;
-//! what has their names goes before.
+//! A file `cases/DIALECT_NAME.sql` contains statements that end with `;` at the end of a line. A
+//! line `-- parameters: [[OID, "text"], ..]` contains the parameters of the next statement, which
+//! is then prepared. The file creates its tables, after it drops existing objects with the same
+//! names.
 
 use std::fs;
 use std::path::Path;
@@ -15,14 +16,14 @@ use crate::postgres::Parameter;
 use crate::report::Report;
 use crate::server::Server;
 
-/// A statement of a file.
+/// A statement, with parameters if it is prepared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Step {
-    text: String,
-    parameters: Vec<Parameter>,
+pub(crate) struct Step {
+    pub(crate) text: String,
+    pub(crate) parameters: Vec<Parameter>,
 }
 
-/// Asks the statements of all files of a dialect.
+/// Executes the statements of all files of a dialect on both servers.
 pub(crate) fn replay(
     directory: &Path,
     dialect: &'static str,
@@ -57,7 +58,9 @@ pub(crate) fn replay(
     Ok(())
 }
 
-fn replay_step(
+/// Executes a statement on both servers, and reports a difference. `setup` are the statements that
+/// it needs.
+pub(crate) fn replay_step(
     name: &str,
     dialect: &'static str,
     step: &Step,
@@ -75,7 +78,7 @@ fn replay_step(
     let (Some(there), Some(here)) = (ask(other), ask(filbert)) else { return };
     let is_ordered = step.text.contains(" order by ");
     let verdict = compare(&there, &here, How { is_ordered, is_inexact: false, is_superset: dialect == "hazelcast" });
-    *report.statements.entry("found earlier".to_owned()).or_default() += 1;
+    *report.statements.entry(name.split('.').next().unwrap_or(name).to_owned()).or_default() += 1;
     report.compared += 1;
     match verdict {
         Verdict::Same => report.same += 1,

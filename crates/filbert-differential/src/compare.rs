@@ -1,39 +1,39 @@
-//! Whether two servers say the same, and if not, how they differ.
+//! Compares the outcomes of two servers.
 
 use std::collections::BTreeMap;
 
 use crate::outcome::{Answer, Outcome, Row};
 
-/// How an answer of Filbert's differs.
+/// The kind of a difference in Filbert's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// Other rows.
+    /// Different rows.
     Rows,
-    /// The same rows in another order, where the order is told.
+    /// The same rows in a different order, although the statement specifies the order.
     Order,
-    /// Columns of other types.
+    /// Different column types.
     Types,
-    /// Columns with other names.
+    /// Different column names.
     Names,
-    /// Another command tag, and so another number of rows.
+    /// A different command tag, and so a different number of rows.
     Tag,
-    /// A table holds other rows after a change.
+    /// Different rows in the table after a change.
     Table,
-    /// What the other server refuses.
+    /// Filbert accepts a statement that the other server rejects.
     Accepted,
-    /// An error about a value where the other server answers.
+    /// Filbert reports an error about a value, and the other server returns a result.
     Failed,
-    /// The same statement had another answer the second time.
+    /// The second execution of the same statement had a different result.
     Unstable,
-    /// Rows that a condition divides do not add up.
+    /// The parts of a partitioned query do not add up to the whole.
     Partition,
-    /// Many connections at once left something else than they were told.
+    /// The state after concurrent changes contradicts the acknowledgements.
     Race,
-    /// An error in a library's words, or one that tells of a defect, such as a panic.
+    /// The error text comes from a library or shows a defect, such as a panic.
     Foreign,
-    /// The connection ended.
+    /// The connection was lost.
     Lost,
-    /// No answer in time.
+    /// No reply in time.
     Timeout,
 }
 
@@ -59,7 +59,7 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// In words.
+    /// A description of the kind.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Rows => "other rows",
@@ -80,33 +80,33 @@ impl Kind {
     }
 }
 
-/// What comes of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Same,
-    /// Both refuse.
+    /// Both servers reject the statement.
     BothRefuse,
-    /// Filbert refuses, for this cause; that is allowed, and counted.
+    /// Filbert rejects the statement, for this cause. This is permitted and counted.
     Refused(String),
     Different(Kind),
 }
 
-/// How rows are compared.
+/// The rules for the comparison of rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
     pub(crate) is_ordered: bool,
     /// Floats may differ in their last digits.
     pub(crate) is_inexact: bool,
-    /// Filbert may answer what the other refuses, and name columns otherwise.
+    /// Filbert may accept statements that the other server rejects, and column names may differ.
     pub(crate) is_superset: bool,
 }
 
-/// Compares Filbert's outcome with the other server's.
+/// Compares Filbert's outcome with the outcome of the other server.
 pub(crate) fn compare(other: &Outcome, filbert: &Outcome, how: How) -> Verdict {
     match (other, filbert) {
         (_, Outcome::Lost(_)) => Verdict::Different(Kind::Lost),
         (_, Outcome::Timeout) => Verdict::Different(Kind::Timeout),
-        // What takes the other server too long is no measure.
+        // A timeout of the other server is not comparable.
         (Outcome::Failure { sqlstate, .. }, _) if sqlstate == "57014" => Verdict::BothRefuse,
         (_, Outcome::Failure { sqlstate, message, rest })
             if sqlstate.starts_with("XX") || is_foreign(message) || is_foreign(rest) =>
@@ -120,7 +120,7 @@ pub(crate) fn compare(other: &Outcome, filbert: &Outcome, how: How) -> Verdict {
         (Outcome::Answer(other), Outcome::Answer(filbert)) => answers(other, filbert, how),
         (Outcome::Failure { .. }, Outcome::Answer(_)) if how.is_superset => Verdict::BothRefuse,
         (Outcome::Failure { .. }, Outcome::Answer(_)) => Verdict::Different(Kind::Accepted),
-        // What the other server cannot answer, in time or at all, is no measure.
+        // A failure of the other server to return a result is not comparable.
         _ => Verdict::BothRefuse,
     }
 }
@@ -139,7 +139,7 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
         return Verdict::Different(Kind::Types);
     }
     if how.is_ordered {
-        // Of equal numbers either may come first.
+        // The order of equal numbers is not defined.
         [&mut of_other, &mut of_filbert].into_iter().for_each(|rows| without_signs_of_zeros(rows, &types));
         if !same_rows(&of_other, &of_filbert, &floats, true) {
             return Verdict::Different(Kind::Order);
@@ -154,19 +154,22 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
     Verdict::Same
 }
 
-/// The numbers of types in PostgreSQL: of `numeric`, of `json` and `jsonb`, of `real` and `double precision`, of arrays.
+/// PostgreSQL's type OIDs: `numeric`; `json` and `jsonb`; `real` and `double precision`; arrays.
 const NUMERIC: u32 = 1700;
 const DOCUMENTS: [u32; 2] = [114, 3802];
 const FLOATS: [u32; 2] = [700, 701];
+/// Arrays of `numeric`.
+const NUMERICS: u32 = 1231;
 const ARRAYS: [u32; 6] = [1005, 1007, 1009, 1014, 1015, 1016];
-/// Where the hexadecimal text of a binary `numeric` has its number of digits behind the point: behind the number of its groups of digits,
-/// the weight of the first and the sign, each of two bytes.
+/// The position of the display scale in the hexadecimal text of a binary `numeric`. It follows the
+/// number of digit groups, the weight of the first group and the sign, each of two bytes.
 const SCALE: std::ops::Range<usize> = 12..16;
-/// Where the hexadecimal text of a binary array says that it may hold nulls: behind the number of its dimensions. PostgreSQL says so also
-/// of an array whose nulls were cut off.
+/// The position of the null flag in the hexadecimal text of a binary array. It follows the number
+/// of dimensions. PostgreSQL also sets the flag for an array from which nulls were cut off.
 const MAY_HOLD_NULLS: std::ops::Range<usize> = 8..16;
 
-/// The rows without what is no difference: zeros at the end of numerics, which is a decision, and what binary forms say besides the value.
+/// Normalizes rows: removes trailing zeros of numerics, which are a documented decision, and the
+/// parts of binary forms that do not belong to the value.
 fn plain(rows: &[Row], types: &[u32]) -> Vec<Row> {
     let one = |(index, value): (usize, &Option<String>)| {
         let (text, oid) = (value.as_ref()?, *types.get(index)?);
@@ -175,18 +178,18 @@ fn plain(rows: &[Row], types: &[u32]) -> Vec<Row> {
             Some(binary) if ARRAYS.contains(&oid) => format!("0x{}", without(binary, MAY_HOLD_NULLS)),
             Some(binary) if FLOATS.contains(&oid) => of_bits(binary).unwrap_or_else(|| text.clone()),
             None if oid == NUMERIC => shortest(text).to_owned(),
-            // The binary form of a `jsonb` is its text behind a byte.
+            // The binary form of a `jsonb` is its text after a version byte.
             Some(binary) if DOCUMENTS.contains(&oid) => {
                 text_of(binary).map_or_else(|| text.clone(), |text| with_shortest_numbers(&text))
             }
-            None if DOCUMENTS.contains(&oid) => with_shortest_numbers(text),
+            None if DOCUMENTS.contains(&oid) || oid == NUMERICS => with_shortest_numbers(text),
             _ => text.clone(),
         })
     };
     rows.iter().map(|row| row.iter().enumerate().map(one).collect()).collect()
 }
 
-/// A number without zeros at the end.
+/// A number without trailing zeros of its fraction.
 fn shortest(number: &str) -> &str {
     match number.contains('.') && !number.contains(['e', 'E']) {
         true => number.trim_end_matches('0').trim_end_matches('.'),
@@ -194,7 +197,7 @@ fn shortest(number: &str) -> &str {
     }
 }
 
-/// A document whose numbers have no zeros at the end; what is in quotes stays.
+/// A JSON document with all numbers in shortest form. Quoted texts are unchanged.
 fn with_shortest_numbers(document: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(document.len()), document);
     let (mut is_quoted, mut is_escaped) = (false, false);
@@ -217,14 +220,14 @@ fn with_shortest_numbers(document: &str) -> String {
     out
 }
 
-/// The text that is in hexadecimal.
+/// Decodes a hexadecimal text.
 fn text_of(binary: &str) -> Option<String> {
     let bytes: Option<Vec<u8>> =
         (0..binary.len()).step_by(2).map(|at| u8::from_str_radix(binary.get(at..at + 2)?, 16).ok()).collect();
     String::from_utf8(bytes?).ok()
 }
 
-/// Zeros of floating-point numbers without their sign.
+/// Removes the sign of floating-point zeros.
 pub(crate) fn without_signs_of_zeros(rows: &mut [Row], types: &[u32]) {
     for row in rows {
         for (value, _) in row.iter_mut().zip(types).filter(|(_, oid)| FLOATS.contains(oid)) {
@@ -235,7 +238,7 @@ pub(crate) fn without_signs_of_zeros(rows: &mut [Row], types: &[u32]) {
     }
 }
 
-/// A float in its binary form, in hexadecimal, as the shortest text that stands for it alone.
+/// Converts a float from its hexadecimal binary form to the shortest text that identifies it.
 fn of_bits(binary: &str) -> Option<String> {
     match binary.len() {
         8 => u32::from_str_radix(binary, 16).ok().map(|bits| f32::from_bits(bits).to_string()),
@@ -244,7 +247,7 @@ fn of_bits(binary: &str) -> Option<String> {
     }
 }
 
-/// A binary form, in hexadecimal, without a part of it.
+/// Removes a part of a hexadecimal binary form.
 fn without(binary: &str, part: std::ops::Range<usize>) -> String {
     match (binary.get(..part.start), binary.get(part.end..)) {
         (Some(head), Some(rest)) => format!("{head}{rest}"),
@@ -252,7 +255,7 @@ fn without(binary: &str, part: std::ops::Range<usize>) -> String {
     }
 }
 
-/// Whether the rows are the same, as lists or as multisets.
+/// Whether the rows are equal, as lists or as multisets.
 pub(crate) fn same_rows(one: &[Row], other: &[Row], floats: &[bool], is_ordered: bool) -> bool {
     let seen = |rows: &[Row]| -> Vec<Row> { rows.iter().map(|row| rounded(row, floats)).collect() };
     let (mut one, mut other) = (seen(one), seen(other));
@@ -272,7 +275,7 @@ fn same_row(one: &Row, other: &Row, floats: &[bool]) -> bool {
         })
 }
 
-/// The row with its inexact floats cut to some digits, so that rows that are close sort alike.
+/// Rounds inexact floats of a row to a few digits, so that rows with close values are sorted alike.
 fn rounded(row: &Row, floats: &[bool]) -> Row {
     let value = |(index, value): (usize, &Option<String>)| {
         let number = value.as_ref().filter(|_| floats.get(index).copied().unwrap_or_default())?.parse::<f64>().ok()?;
@@ -282,13 +285,13 @@ fn rounded(row: &Row, floats: &[bool]) -> Row {
     row.iter().enumerate().map(|(index, text)| value((index, text)).or_else(|| text.clone())).collect()
 }
 
-/// Whether two floats differ by no more than a sum in another order does.
+/// Whether two floats differ by no more than two sums of the same numbers in different orders.
 fn is_close((one, other): (&str, &str)) -> bool {
     let (Ok(one), Ok(other)) = (one.parse::<f64>(), other.parse::<f64>()) else { return false };
     (one - other).abs() <= 2e-4 * one.abs().max(other.abs())
 }
 
-/// Words that only Arrow, DataFusion, sqlparser or Rust use.
+/// Words in error texts that only Arrow, DataFusion, sqlparser or Rust use.
 const FOREIGN: [&str; 42] = [
     "DataFusion",
     "datafusion",
@@ -338,7 +341,7 @@ fn is_foreign(text: &str) -> bool {
     FOREIGN.iter().any(|word| text.contains(word))
 }
 
-/// Why something was refused, without the names and numbers of the one statement.
+/// The cause of a rejection, without the names and numbers of the statement.
 pub(crate) fn cause(sqlstate: &str, message: &str) -> String {
     const CHARACTERS_MAX: usize = 110;
     let mut cause = format!("{sqlstate} ");
@@ -365,7 +368,7 @@ pub(crate) fn cause(sqlstate: &str, message: &str) -> String {
     cause.chars().take(CHARACTERS_MAX).collect()
 }
 
-/// How often each of several things was seen, the most frequent first.
+/// Sorts names by their counts, the most frequent first.
 pub(crate) fn by_count(counts: &BTreeMap<String, usize>) -> Vec<(&str, usize)> {
     let mut list: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (name.as_str(), *count)).collect();
     list.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -408,6 +411,8 @@ mod tests {
         assert_eq!(compare(&rows(&["1.50", "2.0"], 1700), &rows(&["1.5", "2"], 1700), How::default()), Verdict::Same);
         let (long, short) = ("0x000200000000000200021388", "0x000200000000000100021388");
         assert_eq!(compare(&rows(&[long], 1700), &rows(&[short], 1700), How::default()), Verdict::Same);
+        let arrays = compare(&rows(&["{1.50,NULL,2.0}"], 1231), &rows(&["{1.5,NULL,2}"], 1231), How::default());
+        assert_eq!(arrays, Verdict::Same);
         let text = compare(&rows(&["1.50"], 25), &rows(&["1.5"], 25), How::default());
         assert_eq!(text, Verdict::Different(Kind::Rows));
         let tens = compare(&rows(&["10"], 1700), &rows(&["1"], 1700), How::default());

@@ -1,18 +1,18 @@
-//! A difference that was found.
+//! A found difference.
 
 use std::fmt::Write as _;
 
 use crate::compare::Kind;
 
-/// A difference, as small as it could be made.
+/// A difference, with a minimized statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) kind: Kind,
     /// `postgres`, `hazelcast` or `crate`.
     pub(crate) dialect: &'static str,
-    /// The way, the variant, and where in the run it was met.
+    /// The way, the variant, and the position in the run.
     pub(crate) place: String,
-    /// Statements that make what it needs.
+    /// Statements that create the required objects.
     pub(crate) setup: Vec<String>,
     pub(crate) statement: String,
     pub(crate) other: String,

@@ -1,7 +1,7 @@
-//! Differences that are known: decisions, each with its reason, and defects that are still open.
+//! Known differences: decisions with their reasons, and open defects.
 //!
-//! Both lists are files of the crate. `decisions.json` is what `docs/reference/differences.md` is written from; `open.json`
-//! is printed by every run, so that nothing in it is forgotten.
+//! Both lists are files of the crate. `docs/reference/differences.md` is generated from
+//! `decisions.json`. Every run prints `open.json`, so that open defects are not forgotten.
 
 use anyhow::{Context, Result};
 use regex::Regex;
@@ -13,34 +13,34 @@ use crate::finding::Finding;
 const DECISIONS: &str = include_str!("../decisions.json");
 const OPEN: &str = include_str!("../open.json");
 
-/// A known difference, as its file tells it.
+/// A known difference in its file format.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    /// What it is called in reports and documentation.
+    /// The title in reports and documentation.
     title: String,
     /// `postgres`, `hazelcast`, or both.
     dialect: String,
-    /// Why it is so; of an open one, what is wrong.
+    /// The reason for a decision, or a description of an open defect.
     reason: String,
-    /// The kinds of difference, by their names; any when there is none.
+    /// The names of the difference kinds. Empty means any kind.
     #[serde(default)]
     kinds: Vec<String>,
-    /// What the statement matches; any when it is empty.
+    /// The pattern for the statement. Empty means any statement.
     #[serde(default)]
     statement: String,
-    /// What the other server's outcome matches.
+    /// The pattern for the outcome of the other server.
     #[serde(default)]
     other: String,
-    /// What Filbert's outcome matches.
+    /// The pattern for Filbert's outcome.
     #[serde(default)]
     filbert: String,
-    /// A statement that shows it, for the documentation.
+    /// An example statement for the documentation.
     #[serde(default)]
     example: String,
 }
 
-/// An entry that findings are compared with.
+/// An entry with its compiled patterns.
 struct Known {
     entry: Entry,
     patterns: [Regex; 3],
@@ -52,7 +52,7 @@ pub(crate) struct KnownDifferences {
     open: Vec<Known>,
 }
 
-/// What a finding is, if it is known.
+/// The classification of a known finding.
 pub(crate) enum Standing<'a> {
     Decision(&'a str),
     Open(&'a str),
@@ -65,7 +65,7 @@ impl KnownDifferences {
         Ok(KnownDifferences { decisions, open: read(OPEN).context("reading open.json")? })
     }
 
-    /// What is known of a finding.
+    /// Classifies a finding, if it is known.
     pub(crate) fn standing(&self, finding: &Finding) -> Option<Standing<'_>> {
         let matching = |list: &'_ [Known]| list.iter().position(|known| known.matches(finding));
         if let Some(known) = matching(&self.decisions).and_then(|at| self.decisions.get(at)) {
@@ -74,12 +74,12 @@ impl KnownDifferences {
         matching(&self.open).and_then(|at| self.open.get(at)).map(|known| Standing::Open(&known.entry.title))
     }
 
-    /// What is open, a line for each.
+    /// The open defects, one line each.
     pub(crate) fn open(&self) -> Vec<String> {
         self.open.iter().map(|known| format!("{}: {}", known.entry.title, known.entry.reason)).collect()
     }
 
-    /// The page of the documentation that lists the decisions.
+    /// The documentation page with the decisions.
     pub(crate) fn markdown(&self) -> String {
         let mut text = String::from(
             "# Differences from PostgreSQL and Hazelcast\n\nWhere Filbert answers otherwise on purpose. `cargo xtask differential` compares \
@@ -113,7 +113,7 @@ impl Known {
     }
 }
 
-/// Whether the statement right before, after which a table was looked at, is the one that the pattern is about.
+/// Whether the pattern matches the change that preceded a comparison of the table.
 fn is_of_change(finding: &Finding, statement: &Regex) -> bool {
     finding.kind == Kind::Table && finding.setup.last().is_some_and(|change| statement.is_match(change))
 }

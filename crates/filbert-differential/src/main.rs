@@ -1,25 +1,30 @@
-//! The oracle: generated statements that Filbert and another database must answer alike.
+//! The differential test: Filbert and another database must return the same results for generated
+//! statements.
 //!
-//! `cargo xtask differential` builds and starts it. It starts PostgreSQL, a Hazelcast member and Filbert, makes the same
-//! tables in them, asks them the same statements in several ways, and tells where they differ, as small as it can be
-//! made. It must know nothing of the inside of what it tests: it speaks the protocols.
+//! `cargo xtask differential` builds and runs it. It starts PostgreSQL, a Hazelcast member and
+//! Filbert, creates the same tables in them, sends them the same statements in several ways, and
+//! reports minimized differences. It must not depend on the internals of the servers: it uses the
+//! protocols.
 //!
 //! ```text
-//! seed ──► generate ──► tree ──► print ──► session ──► PostgreSQL, Hazelcast ─┐
-//!                        ▲                    └──────► Filbert ───────────────┴─► compare ──► known ──► report
-//!                        └───────────── shrink ◄── different ◄────────────────────────┘
+//! seed ──► generate ──► tree ──► print ──► session ──► PostgreSQL, Hazelcast ──┐
+//!                        ▲                    └──────► Filbert ────────────────┴─► compare
+//!                        │                                                            │
+//!                        └───────── shrink ◄──────────────── different ◄──────────────┤
+//!                                                                                     ▼
+//!                                                                       report ◄─── known
 //! ```
 //!
 //! # Invariants
 //!
-//! - The same seed makes the same statements in the same order.
-//! - What Filbert refuses is counted by its cause; what it answers otherwise is a difference.
-//! - A difference is a failure unless a file says that it is a decision, or that it is known and open.
-//! - Every process that it starts ends with it.
+//! - The same seed generates the same statements in the same order.
+//! - Rejections by Filbert are counted by cause. Different results are differences.
+//! - A difference is a failure unless a file lists it as a decision or as an open defect.
+//! - Every process that a run starts ends with it.
 //!
-//! Start reading at [`rounds::run`]; [`partition::run`] and [`races::run`] need no other server.
+//! Start reading at [`rounds::run`]. [`partition::run`] and [`races::run`] need no other server.
 
-// A chore speaks to the person who runs it.
+// A command-line tool prints to the terminal.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod cases;
@@ -39,6 +44,7 @@ mod rounds;
 mod server;
 mod session;
 mod tree;
+mod untyped;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,41 +63,41 @@ use crate::rounds::Span;
 use crate::session::Session;
 use crate::tree::Dialect;
 
-/// Compare Filbert's answers with those of other databases
+/// Compare Filbert's results with the results of other databases
 #[derive(Debug, Parser)]
 #[command(name = "filbert-differential")]
 struct Arguments {
-    /// Where statements begin [default: another one each time]
+    /// Seed of the statements [default: different each time]
     #[arg(long)]
     seed: Option<u64>,
-    /// The first round; with a seed, that round again
+    /// The first round; with a seed, it repeats that round
     #[arg(long, default_value_t = 0)]
     round: u64,
-    /// How many rounds of each part [default: as many as there is time for]
+    /// Number of rounds of each part [default: limited by time]
     #[arg(long)]
     rounds: Option<u64>,
-    /// How long each part runs at most, in seconds [default: 60, or without end if rounds are given]
+    /// Maximum duration of each part in seconds [default: 60, or unlimited if rounds are given]
     #[arg(long)]
     seconds: Option<u64>,
-    /// How long each part runs at most, in minutes
+    /// Maximum duration of each part in minutes
     #[arg(long, conflicts_with = "seconds")]
     minutes: Option<u64>,
-    /// What to compare
+    /// Part of the comparison to run
     #[arg(long, default_value = "all")]
     dialect: Part,
-    /// The program under test [default: beside this one]
+    /// The program under test [default: next to this program]
     #[arg(long)]
     filbert: Option<PathBuf>,
-    /// The words that start a Hazelcast member, as a JSON array [default: Hazelcast's dialect is left out]
+    /// Command of a Hazelcast member, as a JSON array of words [default: skip Hazelcast's dialect]
     #[arg(long, env = "FILBERT_DIFFERENTIAL_MEMBER")]
     member: Option<String>,
-    /// A file that differences are added to
+    /// File to which differences are appended
     #[arg(long)]
     output: Option<PathBuf>,
-    /// The files of cases that were found earlier
+    /// Directory of the regression cases
     #[arg(long, default_value = "crates/filbert-differential/cases")]
     cases: PathBuf,
-    /// Print the documentation's page of decisions, and nothing else
+    /// Print only the documentation page of decisions
     #[arg(long)]
     markdown: bool,
 }
@@ -103,14 +109,14 @@ enum Part {
     Postgres,
     /// Hazelcast's dialect, with a Hazelcast member
     Hazelcast,
-    /// Conditions that divide rows into three parts
+    /// Conditions that partition rows into three parts
     Tlp,
-    /// Many connections that race, with a model
+    /// Concurrent connections, checked against a model
     Races,
     All,
 }
 
-/// How long a part runs unless told otherwise.
+/// The default duration of a part, in seconds.
 const SECONDS: u64 = 60;
 
 fn main() -> ExitCode {
@@ -124,7 +130,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs what is asked for; false when there are differences that are not listed.
+/// Runs the selected parts. Returns false if there are unlisted differences.
 fn run(arguments: &Arguments) -> Result<bool> {
     let known = KnownDifferences::read()?;
     if arguments.markdown {
@@ -157,7 +163,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(report.findings.is_empty())
 }
 
-/// What is set at the beginning of every connection.
+/// The settings of every connection.
 const SETTINGS: [&str; 3] = ["set timezone = 'UTC'", "set intervalstyle = 'postgres'", "set statement_timeout = '20s'"];
 
 fn with_postgres(arguments: &Arguments, seed: u64, filbert: &Filbert, report: &mut Report) -> Result<()> {
@@ -167,6 +173,7 @@ fn with_postgres(arguments: &Arguments, seed: u64, filbert: &Filbert, report: &m
     let functions = Functions::read(Dialect::Postgres)?;
     if arguments.asks_for(Part::Postgres) {
         cases::replay(&arguments.cases, "postgres", &mut *other, &mut *tested, report)?;
+        untyped::run(&mut *other, &mut *tested, report);
     }
     let mut session = Session::with_postgres(other, tested);
     if arguments.asks_for(Part::Postgres) {

@@ -1,4 +1,5 @@
-//! A client of a member over Hazelcast's protocol: Filbert, or a real Hazelcast member.
+//! A client of a member over Hazelcast's protocol. The member is Filbert or a real Hazelcast
+//! member.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use crate::postgres::Parameter;
 use crate::server::Server;
 use crate::tree::Type;
 
-/// How long a statement may take. The member is not told: it refuses a time limit for some statements.
+/// The client-side timeout of a statement. It is not sent to the member, because the member rejects
+/// a timeout for some statements.
 const STATEMENT_MAX: Duration = Duration::from_secs(20);
 
 /// A connected client.
@@ -60,7 +62,7 @@ impl Server for Member {
 
 async fn answered(result: SqlResult) -> Result<Outcome, ClientError> {
     let column = |column: &filbert_client::SqlColumn| {
-        // Types have no numbers that a client sees; their names are told apart by a hash.
+        // The client does not see type numbers. A hash of the type name replaces them.
         let name = column.field_type.as_ref().map_or("null".to_owned(), |kind| format!("{kind:?}"));
         let oid = name.bytes().fold(17_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(byte)));
         Column { name: name.clone(), oid }
@@ -83,7 +85,7 @@ fn failed(error: ClientError) -> Outcome {
     }
 }
 
-/// A value as text; numerics without their trailing zeros, which Filbert does not keep.
+/// Formats a value. Numerics have no trailing zeros, because Filbert does not keep them.
 fn shown(value: &Value<'_>) -> Option<String> {
     Some(match value {
         Value::Null => return None,
@@ -104,7 +106,7 @@ fn shown(value: &Value<'_>) -> Option<String> {
     })
 }
 
-/// A parameter as a value of its type; a text that is no value of it stays a text.
+/// Converts a parameter to a value of its type. A text that is not a valid value stays a text.
 fn value(parameter: &Parameter) -> Value<'static> {
     let Some(text) = &parameter.value else { return Value::Null };
     let kind = Type::ALL.into_iter().find(|kind| kind.oid() == parameter.oid);

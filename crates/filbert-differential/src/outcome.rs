@@ -1,4 +1,4 @@
-//! What a server makes of a statement.
+//! The outcome of a statement on a server.
 
 /// A column of a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -8,10 +8,10 @@ pub(crate) struct Column {
     pub(crate) oid: u32,
 }
 
-/// A row: its values as the server writes them, none for NULL.
+/// A row: its values in the server's text form, `None` for NULL.
 pub(crate) type Row = Vec<Option<String>>;
 
-/// The answer to a statement that was not refused.
+/// The result of a successful statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) columns: Vec<Column>,
@@ -21,20 +21,20 @@ pub(crate) struct Answer {
     pub(crate) notices: Vec<String>,
 }
 
-/// What became of a statement.
+/// The outcome of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Answer(Answer),
-    /// It was refused, or failed.
+    /// The statement was rejected or failed.
     Failure {
         sqlstate: String,
         message: String,
-        /// Detail, hint and context, one after another.
+        /// Detail, hint and context, concatenated.
         rest: String,
     },
-    /// The connection ended, or never began.
+    /// The connection was lost or could not be opened.
     Lost(String),
-    /// The server said nothing for too long.
+    /// The server did not reply in time.
     Timeout,
 }
 
@@ -43,12 +43,12 @@ impl Outcome {
         matches!(self, Outcome::Answer(_))
     }
 
-    /// Whether there was no time for an answer, which says nothing of what it would have been.
+    /// Whether the outcome is a timeout, which says nothing about the result.
     pub(crate) fn is_late(&self) -> bool {
         self.is_cut_off() || matches!(self, Outcome::Timeout)
     }
 
-    /// Whether the server ended it for taking too long; then it has changed nothing.
+    /// Whether the server cancelled the statement for its timeout. Then it has changed nothing.
     pub(crate) fn is_cut_off(&self) -> bool {
         matches!(self, Outcome::Failure { sqlstate, .. } if sqlstate == "57014")
     }
@@ -61,7 +61,7 @@ impl Outcome {
         }
     }
 
-    /// In one line, for a report.
+    /// The outcome in one line, for a report.
     pub(crate) fn shown(&self) -> String {
         const ROWS_MAX: usize = 12;
         match self {

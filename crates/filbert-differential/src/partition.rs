@@ -1,5 +1,5 @@
-//! Ternary-logic partitioning: a condition divides rows into those for which it is true, false and unknown, and the
-//! parts together must be the whole. It needs no other server.
+//! Ternary-logic partitioning: a condition divides rows into rows for which it is true, false or
+//! unknown. The combined parts must equal the whole. This test needs no other server.
 
 use anyhow::Result;
 
@@ -16,10 +16,10 @@ use crate::rounds::Span;
 use crate::session::{Session, Way};
 use crate::tree::print;
 
-/// Partitions of a round, over the same tables.
+/// The number of partitions per round, over the same tables.
 const ROUND_PARTITIONS: usize = 80;
 
-/// Runs round after round.
+/// Runs rounds until the time is over.
 pub(crate) fn run(
     session: &mut Session,
     functions: &Functions,
@@ -31,10 +31,10 @@ pub(crate) fn run(
         if span.is_over(round) {
             break;
         }
-        // Other tables than those of the comparison's rounds.
+        // Use different tables than the comparison rounds.
         let mut random = Random::new(seed, !round);
         let schema = Schema::generate(&mut random, session.dialect);
-        // What goes otherwise when tables are filled is told by the comparison with the other server.
+        // The comparison with the other server reports differences while tables are filled.
         let Ok(schema) = session.load(&schema, &mut |_, _, _| ()) else { continue };
         for number in 0..ROUND_PARTITIONS {
             if (span.until)() {
@@ -86,7 +86,7 @@ fn check(
     let Some((whole, parts)) = outcomes.split_first() else { return };
     let (mut there, mut together) = (shown(whole.rows(), partition.combine), together(parts, partition.combine));
     if let Outcome::Answer(answer) = whole {
-        // Of numbers that are equal, the least may be either.
+        // Zeros with different signs are equal, so the minimum may be either.
         let types: Vec<u32> = answer.columns.iter().map(|column| column.oid).collect();
         [&mut there, &mut together].into_iter().for_each(|rows| without_signs_of_zeros(rows, &types));
     }
@@ -104,7 +104,7 @@ fn check(
     report.find(Finding { kind: Kind::Partition, dialect, place, setup, statement, other, filbert });
 }
 
-/// The rows of the whole, as the parts are put together.
+/// The rows of the whole query, combined in the same way as the parts.
 fn shown(rows: &[Row], combine: Combine) -> Vec<Row> {
     match combine {
         Combine::All | Combine::Sum => rows.to_vec(),

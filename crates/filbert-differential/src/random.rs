@@ -1,18 +1,19 @@
-//! The one source of randomness: SplitMix64, so that a seed gives the same statements on every machine.
+//! The only source of randomness: SplitMix64. A seed generates the same statements on every
+//! machine.
 
 /// A seeded generator of random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// A generator of its own for one part of a run.
+    /// Creates an independent generator for one part of a run.
     pub(crate) fn new(seed: u64, part: u64) -> Random {
         let mut random = Random(seed ^ part.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         random.next();
         random
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -21,34 +22,34 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; zero when there is none.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         let end = end.max(1) as u64;
         usize::try_from(self.next() % end).unwrap_or_default()
     }
 
-    /// A number from `first` to `last`, both included.
+    /// Returns a number from `first` to `last`, both included.
     pub(crate) fn between(&mut self, first: i64, last: i64) -> i64 {
         let span = last.wrapping_sub(first).unsigned_abs().saturating_add(1);
         first.wrapping_add((self.next() % span).cast_signed())
     }
 
-    /// True in `percent` of a hundred times.
+    /// Returns true with a probability of `percent`.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of several.
+    /// Chooses one of several items.
     pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }
 
-    /// One of several texts; empty when there is none.
+    /// Chooses one of several texts. Returns an empty text if there are none.
     pub(crate) fn word<'a>(&mut self, items: &[&'a str]) -> &'a str {
         self.pick(items).copied().unwrap_or_default()
     }
 
-    /// Brings the items into a random order.
+    /// Shuffles the items.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

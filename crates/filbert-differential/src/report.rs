@@ -1,4 +1,5 @@
-//! What a run found: counts, causes of refusals, and differences, each told once.
+//! The results of a run: counts, causes of rejections, and differences. Each difference is reported
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,32 +13,33 @@ use crate::known::{KnownDifferences, Standing};
 
 /// The report of a run.
 pub(crate) struct Report {
-    /// Statements by name.
+    /// The number of statements, by name.
     pub(crate) statements: BTreeMap<String, usize>,
-    /// Comparisons made: a statement is asked in several ways.
+    /// The number of comparisons. A statement is executed in several ways.
     pub(crate) compared: usize,
     pub(crate) same: usize,
     pub(crate) both_refuse: usize,
-    /// Causes for which the other server refuses, to see whether the generator makes sense.
+    /// Rejections by the other server, by cause. They show whether the generated statements are
+    /// useful.
     pub(crate) refused_by_other: BTreeMap<String, usize>,
     pub(crate) refused: BTreeMap<String, usize>,
-    /// A statement for each cause.
+    /// An example statement for each cause.
     refused_examples: BTreeMap<String, String>,
     pub(crate) decided: BTreeMap<String, usize>,
     pub(crate) open: BTreeMap<String, usize>,
     seen: BTreeSet<String>,
-    /// How often a cause of differences was looked into.
+    /// The number of investigated differences, by cause.
     causes: BTreeMap<String, usize>,
     pub(crate) findings: Vec<Finding>,
-    /// Differences that were met, each as often as it was.
+    /// The number of differences, by kind.
     pub(crate) met: BTreeMap<Kind, usize>,
-    /// Where findings are written as well.
+    /// A file to which findings are appended.
     output: Option<PathBuf>,
     known: KnownDifferences,
 }
 
 impl Report {
-    /// A report whose findings are written to a file as well.
+    /// Creates a report. Findings are also appended to the file `output`.
     pub(crate) fn new(known: KnownDifferences, output: Option<PathBuf>) -> Report {
         Report {
             statements: BTreeMap::new(),
@@ -63,7 +65,8 @@ impl Report {
         *self.refused.entry(cause).or_default() += 1;
     }
 
-    /// Whether a difference of this cause is worth making smaller: the first few of each are.
+    /// Whether a difference of this cause should be minimized. Only the first few of each cause
+    /// are.
     pub(crate) fn is_worth_a_look(&mut self, cause: String) -> bool {
         const OF_A_CAUSE_MAX: usize = 2;
         let looked = self.causes.entry(cause).or_default();
@@ -71,7 +74,7 @@ impl Report {
         *looked <= OF_A_CAUSE_MAX
     }
 
-    /// Tells a difference, unless one like it was told.
+    /// Reports a difference, unless a similar difference was reported.
     pub(crate) fn find(&mut self, finding: Finding) {
         match self.known.standing(&finding) {
             Some(Standing::Decision(title)) => return *self.decided.entry(title.to_owned()).or_default() += 1,
@@ -149,7 +152,7 @@ impl Report {
     }
 }
 
-/// The statement without the names and values that are its own.
+/// The statement without its own names and values.
 pub(crate) fn fingerprint(statement: &str) -> String {
     let mut text = crate::compare::cause("", statement);
     text.retain(|character| !character.is_ascii_digit() && character != '-');

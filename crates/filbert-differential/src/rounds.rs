@@ -1,4 +1,5 @@
-//! The rounds of a comparison: tables, then queries and changes over them, each in several ways and over each variant.
+//! The rounds of a comparison: tables, then queries and changes. Each statement is executed in
+//! several ways and on each variant.
 
 use anyhow::{Context, Result};
 
@@ -13,32 +14,33 @@ use crate::report::Report;
 use crate::session::{Case, Session, Trial, Variant, Way};
 use crate::tree::{Dialect, Statement, print, shrink};
 
-/// Statements of a round, over the same tables.
+/// The number of statements per round, over the same tables.
 const ROUND_STATEMENTS: usize = 120;
 
-/// Rounds whose tables could not be made, until a run gives up.
+/// The maximum number of rounds with tables that could not be created. A run stops after them.
 const LEFT_OUT_MAX: usize = 3;
 
-/// How many smaller cases of one difference are tried. Not a time, so that a seed finds the same on any machine.
+/// The maximum number of smaller cases that are tried for one difference. It is not a time limit,
+/// so that a seed finds the same on every machine.
 const TRIALS_MAX: usize = 400;
 
-/// Which rounds are run, and until when.
+/// The rounds to run, and the end time.
 pub(crate) struct Span<'a> {
     pub(crate) seed: u64,
     pub(crate) first: u64,
-    /// None is without end.
+    /// `None` means unlimited.
     pub(crate) count: Option<u64>,
     pub(crate) until: &'a mut dyn FnMut() -> bool,
 }
 
 impl Span<'_> {
-    /// Whether a round is not run any more.
+    /// Whether the run ends before this round.
     pub(crate) fn is_over(&mut self, round: u64) -> bool {
         self.count.is_some_and(|count| round >= self.first + count) || (self.until)()
     }
 }
 
-/// Runs round after round until the time is over.
+/// Runs rounds until the time is over.
 pub(crate) fn run(
     session: &mut Session,
     functions: &Functions,
@@ -130,7 +132,7 @@ impl Round<'_> {
         self.session.forget_changes()
     }
 
-    /// Asks a statement in several ways.
+    /// Executes a statement in several ways.
     fn ask(&mut self, statement: &Statement, before: Option<&Statement>, random: &mut Random) -> Result<()> {
         let variants = self.session.variants.len();
         let has_parameters = !print(statement, self.session.dialect, true).parameters.is_empty();
@@ -162,7 +164,7 @@ impl Round<'_> {
                 }
                 Verdict::Refused(cause) => {
                     self.report.refuse(cause.clone(), &text);
-                    // What is refused with literals is refused in other ways.
+                    // A statement that is rejected with literals is rejected in the other ways too.
                     break;
                 }
                 Verdict::Different(kind) => {
@@ -175,7 +177,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Makes the case smaller, and tells it.
+    /// Minimizes the case and reports it.
     fn tell(&mut self, kind: Kind, case: Case, trial: Trial) -> Result<()> {
         if let Some(cause) = trial.cause(kind)
             && !self.report.is_worth_a_look(cause)
@@ -206,7 +208,7 @@ impl Round<'_> {
     }
 }
 
-/// The smallest case that still differs in this way.
+/// Returns the smallest case that still shows this kind of difference.
 fn smallest(session: &mut Session, kind: Kind, mut case: Case, mut trial: Trial) -> Result<(Case, Trial)> {
     let mut trials = 0;
     let mut differs = |case: &Case| -> Result<Option<Trial>> {
@@ -216,7 +218,7 @@ fn smallest(session: &mut Session, kind: Kind, mut case: Case, mut trial: Trial)
     loop {
         let mut candidates = Vec::new();
         if let Some(before) = &case.before {
-            // What differs may be the statement before.
+            // The preceding statement may cause the difference.
             let (statement, way) = (before.clone(), Way::Literal);
             candidates.push(Case { before: None, statement, way, ..case.clone() });
             candidates.push(Case { before: None, ..case.clone() });
@@ -248,7 +250,7 @@ fn smallest(session: &mut Session, kind: Kind, mut case: Case, mut trial: Trial)
     }
 }
 
-/// Schemas with fewer rows: none in a table, half of a table, without one row.
+/// Schemas with fewer rows: an empty table, half of a table, one row removed.
 fn fewer_rows(schema: &Schema) -> Vec<Schema> {
     let mut all = Vec::new();
     for (index, table) in schema.tables.iter().enumerate() {
@@ -284,7 +286,7 @@ fn fewer_rows(schema: &Schema) -> Vec<Schema> {
     all
 }
 
-/// The statements that make what a case needs: its tables with the columns that it names.
+/// The statements that create the objects of a case: its tables, with the columns that it uses.
 fn setup(case: &Case, variant: &Variant, dialect: Dialect) -> Vec<String> {
     let mut texts: Vec<String> = case.before.iter().map(|before| print(before, dialect, false).text).collect();
     let all = format!("{} {}", print(&case.statement, dialect, false).text, texts.join(" "));
@@ -314,7 +316,7 @@ fn setup(case: &Case, variant: &Variant, dialect: Dialect) -> Vec<String> {
     setup
 }
 
-/// Whether a text has this word.
+/// Whether a text contains this word.
 fn names(text: &str, word: &str) -> bool {
     text.split(|character: char| !character.is_alphanumeric() && character != '_').any(|part| part == word)
 }

@@ -1,14 +1,14 @@
-//! What a server must be able to do to be asked: run a text, and run it prepared.
+//! The interface of a server: executes statements directly or prepared.
 
 use crate::outcome::Outcome;
 use crate::postgres::{Connection, Parameter};
 
-/// A server that statements are sent to.
+/// A server that executes statements.
 pub(crate) trait Server {
-    /// Runs one statement that has no parameters.
+    /// Executes one statement without parameters.
     fn run(&mut self, text: &str) -> Outcome;
 
-    /// Prepares a statement, and runs it so often.
+    /// Prepares a statement and executes it `times` times.
     fn prepare_and_run(&mut self, text: &str, parameters: &[Parameter], binary: bool, times: usize) -> Vec<Outcome>;
 }
 

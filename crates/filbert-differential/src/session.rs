@@ -1,4 +1,5 @@
-//! Filbert and another server side by side: the same tables in both, and a statement asked of both in one of several ways.
+//! A pair of servers, Filbert and another one: the same tables in both, and statements that both
+//! execute in one of several ways.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,16 +12,18 @@ use crate::outcome::{Answer, Outcome};
 use crate::server::Server;
 use crate::tree::{Dialect, Printed, Statement, print, visit};
 
-/// How a statement is sent.
+/// The way in which a statement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Way {
-    /// With literals, by the simple protocol.
+    /// With literals, over the simple query protocol.
     Literal,
-    /// The same, after the same text with other literals, so that what is kept of that text is used.
+    /// As `Literal`, after the same statement with other literals. So the cached plan of that text
+    /// is used.
     Template,
-    /// Prepared, with parameters for literals, and run twice; values as text.
+    /// Prepared, with parameters instead of literals, and executed twice. Values are in text
+    /// format.
     Prepared,
-    /// The same with values in their binary forms.
+    /// As `Prepared`, with values in binary format.
     Binary,
 }
 
@@ -35,21 +38,21 @@ impl Way {
     }
 }
 
-/// How a table is made in Filbert, and what it is compared with.
+/// How a table is created in Filbert, and the table of the other server that it is compared with.
 pub(crate) struct Variant {
     pub(crate) name: &'static str,
-    /// What tables' names begin with instead of `tbl_`, in Filbert and in the other server.
+    /// The prefixes of table names instead of `tbl_`, in Filbert and in the other server.
     prefix: &'static str,
     other_prefix: &'static str,
     pub(crate) is_indexed: bool,
     making: Making,
 }
 
-/// What a table is made by.
+/// How a table is created.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Making {
     Table,
-    /// A mapping with these options; columns beside the entries are Filbert's alone.
+    /// As a mapping with these options. Only Filbert has columnar storage.
     Mapping {
         options: &'static str,
         columns: bool,
@@ -70,13 +73,13 @@ const fn mapping(
     Variant { name, prefix, other_prefix, is_indexed, making: Making::Mapping { options, columns } }
 }
 
-/// The tables that are compared with PostgreSQL's.
+/// The tables that are compared with PostgreSQL's tables.
 static POSTGRES: [Variant; 2] = [
     Variant { name: "table", prefix: "tbl_", other_prefix: "tbl_", is_indexed: false, making: Making::Table },
     Variant { name: "indexed table", prefix: "idx_", other_prefix: "tbl_", is_indexed: true, making: Making::Table },
 ];
 
-/// The mappings that are compared with Hazelcast's.
+/// The mappings that are compared with Hazelcast's mappings.
 static HAZELCAST: [Variant; 6] = [
     mapping("JSON", ("jsn_", "jsn_"), JSON, false, false),
     mapping("JSON with columns", ("jsc_", "jsn_"), JSON, true, false),
@@ -86,11 +89,11 @@ static HAZELCAST: [Variant; 6] = [
     mapping("Portable", ("prt_", "prt_"), PORTABLE, false, false),
 ];
 
-/// A statement and what it needs to be asked again.
+/// A statement with everything that is required to execute it again.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) schema: Schema,
-    /// A change that is made first.
+    /// A change that is executed first.
     pub(crate) before: Option<Statement>,
     pub(crate) statement: Statement,
     pub(crate) way: Way,
@@ -98,7 +101,7 @@ pub(crate) struct Case {
     pub(crate) variant: usize,
 }
 
-/// What came of a case.
+/// The result of a case.
 pub(crate) struct Trial {
     pub(crate) verdict: Verdict,
     pub(crate) other: Outcome,
@@ -106,7 +109,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// What differences with the same cause have in common, where an outcome tells.
+    /// A text that is equal for differences with the same cause, if the outcomes determine it.
     pub(crate) fn cause(&self, kind: Kind) -> Option<String> {
         let oids = |outcome: &Outcome| match outcome {
             Outcome::Answer(answer) => answer.columns.iter().map(|column| column.oid).collect(),
@@ -132,34 +135,34 @@ impl Trial {
     }
 }
 
-/// Both servers with their tables.
+/// Both servers, with their tables.
 pub(crate) struct Session {
     pub(crate) dialect: Dialect,
     other: Box<dyn Server>,
     filbert: Box<dyn Server>,
     pub(crate) variants: &'static [Variant],
     loaded: Schema,
-    /// Tables whose rows are no longer those of the loaded schema.
+    /// Tables with rows that differ from the loaded schema.
     changed: BTreeSet<String>,
 }
 
-/// What is told of a statement that fills a table and goes otherwise than expected.
+/// Reports a statement with unexpected outcomes while a table is filled.
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(String, Outcome, Outcome);
 
 impl Session {
-    /// PostgreSQL and Filbert.
+    /// A session with PostgreSQL and Filbert.
     pub(crate) fn with_postgres(other: Box<dyn Server>, filbert: Box<dyn Server>) -> Session {
         let (loaded, changed) = (Schema::default(), BTreeSet::new());
         Session { dialect: Dialect::Postgres, other, filbert, variants: &POSTGRES, loaded, changed }
     }
 
-    /// A Hazelcast member and Filbert.
+    /// A session with a Hazelcast member and Filbert.
     pub(crate) fn with_hazelcast(other: Box<dyn Server>, filbert: Box<dyn Server>) -> Session {
         let (loaded, changed) = (Schema::default(), BTreeSet::new());
         Session { dialect: Dialect::Hazelcast, other, filbert, variants: &HAZELCAST, loaded, changed }
     }
 
-    /// Runs a text about the other server's tables, once for each kind of them; the last outcome.
+    /// Executes a text on the other server, once for each table prefix. Returns the last outcome.
     fn run_other(&mut self, text: &str) -> Outcome {
         let mut prefixes: Vec<&str> = self.variants.iter().map(|variant| variant.other_prefix).collect();
         prefixes.dedup();
@@ -174,8 +177,9 @@ impl Session {
         self.filbert.run(&text.replace("tbl_", variant.prefix))
     }
 
-    /// Makes the tables of a schema in both, without those of before. Rows and columns that are refused or differ are
-    /// told, and left out; the schema that is returned is what both have.
+    /// Creates the tables of a schema in both servers and drops earlier tables. Rows and columns
+    /// that are rejected or differ are reported and removed. Returns the schema that both servers
+    /// have.
     pub(crate) fn load(&mut self, schema: &Schema, tell: Tell<'_>) -> Result<Schema> {
         let mut kept = schema.clone();
         for table in &mut kept.tables {
@@ -189,7 +193,8 @@ impl Session {
     fn load_table(&mut self, table: &mut Table, tell: Tell<'_>) -> Result<()> {
         self.make(table, tell)?;
         if let Some(text) = table.fill(self.dialect) {
-            // All at once where all is taken; else row by row, to tell which is not.
+            // Insert all rows at once if both servers accept them. Otherwise insert row by row, to
+            // find the rejected rows.
             let is_taken = self.run_other(&text).is_answer();
             let variants = self.variants.iter();
             let is_taken = variants.fold(is_taken, |all, variant| self.run_filbert(variant, &text).is_answer() && all);
@@ -222,7 +227,7 @@ impl Session {
         self.compare_columns(table, tell)
     }
 
-    /// Makes a table in both, without rows and without what its name stood for.
+    /// Creates an empty table in both servers. Drops earlier objects with its name.
     fn make(&mut self, table: &Table, tell: Tell<'_>) -> Result<()> {
         let mut made = Vec::new();
         for variant in self.variants {
@@ -250,7 +255,7 @@ impl Session {
         Ok(())
     }
 
-    /// Columns whose values are not the same in both are left out.
+    /// Removes columns with different values in the two servers.
     fn compare_columns(&mut self, table: &mut Table, tell: Tell<'_>) -> Result<()> {
         let mut wrong = Vec::new();
         for column in &table.columns {
@@ -280,7 +285,7 @@ impl Session {
         self.load_table(table, tell)
     }
 
-    /// Brings back the rows of a schema; its tables are those of the loaded one, its rows perhaps fewer.
+    /// Restores the rows of a schema. Its tables are the loaded tables, possibly with fewer rows.
     fn restore(&mut self, schema: &Schema) -> Result<()> {
         for (table, loaded) in schema.tables.iter().zip(self.loaded.tables.clone()) {
             if !self.changed.contains(&table.name) && table.rows == loaded.rows {
@@ -305,7 +310,7 @@ impl Session {
         Ok(())
     }
 
-    /// How the results of a statement are compared.
+    /// The rules for the comparison of a statement's results.
     fn how(&self, statement: Option<&Statement>) -> How {
         How {
             is_ordered: statement.is_some_and(Statement::is_ordered),
@@ -314,7 +319,7 @@ impl Session {
         }
     }
 
-    /// Asks both, and compares.
+    /// Executes a case on both servers and compares the outcomes.
     pub(crate) fn try_case(&mut self, case: &Case) -> Result<Trial> {
         self.restore(&case.schema)?;
         if let Some(before) = &case.before {
@@ -345,16 +350,17 @@ impl Session {
             && !first.is_late()
             && !(first.is_answer() && same_rows(first.rows(), second.rows(), &floats, how.is_ordered))
         {
-            // What the other server says is what was said the second time.
+            // The outcome of the first execution is shown as the expected outcome.
             (trial.verdict, trial.other) = (Verdict::Different(Kind::Unstable), first.clone());
         }
-        // What the other server refuses and Filbert answers is no measure where Filbert may serve more.
+        // A statement that only Filbert accepts is not comparable if Filbert supports a superset.
         let is_beyond = trial.verdict == Verdict::BothRefuse && trial.filbert.is_answer();
         if !is_beyond
             && let (Some(table), Verdict::Same | Verdict::BothRefuse | Verdict::Refused(_)) =
                 (case.statement.changes(), &trial.verdict)
         {
-            // A statement that is refused has changed nothing; by a Hazelcast member it may be half done.
+            // A rejected statement must not change anything. A Hazelcast member may have executed a
+            // part of it.
             let is_refused = match trial.verdict {
                 Verdict::BothRefuse => self.dialect == Dialect::Hazelcast,
                 _ => matches!(trial.verdict, Verdict::Refused(_)),
@@ -365,7 +371,8 @@ impl Session {
         Ok(trial)
     }
 
-    /// Compares a whole table after a change; with what it held before, where the change was refused by Filbert alone.
+    /// Compares the complete table after a change. If only Filbert rejected the change, compares
+    /// the table with its earlier content.
     fn compare_table(&mut self, table: &str, variant: usize, before: Option<&Schema>, trial: &mut Trial, how: How) {
         let text = format!("select * from {table}");
         let Some(variant) = self.variants.get(variant) else { return };
@@ -386,7 +393,7 @@ impl Session {
         }
     }
 
-    /// Asks Filbert alone.
+    /// Executes a statement only on Filbert.
     pub(crate) fn ask_filbert(&mut self, statement: &Statement, way: Way, variant: usize) -> Outcome {
         let prefix = self.variants.get(variant).map_or("tbl_", |variant| variant.prefix);
         let outcomes = ask(&mut *self.filbert, self.dialect, statement, way, prefix);
@@ -401,13 +408,14 @@ impl Session {
 }
 
 impl Variant {
-    /// The statements that make an empty table of it.
+    /// The statements that create an empty table of this variant.
     pub(crate) fn statements(&self, table: &Table, is_other: bool) -> Vec<String> {
         let name = &table.name;
         match self.making {
             Making::Table => vec![format!("drop table if exists {name}"), table.create()],
             Making::Mapping { options, columns } => {
-                // A type of Compact or a class of Portable has the same fields in all of a member.
+                // All values of a Compact type or Portable class in a member must have the same
+                // fields.
                 let made = MADE.fetch_add(1, Ordering::Relaxed) + 1;
                 let options = options.replace("TYPE", &format!("{name}_{made}")).replace("CLASS", &made.to_string());
                 let columns = if columns && !is_other { ", 'columnar'='true'" } else { "" };
@@ -418,10 +426,10 @@ impl Variant {
     }
 }
 
-/// Mappings made so far.
+/// The number of created mappings.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// Sends a statement in one way; every outcome of it.
+/// Sends a statement in one way. Returns all outcomes.
 fn ask(server: &mut dyn Server, dialect: Dialect, statement: &Statement, way: Way, prefix: &str) -> Vec<Outcome> {
     let text = |statement: &Statement| print(statement, dialect, false).text.replace("tbl_", prefix);
     match way {
@@ -440,7 +448,7 @@ fn ask(server: &mut dyn Server, dialect: Dialect, statement: &Statement, way: Wa
     }
 }
 
-/// The statement with other literals of the same kinds in places where parameters may stand.
+/// Replaces literals that may be parameters with other literals of the same type.
 fn with_other_literals(statement: &Statement) -> Statement {
     use crate::tree::Type;
     let mut other = statement.clone();
@@ -464,7 +472,7 @@ fn with_other_literals(statement: &Statement) -> Statement {
     other
 }
 
-/// What becomes of a statement that a machine under load has no time for, once it has.
+/// Repeats a statement until it does not time out, because the machine may be overloaded.
 fn done(mut run: impl FnMut() -> Outcome) -> Outcome {
     let mut outcome = run();
     while outcome.is_cut_off() {

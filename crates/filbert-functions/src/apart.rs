@@ -1,5 +1,5 @@
-//! What tells casts of the same expression apart: DataFusion calls a cast by what is cast, and takes no two groups, aggregates or
-//! windows of the same name in a row.
+//! Distinguishes casts of the same expression. DataFusion names a cast after its operand, and
+//! rejects two groups, aggregates or windows with the same name in one row.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use datafusion::logical_expr::{
 use super::row::{text_of, wrong_arguments};
 use crate::error::{carried, parsing_error};
 
-/// The function that gives its second argument, a cast, and is called by the first, what it says.
+/// The function that returns its second argument, a cast. Its column is named by the first
+/// argument, the text of the cast.
 pub const AS_CAST: &str = "as_cast";
 
 pub(super) fn udf() -> ScalarUDF {
@@ -37,7 +38,8 @@ impl ScalarUDFImpl for AsCast {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        // What it says alone: rules may make another call of the cast, also where they do not keep names.
+        // Only the text of the cast. Rules may build another call of the same cast, also where they
+        // do not preserve names.
         match args.first() {
             Some(Expr::Literal(label, _)) => Ok(text_of(label).unwrap_or_default().to_owned()),
             _ => Err(wrong_arguments(AS_CAST, &[])),
@@ -50,7 +52,7 @@ impl ScalarUDFImpl for AsCast {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let [_, cast] = args.arg_fields else { return Err(wrong_arguments(AS_CAST, &[])) };
-        // A cast keeps the marks of what is cast, and is of the type that it says.
+        // The result has the type of the cast, but not the metadata of its operand.
         Ok(Arc::new(Field::new(AS_CAST, cast.data_type().clone(), cast.is_nullable())))
     }
 
@@ -59,7 +61,7 @@ impl ScalarUDFImpl for AsCast {
     }
 }
 
-/// Gives arguments of aggregates and windows that are casts names of their own.
+/// Gives unique names to casts in the arguments of aggregates and windows.
 #[derive(Debug)]
 pub struct Arguments;
 
@@ -69,7 +71,7 @@ impl ExprPlanner for Arguments {
         if expr.distinct && expr.func.supports_within_group_clause() {
             return Err(carried(parsing_error("cannot use DISTINCT with WITHIN GROUP")));
         }
-        // DataFusion takes it for all values.
+        // DataFusion would ignore the DISTINCT.
         if expr.distinct && ["corr", "covar", "regr_"].iter().any(|pairs| name.starts_with(pairs)) {
             return Err(carried(parsing_error(format!("{name} is not served with DISTINCT")).with_sqlstate("0A000")));
         }
@@ -77,14 +79,15 @@ impl ExprPlanner for Arguments {
         if name != "regr_count" {
             return Ok(PlannerResult::Original(expr));
         }
-        // No type of SQL has numbers without a sign.
+        // SQL has no unsigned integer types.
         let RawAggregateExpr { func, args, distinct, filter, order_by, null_treatment } = expr;
         let counted = AggregateFunction::new_udf(func, args, distinct, filter, order_by, null_treatment);
         Ok(PlannerResult::Planned(cast(Expr::AggregateFunction(counted), DataType::Int64)))
     }
 
     fn plan_window(&self, mut expr: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
-        // A default of a window function is one of 32 bits if it fits, as every number in a text is.
+        // The default of a window function is a 32-bit integer if it fits, like every number in a
+        // statement.
         if let Some(Expr::Literal(ScalarValue::Int64(Some(number)), metadata)) = expr.args.get(2)
             && let Ok(number) = i32::try_from(*number)
         {
@@ -106,7 +109,7 @@ fn named(args: Vec<Expr>) -> Result<Vec<Expr>> {
     args.into_iter().map(one).collect()
 }
 
-/// An argument under the name that it is shown with, where casts are seen.
+/// An argument under its displayed name, in which casts are visible.
 fn named_as(arg: Expr) -> Expr {
     let name = arg.to_string();
     arg.alias(name)

@@ -1,4 +1,4 @@
-//! DataFusion's functions with something before or after them: everything else stays theirs.
+//! Wrappers of DataFusion's functions that replace a part of their behaviour.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// The part of a function that is done otherwise.
+/// The replaced part of a function.
 pub(super) trait Around: fmt::Debug + Send + Sync + 'static {
     /// The types that arguments are cast to.
     fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -24,7 +24,7 @@ pub(super) trait Around: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// The function with a part of it done otherwise.
+/// Wraps a function, and replaces a part of it.
 pub(super) fn around(inner: Arc<ScalarUDF>, part: impl Around) -> ScalarUDF {
     ScalarUDF::new_from_impl(Function { inner, part })
 }
@@ -35,7 +35,7 @@ struct Function<A> {
     part: A,
 }
 
-// There is one function of each name.
+// Each name has one function.
 impl<A> PartialEq for Function<A> {
     fn eq(&self, other: &Self) -> bool {
         self.inner == other.inner

@@ -1,4 +1,4 @@
-//! Building Arrow arrays out of single values.
+//! Builds Arrow arrays from single values.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use filbert_data::{DataError, FieldType, Interval, ToBlob, Value};
 
 use crate::types::{days_of, decimal128_of, decimal256_of, nanoseconds_of};
 
-/// Builds one column. Values are converted to its type where SQL would do so by itself.
+/// Builds one column. A value is converted to the column's type where SQL does so implicitly.
 pub enum ColumnBuilder {
     /// Of `BOOLEAN`.
     Boolean(BooleanBuilder),
@@ -46,9 +46,9 @@ pub enum ColumnBuilder {
     Timestamp(TimestampMicrosecondBuilder),
     /// Of `TIMESTAMP WITH TIME ZONE`.
     TimestampTz(TimestampMicrosecondBuilder),
-    /// Of objects, as their blobs.
+    /// Of objects, as blobs.
     Object(BinaryViewBuilder),
-    /// Of UUIDs, as texts.
+    /// Of UUIDs, as text.
     Uuid(StringViewBuilder),
     /// Of bytes.
     Bytes(BinaryViewBuilder),
@@ -58,7 +58,7 @@ pub enum ColumnBuilder {
     List(Box<Lists>),
 }
 
-/// Builds a column of lists: the items of all of them one after the other.
+/// Builds a column of lists, with the elements of all lists one after the other.
 pub struct Lists {
     item: FieldType,
     items: ColumnBuilder,
@@ -112,7 +112,7 @@ impl ColumnBuilder {
             (ColumnBuilder::Int64(builder), Value::Int64(value)) => builder.append_value(value),
             (ColumnBuilder::Int64(builder), Value::Int32(value)) => builder.append_value(i64::from(value)),
             (ColumnBuilder::Int32(builder), Value::Int32(value)) => builder.append_value(value),
-            // As whole numbers of JSON come.
+            // JSON returns whole numbers as 64-bit integers.
             (ColumnBuilder::Int32(builder), Value::Int64(value)) if i32::try_from(value).is_ok() => {
                 builder.append_option(i32::try_from(value).ok());
             }
@@ -178,11 +178,11 @@ impl ColumnBuilder {
             (ColumnBuilder::Json(builder), Value::Json(text)) => builder.append_value(text),
             (ColumnBuilder::Date(builder), Value::Date(date)) => builder.append_value(days_of(date)),
             (ColumnBuilder::Time(builder), Value::Time(time)) => builder.append_value(nanoseconds_of(time)),
-            (ColumnBuilder::Timestamp(builder), Value::Timestamp(moment)) => {
-                builder.append_value(moment.and_utc().timestamp_micros());
+            (ColumnBuilder::Timestamp(builder), Value::Timestamp(timestamp)) => {
+                builder.append_value(timestamp.and_utc().timestamp_micros());
             }
-            (ColumnBuilder::TimestampTz(builder), Value::TimestampTz(moment)) => {
-                builder.append_value(moment.timestamp_micros());
+            (ColumnBuilder::TimestampTz(builder), Value::TimestampTz(timestamp)) => {
+                builder.append_value(timestamp.timestamp_micros());
             }
             (ColumnBuilder::Uuid(builder), Value::Uuid(uuid)) => {
                 builder.append_value(uuid.hyphenated().encode_lower(&mut [0; uuid::fmt::Hyphenated::LENGTH]));
@@ -222,7 +222,6 @@ impl ColumnBuilder {
     }
 
     /// The column of all values since the last call.
-    /// The column.
     pub fn finish(&mut self) -> ArrayRef {
         match self {
             ColumnBuilder::Boolean(builder) => Arc::new(builder.finish()),
@@ -295,7 +294,7 @@ fn too_many_digits(value: &bigdecimal::BigDecimal) -> DataError {
     }
 }
 
-/// A batch of columns, which may be none.
+/// A batch of columns; may have no columns.
 pub fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> datafusion::common::Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)

@@ -1,10 +1,11 @@
-//! `+`, `-` and `*` of whole numbers that fail instead of wrapping around.
+//! `+`, `-` and `*` of whole numbers that fail on overflow.
 //!
-//! DataFusion computes them in the type of the operands and wraps. Here they are computed in 64 bits and fail beyond. The
-//! result's type is the smallest that holds every result, as in Hazelcast: a `TINYINT` and a `TINYINT` are a `SMALLINT`.
+//! DataFusion computes them in the type of the operands, and wraps around. Here they are computed
+//! in 64 bits, and fail beyond that. The result has the smallest type that holds every result, as
+//! in Hazelcast: a `TINYINT` and a `TINYINT` give a `SMALLINT`.
 //!
-//! The functions take the operators' place when a statement is planned; where a type is known only with the values of
-//! parameters, an analyzer rule does it later, and types are coerced again.
+//! The functions replace the operators at planning. If a type is known only with the values of
+//! parameters, an analyzer rule replaces them later, and types are coerced again.
 
 use std::sync::{Arc, LazyLock};
 
@@ -28,6 +29,7 @@ use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlSubject};
 
 use super::numbers;
+use super::numbers::written;
 use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
 use super::text::JSON_AS_TEXT;
 use crate::error::{carried, data_error};
@@ -47,7 +49,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     [&ADD, &SUBTRACT, &MULTIPLY].map(|function| function.as_ref().clone()).to_vec()
 }
 
-/// Puts the functions in the place of operators when a statement is planned.
+/// Replaces operators by the functions at planning.
 #[derive(Debug)]
 pub(super) struct Planner {
     pub(super) dialect: Dialect,
@@ -91,13 +93,13 @@ impl ExprPlanner for Planner {
     }
 }
 
-/// Arithmetic with NULL as one of the other operand's type, where that is a number, as PostgreSQL has it.
+/// Arithmetic with a NULL in the type of the other operand, if that is a number, as in PostgreSQL.
 fn with_typed_null(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
     let is_null = |operand: &Expr| matches!(operand, Expr::Literal(ScalarValue::Null, _));
     let null_like = |other: &Expr| {
         let of_other = match other {
-            // A number that is written out is the smallest that holds it.
+            // A numeric literal has the smallest type that holds it.
             Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => DataType::Int32,
             other => other.get_type(schema).ok().filter(DataType::is_numeric)?,
         };
@@ -114,8 +116,8 @@ fn with_typed_null(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     RawBinaryExpr { left, op, right }
 }
 
-/// Operators that PostgreSQL takes otherwise: a text in quotes is of the other operand's type, and results of whole numbers are of
-/// the larger operand's type.
+/// Operators that PostgreSQL evaluates differently: a string literal has the other operand's type,
+/// and whole numbers give a result of the larger operand's type.
 fn as_in_postgresql(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (left, right) = (expr.left.get_type(schema).ok()?, expr.right.get_type(schema).ok()?);
     let quoted = |operand: &Expr| matches!(operand, Expr::Literal(scalar, _) if is_text(&scalar.data_type()) && !scalar.is_null());
@@ -141,7 +143,12 @@ fn as_in_postgresql(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             right: Box::new(array),
         }));
     }
+    let (mut left_side, mut right_side) = (expr.left.clone(), expr.right.clone());
     let typed = match (quoted(&expr.left), quoted(&expr.right)) {
+        // Beside a decimal, it keeps its digits.
+        (true, false) | (false, true) if written::widen(vec![&mut left_side, &mut right_side], schema) => {
+            (left_side, right_side)
+        }
         (true, false) if takes_texts(&right) => (cast(expr.left.clone(), right), expr.right.clone()),
         (false, true) if takes_texts(&left) => (expr.left.clone(), cast(expr.right.clone(), left)),
         _ => return None,
@@ -156,7 +163,7 @@ fn item_of(array: &DataType) -> Option<&DataType> {
     }
 }
 
-/// Arithmetic of whole numbers: computed in 64 bits, and checked to fit the larger operand's type.
+/// Arithmetic of whole numbers: computed in 64 bits, and checked against the larger operand's type.
 fn whole_numbers(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
     let bits = |operand: &Expr, data_type: &DataType| match (operand, data_type) {
         (Expr::Literal(ScalarValue::Int64(Some(number)), _), _) if i32::try_from(*number).is_ok() => Some(32),
@@ -187,7 +194,7 @@ fn whole_numbers(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Opt
     })
 }
 
-/// A quotient of decimals with as many digits behind the point as a decimal can have.
+/// A quotient of decimals with the maximum number of decimal places.
 fn quotient(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
     let types = [expr.left.get_type(schema), expr.right.get_type(schema)];
     let [Ok(left), Ok(right)] = types else { return PlannerResult::Original(expr) };
@@ -198,7 +205,7 @@ fn quotient(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<RawBinaryEx
     exact("decimal_divide", expr)
 }
 
-/// Whether the product of decimals has more digits behind the point than a decimal can have.
+/// Whether the product of decimals has more decimal places than a decimal can have.
 fn is_fine(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
     let scale = |operand: &Expr| operand.get_type(schema).ok().as_ref().and_then(numbers::decimals::scale_of);
     match (scale(&expr.left), scale(&expr.right)) {
@@ -207,7 +214,7 @@ fn is_fine(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
     }
 }
 
-/// A product of decimals, rounded where it has more digits than a decimal can have.
+/// A product of decimals, rounded if it has more decimal places than a decimal can have.
 fn product(expr: RawBinaryExpr) -> PlannerResult<RawBinaryExpr> {
     exact("decimal_multiply", expr)
 }
@@ -221,7 +228,7 @@ fn exact(name: &str, expr: RawBinaryExpr) -> PlannerResult<RawBinaryExpr> {
     }
 }
 
-/// Bits that the values of a whole number have at most, without the sign.
+/// The maximum number of value bits of a whole number, without the sign.
 fn bits(operand: &Expr, schema: &DFSchema) -> Option<u32> {
     if let Expr::Literal(ScalarValue::Int64(Some(number)), _) = operand {
         return Some(u64::BITS - number.unsigned_abs().leading_zeros());
@@ -258,7 +265,7 @@ fn compute(args: &ScalarFunctionArgs, operator: Operator) -> Result<ColumnarValu
         .map_err(|_| carried(data_error(overflow(left, right, operator)).with_sqlstate("22003").about(out_of_range)))
 }
 
-/// The message for the first row that overflows.
+/// The error message for the first row that overflows.
 fn overflow(left: &ColumnarValue, right: &ColumnarValue, operator: Operator) -> String {
     let rows = match (left, right) {
         (ColumnarValue::Array(rows), _) | (_, ColumnarValue::Array(rows)) => rows.len(),
@@ -286,11 +293,11 @@ fn overflow(left: &ColumnarValue, right: &ColumnarValue, operator: Operator) -> 
     format!("BIGINT overflow in '{operator}' operator (consider adding explicit CAST to DECIMAL)")
 }
 
-/// Puts the functions in the place of the operators.
+/// Replaces operators by the functions in a plan.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) dialect: Dialect,
-    /// The function that gives the name of an object, where the dialect has one.
+    /// The function that returns the name of an object, if the dialect has one.
     pub(super) reg_name: Option<Arc<ScalarUDF>>,
 }
 
@@ -328,7 +335,7 @@ fn checked_plan(plan: LogicalPlan, rule: &Checked) -> Result<Transformed<Logical
 fn checked(expression: Expr, schema: &DFSchema, reg_name: Option<&Arc<ScalarUDF>>) -> Transformed<Expr> {
     let whole = |operand: &Expr| match operand.get_type(schema) {
         Ok(data_type) => data_type.is_integer(),
-        // A column of an outer query; its type is not at hand, but that of the other operand may tell.
+        // A column of an outer query has no known type here, but the other operand may have one.
         Err(_) => false,
     };
     match expression {
@@ -341,11 +348,12 @@ fn checked(expression: Expr, schema: &DFSchema, reg_name: Option<&Arc<ScalarUDF>
             };
             call(function, vec![*left, *right])
         }
-        // A cast keeps the mark by which a text is told to be a JSON document.
+        // A cast keeps the metadata that marks a text as a JSON document.
         Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_json(&to_text.expr, schema) => {
             call(&JSON_AS_TEXT, vec![*to_text.expr])
         }
-        // Of a type whose scale tells nothing, a text has no zeros at its end, and a floating-point number all digits that count.
+        // A text from a decimal without a declared scale has no trailing zeros. A floating-point
+        // number from it keeps all significant digits.
         Expr::Cast(of_decimal) if is_free_decimal(&of_decimal, schema) => {
             let (from, to) = (numbers::decimals::FREE, of_decimal.field.data_type().clone());
             match numbers::casts::call(*of_decimal.expr, &from, &to, numbers::operators::function) {
@@ -353,7 +361,7 @@ fn checked(expression: Expr, schema: &DFSchema, reg_name: Option<&Arc<ScalarUDF>
                 Err(expr) => Transformed::no(cast(expr, to)),
             }
         }
-        // A function's number is its name as a text.
+        // The OID of a function becomes its name as text.
         Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_function_number(&to_text.expr, schema) => {
             let Some(reg_name) = reg_name else { return Transformed::no(Expr::Cast(to_text)) };
             let kind = Expr::Literal(ScalarValue::Utf8View(Some("proc".to_owned())), None);
@@ -374,7 +382,7 @@ fn checked(expression: Expr, schema: &DFSchema, reg_name: Option<&Arc<ScalarUDF>
     }
 }
 
-/// Casts between numbers and texts as PostgreSQL has them, and results whose digits are known.
+/// PostgreSQL's casts between numbers and text, and results with a known scale.
 fn in_postgresql(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expression {
         Expr::Cast(Cast { expr, field }) => {
@@ -407,7 +415,8 @@ fn in_postgresql(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Aggregates of floating-point numbers: one NaN that is greater than all others, and one zero.
+/// Aggregates of floating-point numbers: NaN is greater than all other numbers, and zero has no
+/// sign.
 fn of_floats(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr> {
     let is_float = |argument: &Expr| argument.get_type(schema).is_ok_and(|found| found.is_floating());
     let [argument] = call.params.args.as_slice() else { return Transformed::no(Expr::AggregateFunction(call)) };
@@ -415,7 +424,7 @@ fn of_floats(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr
         return Transformed::no(Expr::AggregateFunction(call));
     }
     if let Some(extreme) = numbers::extreme(&call.func) {
-        // A second look finds the aggregate as it is.
+        // A second run of the rule leaves the aggregate unchanged.
         let is_new = extreme != call.func;
         call.func = extreme;
         return Transformed::new_transformed(Expr::AggregateFunction(call), is_new);
@@ -423,7 +432,7 @@ fn of_floats(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr
     let Some(add) = numbers::operators::function("float_add").filter(|_| call.params.distinct) else {
         return Transformed::no(Expr::AggregateFunction(call));
     };
-    // A second look finds the zero that was added.
+    // A second run of the rule finds the added zero.
     let is_zero = |operand: Option<&Expr>| {
         matches!(operand, Some(Expr::Literal(ScalarValue::Float32(Some(0.0)) | ScalarValue::Float64(Some(0.0)), _)))
     };

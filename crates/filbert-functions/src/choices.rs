@@ -1,30 +1,35 @@
-//! `CASE` while a statement is planned: a function, so that the operators around it see the type that its results have together.
+//! `CASE` during planning: a function call, so the operators around it see the common type of its
+//! results.
 //!
-//! DataFusion tells a `CASE` by its first result until types are coerced, and that is after its planner has chosen operators by the
-//! types of their operands: `CASE WHEN c THEN 1 ELSE n END - n` of a `numeric` would be a difference of whole numbers. Statements are
-//! rewritten to the function before they are planned; [`settled`] makes a `CASE` of it again, whose results are of one type.
+//! DataFusion takes the type of a `CASE` from its first result until type coercion, which is after
+//! its planner has chosen operators by operand types. `CASE WHEN c THEN 1 ELSE n END - n` with a
+//! `numeric` would be a difference of whole numbers. Statements are rewritten to the function
+//! before planning. [`settled`] turns it back into a `CASE` with results of one type.
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, cast,
+    ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, cast,
 };
 use filbert_grid::query::Dialect;
 
-use super::numbers;
-use super::postgres::dates;
+use super::numbers::{self, written};
+use super::postgres::{dates, operators};
 use super::row::{is_text, types_of, wrong_arguments};
 use crate::elements::ARRAY_LIKE_UDF;
 use crate::types::is_untyped;
 
-/// `CASE WHEN condition THEN result .. ELSE result END`: conditions and results in turn, last the result of `ELSE`.
+/// `CASE WHEN condition THEN result .. ELSE result END`: alternating conditions and results,
+/// followed by the result of `ELSE`.
 pub const OF_CONDITIONS: &str = "case_of_conditions";
-/// `CASE value WHEN other THEN result .. ELSE result END`: the value, others and results in turn, last the result of `ELSE`.
+/// `CASE value WHEN other THEN result .. ELSE result END`: the value, alternating comparands and
+/// results, followed by the result of `ELSE`.
 pub const OF_VALUE: &str = "case_of_value";
 
 /// The functions.
@@ -53,14 +58,23 @@ pub fn case_of(call: &ScalarFunction) -> Option<Case> {
     Some(Case { expr, when_then_expr, else_expr })
 }
 
-/// The `CASE` that a call stands for, with numbers, dates and timestamps among its results in the type that they have together. In
-/// PostgreSQL's dialect a text in quotes is of that type too.
+/// The `CASE` that a call stands for. Numbers, dates and timestamps among its results get their
+/// common type. In PostgreSQL's dialect string literals get it as well.
 pub fn settled(mut case: Case, schema: &DFSchema, dialect: Dialect) -> Result<Expr> {
-    let mut fields = Vec::new();
-    for result in results(&case) {
-        fields.push((result.to_field(schema)?.1, is_quoted(result)));
+    let mut fields = fields_of(&case, schema)?;
+    let mut wanted = common(fields.iter().map(|(field, is_quoted)| (field, *is_quoted)));
+    // A string literal keeps its digits, and the others get them, too.
+    let mut is_exact = false;
+    for result in results_mut(&mut case) {
+        if let Some(literal) = written::exact(result, &wanted) {
+            *result = literal;
+            is_exact = true;
+        }
     }
-    let wanted = common(fields.iter().map(|(field, is_quoted)| (field, *is_quoted)));
+    if is_exact {
+        fields = fields_of(&case, schema)?;
+        wanted = common(fields.iter().map(|(field, is_quoted)| (field, *is_quoted)));
+    }
     if dates::common_type(&[&wanted]).is_some() {
         dates::unify(results_mut(&mut case), schema);
     } else if wanted.is_numeric() {
@@ -70,6 +84,9 @@ pub fn settled(mut case: Case, schema: &DFSchema, dialect: Dialect) -> Result<Ex
             }
         }
     }
+    if dialect != Dialect::Hazelcast {
+        compare(&mut case, schema);
+    }
     if dialect == Dialect::Postgres {
         for result in results_mut(&mut case).into_iter().filter(|result| is_quoted(result)) {
             read(result, &wanted)?;
@@ -78,7 +95,45 @@ pub fn settled(mut case: Case, schema: &DFSchema, dialect: Dialect) -> Result<Ex
     Ok(Expr::Case(case))
 }
 
-/// A text in quotes as the number or the array that it stands for.
+/// The fields of the results, and whether each is a string literal.
+fn fields_of(case: &Case, schema: &DFSchema) -> Result<Vec<(FieldRef, bool)>> {
+    results(case).map(|result| Ok((result.to_field(schema)?.1, is_quoted(result)))).collect()
+}
+
+/// Gives the comparisons of `CASE value WHEN other` the meaning of the operator `=`, where Arrow
+/// compares otherwise: for documents, arrays, UUIDs and bytes.
+fn compare(case: &mut Case, schema: &DFSchema) {
+    let Some(value) = &case.expr else { return };
+    let equal = |other: &Expr| operators::compared(Operator::Eq, (**value).clone(), other.clone(), schema);
+    let planned: Vec<Option<Expr>> = case.when_then_expr.iter().map(|(other, _)| equal(other)).collect();
+    if planned.iter().all(Option::is_none) {
+        return;
+    }
+    let sides = planned.into_iter().zip(&case.when_then_expr).map(|(equal, (other, _))| match equal {
+        Some(Expr::BinaryExpr(equal)) => (equal.left, equal.right),
+        _ => (value.clone(), other.clone()),
+    });
+    let sides: Vec<(Box<Expr>, Box<Expr>)> = sides.collect();
+    let whens = case.when_then_expr.iter_mut().map(|(when, _)| when);
+    match sides.first().map(|(left, _)| left.clone()) {
+        // The value is computed once.
+        Some(first) if sides.iter().all(|(left, _)| *left == first) => {
+            case.expr = Some(first);
+            whens.zip(sides).for_each(|(when, (_, right))| *when = right);
+        }
+        _ if value.is_volatile() || value.exists(|inner| Ok(is_subquery(inner))).unwrap_or(true) => {}
+        _ => {
+            case.expr = None;
+            whens.zip(sides).for_each(|(when, (left, right))| **when = Expr::eq(*left, *right));
+        }
+    }
+}
+
+fn is_subquery(expression: &Expr) -> bool {
+    matches!(expression, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
+}
+
+/// Parses a string literal as a number or an array.
 fn read(quoted: &mut Expr, wanted: &DataType) -> Result<()> {
     match wanted {
         wanted if wanted.is_numeric() => *quoted = cast(quoted.clone(), wanted.clone()),
@@ -101,12 +156,12 @@ fn results_mut(case: &mut Case) -> Vec<&mut Expr> {
     results.chain(case.else_expr.as_deref_mut()).collect()
 }
 
-/// Whether an expression is a text in quotes, which may be of any type.
+/// Whether an expression is a string literal, which matches any type.
 fn is_quoted(expression: &Expr) -> bool {
     matches!(expression, Expr::Literal(scalar, _) if is_text(&scalar.data_type()))
 }
 
-/// The type that results have together. Each comes with whether it is a text in quotes.
+/// The common type of results. The flag of each says whether it is a string literal.
 fn common<'f>(fields: impl Iterator<Item = (&'f FieldRef, bool)> + Clone) -> DataType {
     let of_any_type = |(field, is_quoted): &(&FieldRef, bool)| {
         field.data_type().is_null() || *is_quoted || is_untyped(field.as_ref())
@@ -144,7 +199,7 @@ impl ScalarUDFImpl for Choice {
         &self.signature
     }
 
-    /// The name of the `CASE`, so that columns keep theirs.
+    /// The name of the `CASE`, so columns keep their names.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let function = Choice { name: self.name, signature: self.signature.clone() };
         let call = ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), args.to_vec());
@@ -160,14 +215,14 @@ impl ScalarUDFImpl for Choice {
         let pairs_from = usize::from(self.name == OF_VALUE);
         let count = args.arg_fields.len().saturating_sub(pairs_from);
         let fields = args.arg_fields.iter().zip(args.scalar_arguments).skip(pairs_from).enumerate();
-        // The second of each pair, and one that has no second.
+        // The second argument of each pair, and a last argument without a partner.
         let results = fields.filter(|(at, _)| at % 2 == 1 || at + 1 == count);
         let results =
             results.map(|(_, (field, literal))| (field, literal.is_some_and(|scalar| is_text(&scalar.data_type()))));
         Ok(Arc::new(Field::new(self.name, common(results), true)))
     }
 
-    /// Only a statement that names the function itself comes here.
+    /// Called only if a statement uses the function itself.
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         Err(wrong_arguments(self.name, &types_of(&args)))
     }

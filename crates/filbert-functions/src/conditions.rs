@@ -1,7 +1,7 @@
-//! `AND` and `OR` of conditions, of which programs write thousands beside each other.
+//! `AND` and `OR` of conditions. Programs generate chains of thousands.
 //!
-//! Each operator asks for the types of its operands, and the left one holds all that was written before it. A chain of
-//! conditions is one by its form, so that nobody has to look into it.
+//! Each operator asks for the types of its operands, and its left operand contains the whole chain
+//! before it. A chain of conditions is recognized by its form, without examining the operands.
 
 use arrow_schema::DataType;
 use datafusion::common::{DFSchema, Result};
@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::ending;
 
-/// Plans `AND` and `OR` of what is a condition already, before anybody else asks for types.
+/// Plans `AND` and `OR` of conditions before another planner asks for types.
 #[derive(Debug)]
 pub struct Conditions;
 

@@ -1,7 +1,7 @@
 //! Arrays that are the same for all rows.
 //!
-//! A plan makes a column of a constant where it gives it to a client or to an aggregate: an array of a million numbers is there as many
-//! times as a batch has rows. Functions take it once.
+//! A plan expands a constant into a column for a client or an aggregate: an array of a million
+//! numbers is then repeated for each row of a batch. Functions take the constant itself.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,16 +20,16 @@ use super::row::wrong_arguments;
 
 const NAME: &str = "constant";
 
-/// Bytes of a constant of which a batch of columns is no matter.
+/// Constants of at most this size, in bytes, are not counted.
 const SMALL_BYTES_MAX: usize = 2 << 10;
 
 static CONSTANT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    // Nobody computes it while a statement is planned.
+    // Volatile, so it is not evaluated at planning.
     let signature = Signature::any(1, Volatility::Volatile);
     Arc::new(ScalarUDF::new_from_impl(Constant { signature }))
 });
 
-/// Has large constants counted where columns are made of them.
+/// Counts the memory of large constants that are expanded into columns.
 #[derive(Debug)]
 pub struct Constants;
 
@@ -54,7 +54,7 @@ impl OptimizerRule for Constants {
     }
 }
 
-/// The expression with its large constants counted, but for those that functions take as they are.
+/// The expression with its large constants counted, except for those that are function arguments.
 fn counted(expression: Expr) -> Result<Transformed<Expr>> {
     expression.transform_down(|inner| match inner {
         Expr::Literal(ref scalar, _) if is_large(scalar) => {
@@ -82,7 +82,7 @@ fn is_large(scalar: &ScalarValue) -> bool {
         && scalar.size() > SMALL_BYTES_MAX
 }
 
-/// A constant that says, before a column is made of it, how much that would be.
+/// A constant that counts the size of its column before the column is made.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Constant {
     signature: Signature,

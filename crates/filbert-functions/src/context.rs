@@ -1,7 +1,8 @@
-//! The context of a statement, as functions see it beyond their arguments: session, time zone, start, limits.
+//! The statement context of functions, beyond their arguments: session, time zone, start time,
+//! limits.
 //!
-//! Plans are kept for everybody who sends the same text. What depends on the session is therefore found out when a plan runs, in the
-//! settings of its DataFusion session.
+//! A plan is cached for all sessions that send the same text. Values that depend on the session are
+//! therefore looked up at run time, in the settings of the plan's DataFusion session.
 
 use std::sync::Arc;
 
@@ -14,17 +15,17 @@ use filbert_grid::query::{Dialect, Session};
 use crate::ending::Limits;
 use crate::settings::{self, InSettings};
 
-/// The session that a statement runs in, when it began, and its limits.
+/// The session, the start time and the limits of a statement.
 #[derive(Clone, Debug)]
 pub struct StatementContext {
     session: Option<Arc<Session>>,
-    /// The dialect, where it is known without a session.
+    /// The dialect, if it is known without a session.
     dialect: Option<Dialect>,
-    /// When the statement began; none outside of statements.
+    /// The start time of the statement; `None` outside of statements.
     began: Option<DateTime<Utc>>,
-    /// What ends the statement early.
+    /// The limits that end the statement early.
     limits: Option<Limits>,
-    /// Bytes of the results of one call for one batch of rows.
+    /// The maximum size of the results of one call for one batch of rows, in bytes.
     results_bytes_max: usize,
 }
 
@@ -34,37 +35,37 @@ impl StatementContext {
         StatementContext { session, dialect: None, began: Some(Utc::now()), limits: None, results_bytes_max }
     }
 
-    /// The context of what is computed for many statements.
+    /// The context of expressions that are computed for many statements.
     pub fn lasting(dialect: Dialect, results_bytes_max: usize) -> StatementContext {
         StatementContext { session: None, dialect: Some(dialect), began: None, limits: None, results_bytes_max }
     }
 
-    /// The context of a plan that is made for a session, and runs later.
+    /// The context of a plan that is made for a session and runs later.
     pub fn planning(session: Option<Arc<Session>>, dialect: Dialect, results_bytes_max: usize) -> StatementContext {
         StatementContext { session, dialect: Some(dialect), began: None, limits: None, results_bytes_max }
     }
 
-    /// The context in the settings of a plan's session.
+    /// The context from the settings of a plan's session.
     pub fn of(options: &ConfigOptions) -> Option<&StatementContext> {
         settings::find(options)
     }
 
-    /// The same for a statement that is ended by these limits.
+    /// Returns this context with these limits of the statement.
     pub fn ended_by(self, limits: Option<Limits>) -> StatementContext {
         StatementContext { limits, ..self }
     }
 
-    /// What ends the statement early.
+    /// The limits that end the statement early.
     pub fn limits(&self) -> Option<&Limits> {
         self.limits.as_ref()
     }
 
-    /// The session that the statement runs in.
+    /// The session of the statement.
     pub fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref()
     }
 
-    /// Bytes that the results of one call may take for one batch of rows.
+    /// The maximum size of the results of one call for one batch of rows, in bytes.
     pub fn results_bytes_max(&self) -> usize {
         self.results_bytes_max
     }
@@ -81,13 +82,13 @@ impl StatementContext {
         zone.and_then(|zone| Zone::of_setting(&zone)).unwrap_or(Zone::UTC)
     }
 
-    /// When the transaction began; outside of one, the statement.
+    /// The start time of the transaction, or of the statement outside of one.
     pub fn transaction_began(&self) -> DateTime<Utc> {
         let began = self.session.as_ref().and_then(|session| session.transaction_began_us());
         began.and_then(DateTime::from_timestamp_micros).unwrap_or_else(|| self.now())
     }
 
-    /// When the statement began.
+    /// The start time of the statement.
     pub fn now(&self) -> DateTime<Utc> {
         self.began.unwrap_or_else(Utc::now)
     }

@@ -1,4 +1,4 @@
-//! Operators whose results or whose work may be any amount become functions that count them.
+//! Replaces operators with unbounded results or work by functions that count them.
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
@@ -10,7 +10,8 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::{joined, like};
 
-/// Makes calls of `||` of texts, and of `LIKE` with patterns that are long or computed. Types are coerced before.
+/// Replaces `||` of texts, and `LIKE` with long or computed patterns, by calls. Runs after type
+/// coercion.
 #[derive(Debug)]
 pub struct CountedOperators;
 

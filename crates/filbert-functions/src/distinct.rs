@@ -1,7 +1,9 @@
-//! `array_agg(DISTINCT ..)` and `string_agg(DISTINCT ..)`: DataFusion's, which sort what they have found.
+//! `array_agg(DISTINCT ..)` and `string_agg(DISTINCT ..)`: DataFusion's aggregates, which sort
+//! their distinct values.
 //!
-//! DataFusion takes an aggregate with the opposite order of another for the other's reverse, and its distinct aggregates do not
-//! know that they are reversed. As they sort by themselves, they need no order of their input.
+//! If two aggregates have opposite orders, DataFusion treats one as the reverse of the other, but
+//! its distinct aggregates do not support that. Because they sort themselves, they need no order of
+//! their input.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, ReversedUDAF, Signature};
 
-/// An aggregate over distinct values in the place of one that DataFusion has.
+/// Wraps an aggregate of DataFusion over distinct values.
 pub fn distinct(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::new_from_impl(Distinct { inner }))
 }

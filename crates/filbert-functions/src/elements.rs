@@ -1,7 +1,8 @@
-//! `array_like(values, item)`: values as an array of items that are like the other argument.
+//! `array_like(values, item)`: values as an array with elements of the other argument's type, or of
+//! a wider one for numbers.
 //!
-//! `x = ANY($1)` and `x = ANY('{1,2}')` do not say what they are arrays of; `x` does. A driver learns so in which type it has to send
-//! its parameter, and a literal becomes a list that an index may serve.
+//! `x = ANY($1)` and `x = ANY('{1,2}')` do not say which type the elements have; `x` does. A driver
+//! thus learns the type of its parameter, and a literal becomes a list that an index may serve.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +16,7 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    Signature, Volatility, lit,
 };
 use filbert_data::{FieldType, Value};
 use filbert_dialect::calls::ARRAY_LIKE;
@@ -24,11 +25,14 @@ use filbert_grid::query::arrow_type;
 use crate::builder::ColumnBuilder;
 use crate::error::carried;
 use crate::literals;
+use crate::numbers::common_type;
+use crate::numbers::decimals::FREE;
+use crate::numbers::written::common_with_literals;
 use crate::row::{failed, is_text, text_of, wrong_arguments};
 use crate::text::CAST_UUID_NAME;
 use crate::types::{Mark, field, field_type_of, field_type_of_arrow};
 
-/// The function, for expressions that are made when a statement is planned.
+/// The function, for expressions that planning creates.
 pub(crate) static ARRAY_LIKE_UDF: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(udf()));
 
 pub(super) fn udf() -> ScalarUDF {
@@ -40,9 +44,39 @@ struct ArrayLike {
     signature: Signature,
 }
 
-/// The type of an array of such items; an item of no type is a text.
+/// The type of an array of such elements; without a type, it is an array of text.
 fn array_type(item: FieldType, of: &DataType) -> FieldType {
     FieldType::Array(Box::new(if of.is_null() { FieldType::Varchar } else { item }))
+}
+
+/// The type of the array of these values. Numbers keep their digits, so that they are compared as
+/// they are: elements of an array have the common type of both, and a text beside decimals has the
+/// digits that it is written with.
+///
+/// `literal` are the values if they are constant.
+fn type_of_values(values: &DataType, literal: Option<&ScalarValue>, item: FieldType, of: &DataType) -> FieldType {
+    let numbers = match values {
+        DataType::List(own) if own.data_type().is_numeric() && of.is_numeric() => common_type(&[own.data_type(), of]),
+        DataType::List(_) => None,
+        _ if of.is_decimal() => match literal.and_then(text_of) {
+            Some(text) => {
+                let items: Vec<Expr> = literals_of(text).into_iter().map(lit).collect();
+                common_with_literals(&[of], items.iter())
+            }
+            None => Some(FREE),
+        },
+        _ => None,
+    };
+    match numbers {
+        Some(common) => array_type(field_type_of_arrow(&common), &common),
+        None => array_type(item, of),
+    }
+}
+
+/// The elements of an array that is written as a text, also of arrays within it.
+fn literals_of(text: &str) -> Vec<String> {
+    let elements = text.split(['{', '}', '[', ']', ',', '"']).map(|element| element.trim().to_owned());
+    elements.filter(|element| !element.is_empty()).collect()
 }
 
 impl ScalarUDFImpl for ArrayLike {
@@ -70,14 +104,17 @@ impl ScalarUDFImpl for ArrayLike {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let [_, item] = args.arg_fields else { return Err(wrong_arguments(ARRAY_LIKE, &[])) };
-        Ok(field(ARRAY_LIKE, &array_type(field_type_of(item), item.data_type()), true).into())
+        let [values, item] = args.arg_fields else { return Err(wrong_arguments(ARRAY_LIKE, &[])) };
+        let literal = args.scalar_arguments.first().copied().flatten();
+        let found = type_of_values(values.data_type(), literal, field_type_of(item), item.data_type());
+        Ok(field(ARRAY_LIKE, &found, true).into())
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let [Expr::Literal(values, _), item] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
         let (_, item) = item.to_field(info.schema())?;
-        let list = one(values, &array_type(field_type_of(&item), item.data_type()))?;
+        let of = item.data_type();
+        let list = one(values, &type_of_values(&values.data_type(), Some(values), field_type_of(&item), of))?;
         Ok(ExprSimplifyResult::Simplified(Expr::Literal(list, None)))
     }
 
@@ -119,22 +156,30 @@ fn of_texts<'t>(texts: impl Iterator<Item = Option<&'t str>>, field_type: &Field
     Ok(column.finish())
 }
 
-/// Tells the types of parameters that no operator tells: of arrays that a value is compared with the items of, and of UUIDs.
+/// Reports the types of parameters that operators do not determine: arrays with elements that a
+/// value is compared with, and UUIDs.
 ///
 /// # Errors
 /// An expression has no type.
-pub fn told_parameters(plan: &LogicalPlan, mut tell: impl FnMut(&str, FieldType)) -> Result<()> {
+pub fn reported_parameters(plan: &LogicalPlan, mut report: impl FnMut(&str, FieldType)) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         node.apply_expressions(|expression| {
             expression.apply(|inner| {
                 match inner {
+                    Expr::Placeholder(parameter)
+                        if parameter.field.as_ref().is_some_and(|field| Mark::of(field).is_uuid()) =>
+                    {
+                        report(&parameter.id, FieldType::Uuid);
+                    }
                     Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
                         (ARRAY_LIKE, [Expr::Placeholder(parameter), item]) => {
                             let (_, item) = item.to_field(&schema)?;
-                            tell(&parameter.id, array_type(field_type_of(&item), item.data_type()));
+                            let own = parameter.field.as_ref().map_or(DataType::Null, |own| own.data_type().clone());
+                            let found = type_of_values(&own, None, field_type_of(&item), item.data_type());
+                            report(&parameter.id, found);
                         }
-                        (CAST_UUID_NAME, [Expr::Placeholder(parameter)]) => tell(&parameter.id, FieldType::Uuid),
+                        (CAST_UUID_NAME, [Expr::Placeholder(parameter)]) => report(&parameter.id, FieldType::Uuid),
                         _ => {}
                     },
                     Expr::InList(list)
@@ -142,7 +187,7 @@ pub fn told_parameters(plan: &LogicalPlan, mut tell: impl FnMut(&str, FieldType)
                     {
                         for item in &list.list {
                             if let Expr::Placeholder(parameter) = item {
-                                tell(&parameter.id, FieldType::Uuid);
+                                report(&parameter.id, FieldType::Uuid);
                             }
                         }
                     }

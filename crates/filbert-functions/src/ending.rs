@@ -1,8 +1,9 @@
-//! The end of a statement: cancelled, late, or of a connection that is gone.
+//! The early end of a statement: cancelled, timed out, or its connection was closed.
 //!
-//! DataFusion plans in one go, without a moment at which a task could be dropped. Plans and functions are made for many statements,
-//! therefore each task tells which statement it plans, and whoever comes by between two steps looks whether it is still wanted: each rule
-//! of the analyzer and the optimizer before each node, operators while a text becomes a plan, functions of constants.
+//! DataFusion plans without any await, so a task cannot be dropped meanwhile. Plans and functions
+//! are shared by many statements. Each task therefore stores the statement that it works for, and
+//! the code checks between two steps whether it has ended: each rule of the analyzer and the
+//! optimizer before each node, operators during planning, and functions of constants.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::error::carried;
 
-/// What ends a statement early.
+/// The limits that end a statement early.
 #[derive(Clone, Debug)]
 pub struct Limits {
     cancelled: Arc<(AtomicBool, Notify)>,
@@ -26,26 +27,26 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits of a statement that begins now, with the time that it may take.
+    /// The limits of a statement that begins now, with its timeout.
     pub fn new(timeout: Option<Duration>) -> Self {
         let deadline = timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
         Limits { cancelled: Arc::default(), stage: Arc::default(), deadline }
     }
 
-    /// Ends the statement.
+    /// Cancels the statement.
     pub fn cancel(&self) {
         self.cancelled.0.store(true, Ordering::Release);
         self.cancelled.1.notify_waiters();
         self.cancelled.1.notify_one();
     }
 
-    /// Whether the statement was cancelled, or is late.
+    /// Whether the statement was cancelled or has timed out.
     pub fn are_over(&self) -> bool {
         self.cancelled.0.load(Ordering::Acquire)
             || self.deadline.is_some_and(|(deadline, _)| Instant::now() >= deadline)
     }
 
-    /// The error of a statement that is over.
+    /// The error of a statement that has ended early.
     pub fn why_over(&self) -> SqlError {
         match self.deadline {
             Some((_, timeout)) if !self.cancelled.0.load(Ordering::Acquire) => timed_out(timeout),
@@ -55,10 +56,11 @@ impl Limits {
         }
     }
 
-    /// The statement is about to change rows: it is not ended early any more, unless it turns out that it has to wait.
+    /// Marks the start of changing rows. From now on the statement is not ended early, unless it
+    /// turns out that it has to wait.
     ///
     /// # Errors
-    /// It was ended early: it must not change anything.
+    /// The statement was ended early, and must not change anything.
     pub fn begin_changes(&self) -> Result<Changing<'_>, SqlError> {
         match self.stage.go(CHANGING) {
             Ok(_) | Err(CHANGING) => Ok(Changing(&self.stage)),
@@ -66,7 +68,8 @@ impl Limits {
         }
     }
 
-    /// Runs something until it is done, cancelled, or out of time. What is changing rows is done soon.
+    /// Runs a future until it completes, is cancelled, or times out. If it is changing rows, it is
+    /// awaited, because that takes little time.
     pub async fn run<T>(&self, work: impl Future<Output = Result<T, SqlError>>) -> Result<T, SqlError> {
         let cancelled = async {
             if !self.cancelled.0.load(Ordering::Acquire) {
@@ -90,7 +93,7 @@ impl Limits {
             done = &mut work => return done,
         };
         loop {
-            // Asked for before the look at the stage, it misses no change of it.
+            // Registered before the stage is read, it misses no change.
             let opened = self.stage.opened.notified();
             match self.stage.go(ENDED) {
                 Err(CHANGING) => tokio::select! {
@@ -104,16 +107,16 @@ impl Limits {
     }
 }
 
-/// Whether a statement may still be ended, is ended, or is changing rows.
+/// The stage of a statement: it may be ended, has ended, or is changing rows.
 #[derive(Debug, Default)]
 struct Stage {
     at: AtomicU8,
-    /// Told when a statement that was changing rows turns out to have changed none.
+    /// Notified when a statement that was changing rows turns out to have changed none.
     opened: Notify,
 }
 
 impl Stage {
-    /// From open to another stage, or the stage that it is at instead.
+    /// Moves from the open stage to another one, or returns the current stage.
     fn go(&self, to: u8) -> Result<u8, u8> {
         self.at.compare_exchange(OPEN, to, Ordering::AcqRel, Ordering::Acquire)
     }
@@ -123,11 +126,11 @@ const OPEN: u8 = 0;
 const CHANGING: u8 = 1;
 const ENDED: u8 = 2;
 
-/// A statement that is changing rows. Dropped, it has changed nothing.
+/// A statement that is changing rows. Dropping it means that nothing was changed.
 pub struct Changing<'l>(&'l Stage);
 
 impl Changing<'_> {
-    /// The rows are changed: what is told of the statement is that.
+    /// The rows are changed, so the statement reports success.
     pub fn done(self) {
         std::mem::forget(self);
     }
@@ -149,35 +152,36 @@ tokio::task_local! {
     static STATEMENT: Ending;
 }
 
-/// What ends the statement of a task.
+/// The limits of a task's statement.
 struct Ending {
     limits: Limits,
-    /// Why it was refused.
+    /// The reason for a refusal.
     refusal: RefCell<Option<SqlError>>,
 }
 
-/// Runs a task's work, which ends with these limits.
+/// Runs a task's work with these limits.
 pub async fn ended_by<T>(limits: Limits, work: impl Future<Output = T>) -> T {
     STATEMENT.scope(Ending { limits, refusal: RefCell::default() }, work).await
 }
 
-/// What ends the statement of this task, if it has one.
+/// The limits of this task's statement, if it has one.
 pub fn limits() -> Option<Limits> {
     STATEMENT.try_with(|ending| ending.limits.clone()).ok()
 }
 
-/// Notes that a part of the statement takes too much. The planner takes the error of a constant for one that may never show, and computes
-/// the constant again with each of its rules; the statement ends at the next [`check`] instead.
+/// Records that a part of the statement takes too much memory. The planner treats the error of a
+/// constant as one that may never occur, and computes the constant again with each rule. The
+/// statement therefore ends at the next [`check`].
 pub fn refuse(error: SqlError) -> DataFusionError {
-    // Outside of a statement nobody looks.
+    // Outside of a statement nothing checks for it.
     let _ = STATEMENT.try_with(|ending| ending.refusal.replace(Some(error.clone())));
     carried(error)
 }
 
-/// Looks whether the statement of this task is to go on.
+/// Checks whether this task's statement may continue.
 ///
 /// # Errors
-/// 57014: nobody wants it any more. What it was refused for.
+/// 57014 if it has ended early, or the error that it was refused with.
 pub fn check() -> PlanResult<()> {
     let over = STATEMENT.try_with(|ending| {
         let is_over = ending.limits.are_over();

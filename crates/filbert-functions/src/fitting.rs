@@ -1,4 +1,4 @@
-//! Values as the declared type of their column has them: held to their length, rounded, checked.
+//! Fits values to the declared type of their column: limits the length, rounds, and validates.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use crate::error::data_error;
 use crate::json::{Document, Kind, Node};
 use crate::types::{BPCHAR, JSONB, Length, Mark, PgType, VARCHAR, field};
 
-/// PostgreSQL's type, where more than the kept type has to be known of it.
+/// The PostgreSQL type, if it carries more information than the stored type.
 pub fn postgres_type(declared: &DeclaredType) -> Option<PgType> {
     match declared {
         DeclaredType::Jsonb => Some(PgType::of(JSONB)),
@@ -24,7 +24,7 @@ pub fn postgres_type(declared: &DeclaredType) -> Option<PgType> {
     }
 }
 
-/// Takes a value that is of the kept type already as the declared type has it.
+/// Fits a value of the stored type to the declared type.
 pub fn fit<'v>(declared: &DeclaredType, column: &str, value: Value<'v>) -> Result<Value<'v>, SqlError> {
     match (declared, value) {
         (DeclaredType::Varchar(Some(most)), Value::Text(text)) => shortened(text, *most, "character varying", column),
@@ -39,15 +39,15 @@ pub fn fit<'v>(declared: &DeclaredType, column: &str, value: Value<'v>) -> Resul
             true => Ok(Value::Text(text)),
             false => Err(invalid(column, "ip", &text, "an address such as 192.168.0.1 or ::1")),
         },
-        // Moments are kept without the offset they were written with, as both databases have it.
-        (DeclaredType::Plain(FieldType::TimestampTz), Value::TimestampTz(moment)) => {
-            Ok(Value::TimestampTz(moment.to_utc().fixed_offset()))
+        // Timestamps are stored without their original offset, as in both databases.
+        (DeclaredType::Plain(FieldType::TimestampTz), Value::TimestampTz(timestamp)) => {
+            Ok(Value::TimestampTz(timestamp.to_utc().fixed_offset()))
         }
-        (DeclaredType::Rounded(_, digits), Value::TimestampTz(moment)) => {
-            Ok(Value::TimestampTz(moment.to_utc().round_subsecs((*digits).into()).fixed_offset()))
+        (DeclaredType::Rounded(_, digits), Value::TimestampTz(timestamp)) => {
+            Ok(Value::TimestampTz(timestamp.to_utc().round_subsecs((*digits).into()).fixed_offset()))
         }
-        (DeclaredType::Rounded(_, digits), Value::Timestamp(moment)) => {
-            Ok(Value::Timestamp(moment.round_subsecs((*digits).into())))
+        (DeclaredType::Rounded(_, digits), Value::Timestamp(timestamp)) => {
+            Ok(Value::Timestamp(timestamp.round_subsecs((*digits).into())))
         }
         (DeclaredType::Rounded(_, digits), Value::Time(time)) => Ok(Value::Time(time.round_subsecs((*digits).into()))),
         (DeclaredType::GeoPoint, Value::Array(items)) => {
@@ -65,7 +65,7 @@ pub fn fit<'v>(declared: &DeclaredType, column: &str, value: Value<'v>) -> Resul
             Ok(node) if node.kind() == Kind::Object => Ok(Value::Json(text)),
             _ => Err(invalid(column, "object", &text, "a JSON object such as {\"a\": 1}")),
         },
-        // As PostgreSQL writes documents of the type, by which they are compared.
+        // PostgreSQL's text form of `jsonb`, which comparisons use.
         (DeclaredType::Jsonb, Value::Json(text)) => match Document::parse(&text) {
             Ok(document) => Ok(Value::Json(document.to_string().into())),
             Err(_) => Err(invalid(column, "json", &text, "a JSON document such as {\"a\": [1, true]}")),
@@ -84,15 +84,15 @@ pub fn fit<'v>(declared: &DeclaredType, column: &str, value: Value<'v>) -> Resul
     }
 }
 
-/// A value that is fit, as an item of an array: texts of fixed length have the blanks at their end there, since nothing fills them up
-/// where arrays leave the engine.
+/// A fitted value as an array element. Fixed-length text is padded there, because nothing pads it
+/// when the array leaves the engine.
 fn as_item<'v>(declared: &DeclaredType, value: Value<'v>) -> Value<'v> {
     let (DeclaredType::Character(length), Value::Text(text)) = (declared, &value) else { return value };
     let missing = usize::try_from(*length).unwrap_or(0).saturating_sub(text.chars().count());
     if missing == 0 { value } else { Value::Text(Cow::Owned(format!("{text}{}", " ".repeat(missing)))) }
 }
 
-/// PostgreSQL's type of arrays of a type, where Arrow has none for the items.
+/// The PostgreSQL array type, if Arrow has no type for the elements.
 fn array_of(item: &DeclaredType) -> Option<PgType> {
     let oid = match (postgres_type(item), item.field_type()) {
         (Some(item), _) => Mark::of_oid(item.oid, Length::Unknown).of_array().oid,
@@ -101,7 +101,7 @@ fn array_of(item: &DeclaredType) -> Option<PgType> {
     oid.map(PgType::of)
 }
 
-/// A text of at most so many characters; blanks beyond do not count.
+/// Limits a text to a number of characters; trailing blanks beyond it do not count.
 fn shortened<'v>(text: Cow<'v, str>, most: u32, type_name: &str, column: &str) -> Result<Value<'v>, SqlError> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     // A character has at least one byte.
@@ -118,7 +118,7 @@ fn shortened<'v>(text: Cow<'v, str>, most: u32, type_name: &str, column: &str) -
     Err(data_error(message).with_sqlstate("22001"))
 }
 
-/// Whether a text is an address, maybe with the bits of its network.
+/// Whether a text is an IP address, optionally with a network prefix length.
 fn address(text: &str) -> bool {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),

@@ -1,4 +1,5 @@
-//! `||` of texts: its results are as long as its operands together, so that a chain of subqueries doubles a text with each step.
+//! `||` of texts. The result is as long as both operands, so a chain of subqueries doubles a text
+//! with each step.
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,7 +22,7 @@ static JOINED: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(Joined { signature }))
 });
 
-/// The call that puts two texts together, if this is `||` of texts.
+/// The call that concatenates two texts, if the expression is `||` of texts.
 pub(super) fn by_function(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expression {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
@@ -37,7 +38,7 @@ fn is_text(expression: &Expr, schema: &DFSchema) -> bool {
     matches!(expression.get_type(schema), Ok(DataType::Utf8View))
 }
 
-/// `||` of two texts; NULL where one of them is.
+/// `||` of two texts; NULL if one of them is NULL.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Joined {
     signature: Signature,

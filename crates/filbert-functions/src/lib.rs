@@ -1,40 +1,46 @@
-//! Functions and operators of SQL, with a registry for each dialect: what they compute, as which type, and with which errors.
+//! Functions and operators of SQL, with a registry for each dialect. They define results, types and
+//! errors.
 //!
-//! The crate knows DataFusion's expressions and Arrow's arrays. It must not know maps, the catalog, how a statement is planned or
-//! run: [`context`] and [`ending`] are all that a function sees of its statement.
+//! The crate knows DataFusion's expressions and Arrow's arrays. It must not know maps, the catalog,
+//! or how a statement is planned or run. [`context`] and [`ending`] are all that a function sees of
+//! its statement.
 //!
 //! ```text
-//!  types, error, named ◄── builder, native, row ◄── functions of each kind ◄── register (one registry for each dialect)
+//!  types, error, named ◄── builder, native, row ◄── functions of each kind ◄── register
 //! ```
 //!
-//! | here | what |
+//! `register` fills one registry for each dialect.
+//!
+//! | module | content |
 //! |---|---|
-//! | `types`, `pg_types` | SQL's types in Arrow; PostgreSQL's types with their numbers and names |
-//! | `error` | errors of statements: made here, or found in what DataFusion reports |
-//! | `context`, `ending`, `settings` | the session and the start of a statement; what ends it early; where a plan finds both |
-//! | `native`, `row`, `results` | functions over single values; the memory and the time that results take |
-//! | `fitting`, `literals` | values as the declared type of their column has them; values that are given as text |
-//! | `elements` | `array_like`: arrays whose items are like another value |
-//! | `json` | `JSON_VALUE`, `JSON_QUERY`, `JSON_OBJECT`, `JSON_ARRAY`, their aggregates, casts to JSON |
+//! | `types`, `pg_types` | SQL types in Arrow; PostgreSQL types with their OIDs and names |
+//! | `error` | errors of statements: created here, or translated from DataFusion's |
+//! | `context`, `ending`, `settings` | statement context; early end; where a plan finds both |
+//! | `native`, `row`, `results` | functions over single values; memory and time of results |
+//! | `fitting`, `literals` | values fitted to declared types; values parsed from text |
+//! | `elements` | `array_like`: arrays with elements of another value's type |
+//! | `json` | `JSON_VALUE`, `JSON_QUERY`, `JSON_OBJECT`, `JSON_ARRAY`, their aggregates, casts |
 //! | `text` | `POSITION`, patterns of `LIKE`, `CONCAT_WS`, `INITCAP`, .. |
-//! | `math` | everything on numbers |
+//! | `math` | functions on numbers |
 //! | `time` | `EXTRACT`, `TO_TIMESTAMP_TZ`, `TO_EPOCH_MILLIS`, `TO_CHAR` |
 //! | `series` | `generate_series`, `generate_stream` |
-//! | `around` | functions of DataFusion with a part of them done otherwise |
-//! | `apart` | casts of the same expression told apart |
-//! | `checked` | `+ - *` that fail instead of wrapping around, and division |
-//! | `choices` | `CASE` while a statement is planned |
+//! | `around` | wrappers of DataFusion's functions |
+//! | `apart` | distinct names for casts of the same expression |
+//! | `checked` | `+ - *` that fail on overflow, and division |
+//! | `choices` | `CASE` during planning |
 //! | `conditions` | `AND` and `OR` |
+//! | `guards`, `fallible` | conditions that guard each other; which expressions can fail |
 //! | `constants` | arrays that are the same for all rows |
 //! | `counted` | operators that become functions which count their results |
 //! | `distinct` | `array_agg(DISTINCT ..)`, `string_agg(DISTINCT ..)` |
 //! | `fields` | members of objects: `object['member']` |
 //! | `joined` | `\|\|` of texts |
-//! | `like` | `LIKE` with patterns that are long or computed |
-//! | `lists` | conditions that the optimizer does not look into |
+//! | `like` | `LIKE` with long or computed patterns |
+//! | `lists` | conditions that are hidden from the optimizer |
 //! | `postgres` | functions and operators of PostgreSQL and CrateDB |
 //! | `numbers` | functions and operators on numbers in PostgreSQL's dialect |
-//! | `totals` | result types of `SUM` and `AVG` |
+//! | `related_types` | types that depend on neighbouring expressions |
+//! | `totals`, `float_totals` | result types of `SUM` and `AVG`; floating-point numbers |
 
 mod apart;
 mod around;
@@ -49,8 +55,11 @@ mod distinct;
 mod elements;
 pub mod ending;
 pub mod error;
+pub mod fallible;
 mod fields;
 mod fitting;
+mod float_totals;
+pub mod guards;
 mod joined;
 mod json;
 mod like;
@@ -63,6 +72,7 @@ mod nearest;
 pub mod numbers;
 pub mod pg_types;
 mod postgres;
+mod related_types;
 mod results;
 mod row;
 mod series;
@@ -87,35 +97,38 @@ pub use conditions::Conditions;
 pub use constants::Constants;
 pub use counted::CountedOperators;
 pub use distinct::distinct;
-pub use elements::told_parameters;
+pub use elements::reported_parameters;
 pub use fields::{Fields, value_of_field};
 pub use fitting::{fit, postgres_type};
 pub use json::{Document, Kind, Node, push_json, push_json_text};
 pub use literals::truth_of;
 pub use native::taken_as;
 pub use nearest::nearest;
+pub use postgres::casts::bytes_of_text;
 pub use postgres::dates::{
-    CommonTypes, common_type as common_type_of_dates, may_be_moment, moment_of_column, zone_of_changes,
+    CommonTypes, common_type as common_type_of_dates, may_be_timestamp, timestamp_of_column, zone_of_changes,
 };
-pub use postgres::told::{operand, tell};
+pub use postgres::marked::{mark_types, operand};
+pub use postgres::operators::as_bytea;
 pub use postgres::{Keys, Quoted, Values, ValuesRule, compared_with_rows, key_of};
+pub use related_types::{related_within, with_related_types};
 pub use results::value_bytes;
 
-/// The name of the function by which a cast finds the name of an object.
+/// The name of the function that a cast calls for the name of an object.
 pub const REG_NAME: &str = "reg_name";
 
-/// Makes a session know the functions, and the rules by which operators and aggregates become ours.
+/// Registers the functions in a session, and the rules that replace operators and aggregates.
 ///
-/// `further` are functions of the same dialect that are made elsewhere: those about the catalog. The one called `reg_name` gives the name of
-/// an object's number where a cast asks for it.
+/// `further` has functions of the same dialect from elsewhere: the functions about the catalog. The
+/// one called `reg_name` returns the name of an object's OID for a cast.
 pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF]) {
-    // DataFusion's own: those that take their places count what they make themselves.
+    // Applies to DataFusion's own functions; their replacements count their results themselves.
     results::bound(context);
     let scalars = [json::functions(), text::functions(), math::functions(), time::functions(), checked::functions()];
     for function in scalars.into_iter().flatten() {
         context.register_udf(function);
     }
-    // What tables declare may look into objects, whosever statements it is computed for.
+    // Declarations of tables may use objects, and every dialect evaluates them.
     for function in postgres::clock().into_iter().chain(fields::functions()) {
         context.register_udf(function);
     }
@@ -130,7 +143,7 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
     for aggregate in totals::aggregates(dialect) {
         context.register_udaf(aggregate);
     }
-    // Last, for they take the place of functions of the same names.
+    // Last, because they replace functions of the same names.
     if dialect == Dialect::Postgres {
         let others = postgres::functions_of_one_type().into_iter().chain([postgres::make_array()]);
         for function in numbers::functions().into_iter().chain(others) {
@@ -153,7 +166,7 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
     let reg_name = further.iter().find(|function| function.name() == REG_NAME).cloned().map(Arc::new);
     let state = context.state_ref();
     let mut state = state.write();
-    // The functions are DataFusion's too, but this kind of registration has an error that cannot be.
+    // DataFusion returns an error here only in theory.
     let _ = state.register_expr_planner(Arc::new(checked::Planner { dialect }));
     if dialect != Dialect::Hazelcast {
         let _ = state.register_expr_planner(Arc::new(postgres::dates::Planner { dialect }));
@@ -164,6 +177,6 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
         state.add_analyzer_rule(Arc::new(postgres::dates::Dates { dialect }));
         state.add_analyzer_rule(Arc::new(Keys));
     }
-    // What `TIMESTAMP WITH TIME ZONE` is kept in.
+    // The storage zone of `TIMESTAMP WITH TIME ZONE`.
     state.config_mut().options_mut().execution.time_zone = Some("UTC".into());
 }

@@ -1,11 +1,12 @@
-//! `LIKE` with patterns that are long, or computed.
+//! `LIKE` with long or computed patterns.
 //!
-//! DataFusion makes a regular expression of a pattern, which takes as many steps for each character of a text as it has parts, and cannot be
-//! ended. Here the parts between `%` are looked for one behind the other, and a statement that is over ends between two of them. Patterns
-//! that are written out and short stay DataFusion's, as indexes and its kernels for prefixes serve them.
+//! DataFusion compiles a pattern to a regular expression. That takes as many steps for each
+//! character of a text as the pattern has parts, and cannot be interrupted. Here the parts between
+//! `%` are searched one after the other, and an ended statement stops between two of them. Short
+//! literal patterns stay with DataFusion, because indexes and its prefix kernels serve them.
 //!
 //! ```text
-//!  a%b_c%d   ─►   starts with "a" ─► then "b" any "c" as early as it can be ─► then ends with "d"
+//!  a%b_c%d   ─►   starts with "a" ─► then the earliest "b" any "c" ─► then ends with "d"
 //! ```
 
 use std::borrow::Cow;
@@ -26,18 +27,18 @@ use super::results::Results;
 use super::row::{Texts, rows_of, text_of};
 use crate::error::{carried, data_error};
 
-/// `%` and `_` of a pattern that stays DataFusion's.
+/// The maximum number of `%` and `_` in a pattern that stays with DataFusion.
 const SIGNS_MAX: usize = 8;
 
 static LIKE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(LikeParts::new(false))));
 static ILIKE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(LikeParts::new(true))));
 
-/// The call that matches a text with a pattern, where DataFusion is not to do it.
+/// The call that matches a text with a pattern, if DataFusion should not do it.
 pub(super) fn by_parts(expression: Expr) -> Transformed<Expr> {
     let Expr::Like(like) = expression else { return Transformed::no(expression) };
     let stays = match like.pattern.as_ref() {
         Expr::Literal(pattern, _) => text_of(pattern).is_none_or(is_short),
-        // A value takes its place.
+        // A value will replace the parameter.
         pattern => pattern.exists(|inner| Ok(matches!(inner, Expr::Placeholder(_)))).unwrap_or(true),
     };
     if stays || like.escape_char.is_some() {
@@ -52,7 +53,7 @@ fn is_short(pattern: &str) -> bool {
     pattern.bytes().filter(|byte| matches!(byte, b'%' | b'_')).nth(SIGNS_MAX).is_none()
 }
 
-/// `LIKE`, or `ILIKE`, of a text and a pattern whose escape character is the backslash.
+/// `LIKE` or `ILIKE` of a text and a pattern with the backslash as escape character.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct LikeParts {
     ignores_case: bool,
@@ -83,7 +84,7 @@ impl ScalarUDFImpl for LikeParts {
         Ok(Arc::new(Field::new(self.name(), DataType::Boolean, is_nullable)))
     }
 
-    /// A pattern that turns out to be short is DataFusion's again.
+    /// A pattern that turns out to be short goes back to DataFusion.
     fn simplify(&self, args: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let is_short = matches!(args.get(1), Some(Expr::Literal(pattern, _)) if text_of(pattern).is_some_and(is_short));
         if !is_short {
@@ -124,7 +125,7 @@ impl ScalarUDFImpl for LikeParts {
     }
 }
 
-/// The condition as a call, for whoever asks what stands in a plan.
+/// Whether an expression is such a call, for code that inspects plans.
 #[cfg(test)]
 fn is_by_parts(expression: &Expr) -> bool {
     matches!(expression, Expr::ScalarFunction(call) if call.func.name().ends_with("like_parts"))
@@ -137,7 +138,7 @@ pub(super) struct Pattern {
     parts: Vec<Part>,
 }
 
-/// Characters that follow each other.
+/// Consecutive characters.
 #[derive(Debug, Default)]
 struct Part {
     /// `None` = any character.
@@ -151,7 +152,7 @@ impl Part {
         Part { text: characters.iter().copied().collect(), characters }
     }
 
-    /// Where the part ends that starts with a text; `None` = the text does not start with it.
+    /// The end of the part at the start of a text; `None` = the text does not start with it.
     fn end_at_start(&self, text: &str) -> Option<usize> {
         if let Some(exact) = &self.text {
             return text.starts_with(exact.as_str()).then_some(exact.len());
@@ -166,7 +167,7 @@ impl Part {
         Some(rest.offset())
     }
 
-    /// Where the first such part of a text ends.
+    /// The end of the first occurrence of the part in a text.
     fn end_in(&self, text: &str, work: &mut dyn FnMut(usize) -> Result<()>) -> Result<Option<usize>> {
         if let Some(exact) = &self.text {
             work(text.len())?;
@@ -191,6 +192,8 @@ impl Part {
 }
 
 impl Pattern {
+    /// Parses a pattern.
+    ///
     /// # Errors
     /// 22025: the pattern ends with its escape character.
     pub(super) fn of(pattern: &str) -> Result<Pattern> {
@@ -214,10 +217,11 @@ impl Pattern {
         Ok(Pattern { parts })
     }
 
-    /// Whether a text is like the pattern. `work` hears of the steps that are taken, and may end it.
+    /// Whether a text matches the pattern. `work` is called with the number of steps, and may end
+    /// the statement.
     ///
     /// # Errors
-    /// Those of `work`.
+    /// The errors of `work`.
     pub(super) fn matches(&self, text: &str, work: &mut dyn FnMut(usize) -> Result<()>) -> Result<bool> {
         let [first, others @ ..] = self.parts.as_slice() else { return Ok(text.is_empty()) };
         let Some(mut at) = first.end_at_start(text) else { return Ok(false) };
@@ -271,7 +275,7 @@ mod tests {
         assert!(Pattern::of("a\\").is_err());
     }
 
-    /// All patterns and texts of some letters, beside Arrow's kernel.
+    /// Compares all patterns and texts over a small alphabet with Arrow's kernel.
     #[test]
     fn patterns_are_matched_as_arrow_matches_them() {
         let of_letters = |letters: &[&str], length: u32| -> Vec<String> {

@@ -1,7 +1,8 @@
-//! Lists as DataFusion answers them rightly.
+//! `IN` lists in a form that DataFusion evaluates correctly.
 //!
-//! Conditions that the optimizer does not look into, since it would take lists of items for sets of values; whoever asks what a condition wants
-//! of a column looks into them with [`what_is_kept`]. And zeros, of which DataFusion's lists know 0.0 and -0.0.
+//! Some conditions are hidden from the optimizer, because it would treat lists of expressions as
+//! sets of values. Code that looks for conditions on a column reveals them with [`what_is_kept`].
+//! Lists of zeros contain both 0.0 and -0.0, which DataFusion's lists distinguish.
 
 use std::sync::{Arc, LazyLock};
 
@@ -22,12 +23,12 @@ static KEPT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(Kept { signature }))
 });
 
-/// A condition as it is, which the optimizer does not join with others.
+/// Hides a condition from the optimizer, which then does not merge it with others.
 pub fn kept(condition: Expr) -> Expr {
     KEPT.call(vec![condition])
 }
 
-/// The condition that is kept from the optimizer, if this is one.
+/// The hidden condition, if this is one.
 pub fn what_is_kept(condition: &Expr) -> Option<&Expr> {
     match condition {
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == NAME => args.first(),
@@ -35,7 +36,7 @@ pub fn what_is_kept(condition: &Expr) -> Option<&Expr> {
     }
 }
 
-/// A list that has both zeros of floating-point numbers, if it has one of them.
+/// The list with both zeros of floating-point numbers, if it contains one of them.
 pub fn with_both_zeros(mut list: InList) -> InList {
     let zero = |item: &Expr| floating(item).and_then(|scalar| other_zero(&scalar));
     let zeros: Vec<ScalarValue> = list.list.iter().filter_map(zero).collect();
@@ -47,7 +48,7 @@ pub fn with_both_zeros(mut list: InList) -> InList {
     list
 }
 
-/// The floating-point number that an expression always is, such as `'-0'::float8`.
+/// The floating-point number that an expression always has, such as `'-0'::float8`.
 pub fn floating(expression: &Expr) -> Option<ScalarValue> {
     let of = |scalar: &ScalarValue| scalar.data_type().is_floating().then(|| scalar.clone());
     match expression {
@@ -66,7 +67,7 @@ pub fn floating(expression: &Expr) -> Option<ScalarValue> {
     }
 }
 
-/// Whether an expression is the same for all rows and each time.
+/// Whether an expression is the same for all rows and all evaluations.
 fn is_fixed(expression: &Expr) -> bool {
     let is_constant = |inner: &Expr| {
         matches!(
@@ -77,7 +78,7 @@ fn is_fixed(expression: &Expr) -> bool {
     !expression.is_volatile() && !expression.exists(|inner| Ok(!is_constant(inner))).unwrap_or(true)
 }
 
-/// The zero with the other sign, of one that is a floating-point number.
+/// The zero with the other sign, for a floating-point zero.
 pub fn other_zero(scalar: &ScalarValue) -> Option<ScalarValue> {
     match scalar {
         ScalarValue::Float64(Some(value)) if *value == 0.0 => Some(ScalarValue::Float64(Some(-value))),

@@ -1,5 +1,5 @@
-//! Values that are given as text: arrays as PostgreSQL's `{1,"a b",NULL}` and JSON's `[1, "a b", null]`, points as `POINT (x y)`, truth
-//! values.
+//! Parses values from text: arrays in PostgreSQL's form `{1,"a b",NULL}` and in JSON
+//! `[1, "a b", null]`, points as `POINT (x y)`, and booleans.
 
 use filbert_data::{FieldType, Value};
 use filbert_dialect::{DeclaredType, arrays as literals};
@@ -8,10 +8,10 @@ use filbert_grid::query::SqlError;
 use crate::error::{conversion, data_error};
 use crate::json::{Kind, Node};
 
-/// A value as an array of items of one type.
+/// Converts a value to an array with elements of one type.
 ///
 /// # Errors
-/// It is no array, or an item is not of the type.
+/// The value is no array, or an element does not have the type.
 pub fn convert<'v>(
     value: Value<'v>,
     field_type: &FieldType,
@@ -56,13 +56,13 @@ fn malformed(text: &str) -> SqlError {
         .with_sqlstate("22P02")
 }
 
-/// The items of an array of documents, if that is what a text is.
+/// The elements of an array of documents, if the text is one.
 fn documents(text: &str) -> Option<Vec<Value<'static>>> {
     let array = Node::parse(text).ok().filter(|node| node.kind() == Kind::Array)?;
     Some(array.children().map(|(_, item)| Value::Json(item.text().to_owned().into())).collect())
 }
 
-/// Longitude and latitude of `POINT (x y)`.
+/// The longitude and latitude of `POINT (x y)`.
 fn point(text: &str) -> Option<Vec<Value<'static>>> {
     let text = text.trim();
     let (word, rest) = text.split_at_checked(5)?;
@@ -74,10 +74,10 @@ fn point(text: &str) -> Option<Vec<Value<'static>>> {
     (numbers.len() == 2).then(|| numbers.into_iter().map(Value::Float64).collect())
 }
 
-/// The truth value that a text says: the words for it or what they begin with, in any case, with blanks around.
+/// Parses a boolean: one of its words or a prefix of it, in any case, with surrounding blanks.
 pub fn truth_of(text: &str) -> Option<bool> {
     let word = text.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']).to_ascii_lowercase();
-    // A word that begins others, too, does not tell which.
+    // A prefix of several words is ambiguous.
     let begins = |whole: &str, least: usize| word.len() >= least && whole.starts_with(word.as_str());
     match word.as_str() {
         "1" => Some(true),

@@ -1,4 +1,5 @@
-//! Functions on numbers. Floating-point ones give what Java's give: `NaN` and infinities instead of errors.
+//! Functions on numbers. Floating-point functions behave as in Java: `NaN` and infinities instead
+//! of errors.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use filbert_data::{FieldType, Value};
 use super::row::{Function, array, collect, failed, is_integer, is_text, wrong_arguments};
 use crate::types::{field_type_of, scalar_of, value_of};
 
-/// Digits behind the point that are rounded to, at most.
+/// The maximum number of decimal places for rounding.
 const DIGITS_MAX: i64 = 76;
 
 /// Functions of one floating-point number.
@@ -90,7 +91,7 @@ fn coerce_none(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
 }
 
 fn coerce_floats(name: &str, types: &[DataType], counts: &[usize]) -> Result<Vec<DataType>> {
-    // Texts that say numbers, too.
+    // Also accepts texts that contain numbers.
     if !counts.contains(&types.len()) || !types.iter().all(|data_type| is_number(data_type) || is_text(data_type)) {
         return Err(wrong_arguments(name, types));
     }
@@ -155,13 +156,13 @@ fn returns_double(_: &ReturnFieldArgs<'_>) -> Result<FieldType> {
 
 fn returns_argument(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(args.arg_fields.first().map_or(FieldType::Double, |field| match field.data_type() {
-        // Of a 256-bit number the digits are kept, which its field alone does not tell.
+        // The precision of a 256-bit decimal is preserved; the field alone does not determine it.
         DataType::Decimal256(precision, scale) => FieldType::Decimal(Some((*precision, *scale))),
         _ => field_type_of(field),
     }))
 }
 
-/// The argument's type with room for one more digit, which rounding may add.
+/// The argument's type with one more digit, which rounding may add.
 fn returns_rounded(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(match returns_argument(args)? {
         FieldType::Decimal(Some((precision, scale))) if precision != 38 => {
@@ -194,7 +195,7 @@ fn two(args: &ScalarFunctionArgs, compute: impl Fn(f64, f64) -> f64) -> Result<C
     Ok(ColumnarValue::Array(Arc::new(computed)))
 }
 
-/// Numbers from 0 up to 1; the same for the same seed.
+/// Random numbers from 0 (inclusive) to 1 (exclusive). The same seed gives the same numbers.
 fn rand(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let seed = match args.args.first() {
         Some(seed) => match ScalarValue::try_from_array(&seed.to_array(1)?, 0)? {
@@ -223,7 +224,7 @@ fn modulo(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     .map_err(|_| failed("Division by zero"))
 }
 
-/// Functions whose result is of their argument's type.
+/// Functions with a result of their argument's type.
 #[derive(Clone, Copy)]
 enum Exact {
     Abs,
@@ -297,7 +298,7 @@ fn decimal(number: &BigDecimal, digits: i64, function: Exact) -> BigDecimal {
     }
 }
 
-/// A number by a pattern of `9`, `0`, `.` and `,`, as `TO_CHAR` takes them: `FM999,990.00`.
+/// Formats a number by a pattern of `9`, `0`, `.` and `,` for `TO_CHAR`: `FM999,990.00`.
 pub(super) fn format_number(number: &BigDecimal, format: &str) -> Result<String> {
     let (pattern, fill) = match format.strip_prefix("FM") {
         Some(rest) => (rest, false),
@@ -315,7 +316,7 @@ pub(super) fn format_number(number: &BigDecimal, format: &str) -> Result<String>
     let overflows = whole.len() > places;
     let mut digits = whole.chars().rev();
     let mut reversed = Vec::new();
-    // Zeros are written from the leftmost 0 of the pattern on.
+    // Zeros are written from the leftmost 0 of the pattern.
     let zeros = whole_pattern.find('0').map_or(0, |at| {
         whole_pattern.get(at..).unwrap_or_default().chars().filter(|sign| matches!(sign, '9' | '0')).count()
     });

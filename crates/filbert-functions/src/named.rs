@@ -1,4 +1,5 @@
-//! Rewriting a plan's node: a column above is found by its name, so that each expression keeps the name that it had.
+//! Rewrites nodes of plans. Nodes above find a column by its name, so each expression keeps its
+//! name.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
@@ -7,10 +8,11 @@ use datafusion::logical_expr::logical_plan::Union;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan};
 
-/// Maps the expressions of a node, which keep their names. The columns of grouping sets are named by the items of these.
+/// Maps the expressions of a node, and keeps their names. The items of grouping sets name the
+/// columns of these.
 ///
 /// # Errors
-/// As `map`.
+/// The errors of `map`.
 pub fn map_named(
     plan: LogicalPlan,
     mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,
@@ -26,10 +28,10 @@ pub fn map_named(
     })
 }
 
-/// The columns that a node's expressions name: those of what it reads from.
+/// The columns that a node's expressions may use: the columns of its inputs.
 ///
 /// # Errors
-/// The columns of a table cannot be told apart.
+/// Columns of a table are ambiguous.
 pub fn schema_within(plan: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = plan {
@@ -38,7 +40,7 @@ pub fn schema_within(plan: &LogicalPlan) -> Result<DFSchema> {
     Ok(schema)
 }
 
-/// A union whose columns have the types that those of its first query have by now: they do not follow by themselves.
+/// A union with the current types of its first query. They are not updated automatically.
 ///
 /// # Errors
 /// The queries have different numbers of columns.
@@ -51,7 +53,7 @@ pub fn with_types_of_inputs(union: Union) -> Result<Union> {
     }
 }
 
-/// How many expressions are mapped for one: a grouping set has several.
+/// The number of expressions that one stands for: a grouping set has several.
 pub fn number_of(expression: &Expr) -> usize {
     match expression {
         Expr::GroupingSet(GroupingSet::Rollup(items) | GroupingSet::Cube(items)) => items.len(),

@@ -1,4 +1,4 @@
-//! Functions over single values, as rows of tables.
+//! Functions over single values, declared as rows of tables.
 
 use std::any::Any;
 use std::cell::OnceCell;
@@ -21,7 +21,7 @@ pub use crate::row::failed;
 use crate::row::wrong_arguments;
 use crate::types::{BPCHAR, OID, PgType, field, field_type_of, pg_type_of, scalar_of};
 
-/// What an argument is taken as.
+/// The type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
     /// A text.
@@ -30,26 +30,26 @@ pub enum Take {
     Int,
     /// A floating-point number.
     Float,
-    /// A truth value.
+    /// A boolean.
     Bool,
-    /// Texts in an array.
+    /// An array of texts.
     Texts,
-    /// Whatever it is.
+    /// Any value.
     Any,
-    /// Any number of further arguments, whatever they are.
+    /// Any number of further arguments of any type.
     Rest,
 }
 
-/// When a function gives the same for the same arguments.
+/// The volatility of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Always.
+    /// The result depends on the arguments alone.
     Always,
-    /// For one statement: it depends on who asks, or on the catalog.
+    /// The result is constant within one statement: it depends on the session or the catalog.
     Now,
 }
 
-/// What a function gives.
+/// The result type of a function.
 pub type Gives = fn(&[FieldType]) -> FieldType;
 
 /// A function.
@@ -57,13 +57,14 @@ pub type Gives = fn(&[FieldType]) -> FieldType;
 pub struct Native {
     pub(crate) name: &'static str,
     takes: &'static [Take],
-    /// Arguments that may not be left out.
+    /// The number of required arguments.
     least: usize,
     gives: Gives,
     when: When,
-    /// Whether it is null as soon as an argument is.
+    /// Whether the result is null if an argument is null.
     strict: bool,
-    /// As which of PostgreSQL's types its values are told, by those of its arguments; `None` = as they are.
+    /// The reported PostgreSQL type of the result, from those of the arguments; `None` = the
+    /// natural type.
     gives_pg: fn(&[Option<u32>]) -> Option<u32>,
     compute: fn(&Call<'_>) -> Result<Value<'static>>,
 }
@@ -78,7 +79,7 @@ pub const fn pure(
     Native { name, takes, least: least_of(takes), gives, when: When::Always, strict: true, gives_pg: |_| None, compute }
 }
 
-/// A function of who asks, and of the catalog.
+/// A function of the session and the catalog.
 pub const fn now(
     name: &'static str,
     takes: &'static [Take],
@@ -89,22 +90,22 @@ pub const fn now(
 }
 
 impl Native {
-    /// The same with the last arguments left out.
+    /// Makes the arguments after the first `least` ones optional.
     pub const fn least(self, least: usize) -> Native {
         Native { least, ..self }
     }
 
-    /// The same with numbers of objects for its numbers.
+    /// Marks the result as OIDs.
     pub const fn of_objects(self) -> Native {
         self.of_pg_type(|_| Some(OID))
     }
 
-    /// The same, whose values are told as one of PostgreSQL's types that Arrow has not.
+    /// Reports the result as a PostgreSQL type that Arrow does not have.
     pub const fn of_pg_type(self, gives_pg: fn(&[Option<u32>]) -> Option<u32>) -> Native {
         Native { gives_pg, ..self }
     }
 
-    /// The same for null arguments, too.
+    /// Accepts null arguments.
     pub const fn takes_nulls(self) -> Native {
         Native { strict: false, ..self }
     }
@@ -117,43 +118,43 @@ const fn least_of(takes: &[Take]) -> usize {
     }
 }
 
-/// A function that gives a text.
+/// The result type text.
 pub fn text(_: &[FieldType]) -> FieldType {
     FieldType::Varchar
 }
 
-/// A function that gives an array of texts.
+/// The result type array of text.
 pub fn texts(_: &[FieldType]) -> FieldType {
     FieldType::Array(Box::new(FieldType::Varchar))
 }
 
-/// A function that gives a truth value.
+/// The result type boolean.
 pub fn bool(_: &[FieldType]) -> FieldType {
     FieldType::Boolean
 }
 
-/// A function that gives an `integer`.
+/// The result type `integer`.
 pub fn int4(_: &[FieldType]) -> FieldType {
     FieldType::Integer
 }
 
-/// A function that gives a `bigint`.
+/// The result type `bigint`.
 pub fn int8(_: &[FieldType]) -> FieldType {
     FieldType::BigInt
 }
 
-/// A function that gives a `timestamp with time zone`.
-pub fn moment(_: &[FieldType]) -> FieldType {
+/// The result type `timestamp with time zone`.
+pub fn timestamptz(_: &[FieldType]) -> FieldType {
     FieldType::TimestampTz
 }
 
-/// One call: the arguments of a row, and what is around.
+/// One call: the arguments of a row, and the context.
 pub struct Call<'c> {
     /// The arguments.
     pub values: &'c [Value<'c>],
     /// The types of the arguments.
     pub types: &'c [FieldType],
-    /// As which of PostgreSQL's types they are told, where Arrow has none for it.
+    /// The reported PostgreSQL types of the arguments, where Arrow has no such types.
     pub pg_types: &'c [Option<u32>],
     /// The dialect of the statement.
     pub dialect: Dialect,
@@ -162,7 +163,7 @@ pub struct Call<'c> {
 }
 
 impl<'c> Call<'c> {
-    /// A text argument; empty if it is none.
+    /// A text argument; empty for other types.
     pub fn text(&self, at: usize) -> &str {
         match self.values.get(at) {
             Some(Value::Text(text) | Value::Json(text)) => text,
@@ -170,7 +171,7 @@ impl<'c> Call<'c> {
         }
     }
 
-    /// A whole number; `None` if it is none.
+    /// A whole number; `None` for other types.
     pub fn int(&self, at: usize) -> Option<i64> {
         match self.values.get(at)? {
             Value::Int8(value) => Some(i64::from(*value)),
@@ -191,17 +192,18 @@ impl<'c> Call<'c> {
         self.context().and_then(StatementContext::session).map(Arc::as_ref)
     }
 
-    /// The context of the statement, if the call is of one.
+    /// The statement context, if the call belongs to a statement.
     pub fn context(&self) -> Option<&'c StatementContext> {
         StatementContext::of(self.options)
     }
 
-    /// The settings that the function is called with.
+    /// The settings of the call.
     pub fn options(&self) -> &'c ConfigOptions {
         self.options
     }
 
-    /// A value that a function needs for every row, made with the first row of a batch. A function asks for one type of value.
+    /// A value that a function needs for every row; created with the first row of a batch. A
+    /// function uses one type of such values.
     pub fn kept<T: Any>(&self, make: impl FnOnce(&ConfigOptions) -> Option<T>) -> Option<&'c T> {
         let boxed = || make(self.options).map(|made| -> Box<dyn Any> { Box::new(made) });
         self.kept.get_or_init(boxed).as_ref()?.downcast_ref()
@@ -213,24 +215,26 @@ pub fn of_text(text: impl Into<String>) -> Value<'static> {
     Value::Text(text.into().into())
 }
 
-/// A function as DataFusion sees it.
+/// A function for DataFusion.
 #[derive(Debug)]
 struct Wrapped {
     native: &'static Native,
     signature: Signature,
 }
 
-/// A function as DataFusion sees it.
+/// A function for DataFusion.
 pub fn udf(native: &'static Native) -> ScalarUDF {
     let volatility = match native.when {
         When::Always => Volatility::Immutable,
-        // Plans are kept: what is not the same for all statements must not become a constant of a plan.
+        // Plans are cached, so a result that differs between statements must not become a constant
+        // of a plan.
         When::Now => Volatility::Volatile,
     };
     ScalarUDF::new_from_impl(Wrapped { native, signature: Signature::user_defined(volatility) })
 }
 
-/// The type that a function takes an argument as, where that is one; `None` of functions that are no rows of tables.
+/// The type of an argument, if the function accepts only one; `None` for functions that are not
+/// declared here.
 pub fn taken_as(function: &ScalarUDF, at: usize) -> Option<DataType> {
     let wrapped = function.inner().downcast_ref::<Wrapped>()?;
     match wrapped.native.takes.get(at)? {
@@ -275,7 +279,7 @@ impl ScalarUDFImpl for Wrapped {
         let field = field(self.native.name, &(self.native.gives)(&types), true);
         let pg_types: Vec<Option<u32>> = args.arg_fields.iter().map(|field| pg_type_of(field)).collect();
         Ok(match (self.native.gives_pg)(&pg_types) {
-            // The length stands in the call.
+            // The length is an argument of the call.
             Some(BPCHAR) => {
                 let length = match args.scalar_arguments.get(1) {
                     Some(Some(ScalarValue::Int64(Some(length)))) => u32::try_from(*length).ok(),
@@ -309,7 +313,7 @@ impl ScalarUDFImpl for Wrapped {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { args.number_rows };
-        // What is the same for all rows is there once.
+        // A constant result is computed once.
         let array_of = |value: &ColumnarValue| match value {
             ColumnarValue::Scalar(scalar) => Ok((scalar.to_array()?, true)),
             ColumnarValue::Array(array) => Ok((Arc::clone(array), false)),
@@ -361,10 +365,10 @@ impl ScalarUDFImpl for Wrapped {
     }
 }
 
-/// A value as a scalar of the type that was promised.
+/// A value as a scalar of the declared result type.
 fn typed(value: &Value<'_>, data_type: &DataType) -> Result<ScalarValue> {
     let scalar = match (value, data_type) {
-        // An array without items has no type of its own.
+        // An empty array has no type of its own.
         (Value::Array(items), DataType::List(item)) => {
             let items = items.iter().map(|item_value| match item_value.is_null() {
                 true => ScalarValue::try_from(item.data_type()),

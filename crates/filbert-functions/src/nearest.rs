@@ -1,10 +1,10 @@
-//! The name that was probably meant.
+//! Suggestions for misspelt names.
 
-/// Names longer than this are not compared: the time grows with the product of the lengths.
+/// Longer names are not compared: the time grows with the product of the lengths.
 const CHARACTERS_MAX: usize = 128;
 
-/// The nearest of some names to one that is not among them: the same but for case, else within a third of its length in
-/// letters changed, left out, put in or swapped.
+/// The most similar of some names to an unknown name: equal except for case, otherwise with an edit
+/// distance of at most a third of its length. An edit changes, omits, inserts or swaps characters.
 pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let length = name.chars().count();
     if length > CHARACTERS_MAX {

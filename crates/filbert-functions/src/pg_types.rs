@@ -1,24 +1,24 @@
-//! The types of PostgreSQL, with the numbers of its `pg_type.dat`.
+//! The types of PostgreSQL, with the OIDs of its `pg_type.dat`.
 
 use filbert_data::FieldType;
 
 /// A type.
 pub struct PgType {
-    /// Its number.
+    /// Its OID.
     pub oid: i64,
     /// Its name in `pg_type`.
     pub name: &'static str,
     /// Its name in SQL.
     pub sql: &'static str,
-    /// The type of its arrays; 0 = none.
+    /// The OID of its array type; 0 = none.
     pub array: i64,
-    /// Bytes of a value, -1 where they vary, -2 for texts that end with a zero.
+    /// The size of a value in bytes; -1 = variable, -2 = zero-terminated text.
     pub size: i64,
-    /// The first letter of its category.
+    /// The character of its category.
     pub category: &'static str,
     /// Whether casts prefer it within its category.
     pub preferred: bool,
-    /// Base, composite or pseudo.
+    /// The kind: base, composite or pseudo.
     pub kind: &'static str,
 }
 
@@ -41,7 +41,7 @@ const fn pseudo(oid: i64, name: &'static str, size: i64) -> PgType {
     PgType { oid, name, sql: name, array: 0, size, category: "P", preferred: false, kind: "p" }
 }
 
-/// All types but arrays, which follow from them.
+/// All types except array types, which follow from them.
 pub const TYPES: &[PgType] = &[
     preferred(base(16, "bool", "boolean", 1000, 1, "B")),
     base(17, "bytea", "bytea", 1001, -1, "U"),
@@ -98,7 +98,7 @@ pub const TYPES: &[PgType] = &[
     base(4096, "regrole", "regrole", 4097, 4, "N"),
 ];
 
-/// The type of a number; of an array's number that of its items, and `true`.
+/// The type with this OID. For the OID of an array type, the type of its elements, and `true`.
 pub fn by_oid(oid: i64) -> Option<(&'static PgType, bool)> {
     let of_array = |found: &&PgType| found.array == oid && oid != 0;
     TYPES
@@ -108,7 +108,7 @@ pub fn by_oid(oid: i64) -> Option<(&'static PgType, bool)> {
         .or_else(|| TYPES.iter().find(of_array).map(|found| (found, true)))
 }
 
-/// The number of a type of one of its names.
+/// The OID of a type from one of its names.
 pub fn by_name(name: &str) -> Option<i64> {
     let name = name.trim();
     let name = name.strip_prefix("pg_catalog.").unwrap_or(name).to_ascii_lowercase();
@@ -129,10 +129,10 @@ pub fn by_name(name: &str) -> Option<i64> {
     TYPES.iter().find(|found| found.name == plain || found.sql == plain).map(|found| found.oid)
 }
 
-/// A type and what more is declared of it, as `atttypid` and `atttypmod` have them.
+/// The OID of a type and its modifier, as in `atttypid` and `atttypmod`.
 pub type Declared = (i64, i64);
 
-/// In which type of PostgreSQL values are sent.
+/// The PostgreSQL type in which values are sent.
 pub fn of_field_type(field_type: &FieldType) -> Declared {
     match field_type {
         FieldType::Boolean => (16, -1),
@@ -140,7 +140,7 @@ pub fn of_field_type(field_type: &FieldType) -> Declared {
         FieldType::Integer => (23, -1),
         FieldType::BigInt => (20, -1),
         FieldType::Decimal(None) => (1700, -1),
-        // Four are added for a header that PostgreSQL once had there.
+        // PostgreSQL adds four to the modifier, for a former header.
         FieldType::Decimal(Some((precision, scale))) => {
             (1700, ((i64::from(*precision) << 16) | (i64::from(*scale) & 0x7ff)) + 4)
         }
@@ -157,7 +157,7 @@ pub fn of_field_type(field_type: &FieldType) -> Declared {
         FieldType::Interval => (1186, -1),
         FieldType::Array(item) => {
             let (oid, modifier) = of_field_type(item);
-            // Arrays of arrays are of the same type as arrays.
+            // An array of arrays has the same type as an array.
             match by_oid(oid) {
                 Some((found, false)) => (found.array, modifier),
                 _ => (oid, modifier),
@@ -166,7 +166,7 @@ pub fn of_field_type(field_type: &FieldType) -> Declared {
     }
 }
 
-/// A type's name in SQL with what is declared of it, as `format_type` tells it.
+/// The SQL name of a type with its modifier, as `format_type` returns it.
 pub fn format(oid: i64, modifier: Option<i64>) -> String {
     let Some((found, is_array)) = by_oid(oid) else {
         return if oid == 0 { "-".to_owned() } else { "???".to_owned() };
@@ -185,7 +185,7 @@ pub fn format(oid: i64, modifier: Option<i64>) -> String {
     if is_array { format!("{name}[]") } else { name }
 }
 
-/// The names of the functions that read and write values, of which drivers make out what a type is.
+/// The names of the input and output functions, by which drivers recognize a type.
 pub fn functions(found: &PgType) -> [String; 4] {
     let underscored = matches!(found.oid, 114 | 142 | 600 | 650 | 829 | 869 | 1082..=1700 | 2249..=2283 | 2950 | 3802 | 3838)
         && found.oid != 1033;
@@ -194,10 +194,11 @@ pub fn functions(found: &PgType) -> [String; 4] {
     ["in", "out", "recv", "send"].map(|way| format!("{stem}{separator}{way}"))
 }
 
-/// The same of arrays, whatever their items are.
+/// The same for arrays of any element type.
 pub const ARRAY_FUNCTIONS: [&str; 4] = ["array_in", "array_out", "array_recv", "array_send"];
 
-/// What statements cannot call and catalogs refer to all the same: what reads and writes values of types, and handles relations.
+/// Functions that statements cannot call but catalogs refer to: input and output of types, and
+/// handlers of relations.
 pub fn internal_functions() -> Vec<String> {
     let handlers = ["array_subscript_handler", "heap_tableam_handler", "bthandler", "hashhandler"];
     let named = ARRAY_FUNCTIONS.into_iter().chain(handlers).map(str::to_owned);
@@ -209,7 +210,7 @@ pub fn crate_type(field_type: &FieldType) -> String {
     match field_type {
         FieldType::Array(item) => format!("{}_array", crate_type(item)),
         FieldType::Json => "object".to_owned(),
-        // Its users read moments as numbers of this type.
+        // CrateDB's users read timestamps as numbers of this type.
         FieldType::TinyInt => "byte".to_owned(),
         FieldType::Decimal(_) => "numeric".to_owned(),
         other => {

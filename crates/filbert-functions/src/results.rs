@@ -1,8 +1,9 @@
-//! The memory and the time that the results of a function take.
+//! Limits the memory and the time of a function's results.
 //!
-//! A function computes all rows of a batch before anybody sees one of them, so that a short statement could ask for any amount of
-//! memory: `repeat('x', 60000000)` of 8192 rows. Whoever makes values counts them here as they come about. What does not fit is refused,
-//! and a statement that is over ends between two values.
+//! A function computes all rows of a batch before any row is used, so a short statement could
+//! request any amount of memory: `repeat('x', 60000000)` of 8192 rows. Functions count their values
+//! here while they are created. Results beyond the limit are rejected, and an ended statement stops
+//! between two values.
 
 use std::sync::Arc;
 
@@ -23,42 +24,43 @@ use crate::ending::Limits;
 use crate::error::{carried, data_error};
 use crate::types::field_type_of_arrow;
 
-/// Bytes of the results of one call for one batch of rows, where nobody says otherwise.
+/// The default limit of the results of one call for one batch of rows, in bytes.
 const BYTES_MAX: usize = 256 << 20;
-/// Bytes of one value. Not a setting: doors and the wire's formats have this limit for a value as well.
+/// The maximum size of one value, in bytes. It is not a setting, because front doors and wire
+/// formats have the same limit.
 const VALUE_BYTES_MAX: usize = 64 << 20;
-/// Values that are made between two looks at whether the statement is over.
+/// The number of values between two checks whether the statement has ended.
 const VALUES_BETWEEN: usize = 256;
-/// Bytes that are made between two such looks.
+/// The number of bytes between two such checks.
 const BYTES_BETWEEN: usize = 1 << 20;
-/// Bytes of an item of a series.
+/// The size of an element of a series, in bytes.
 const ITEM_OF_SERIES: f64 = 8.0;
-/// Bytes that a value takes whatever it holds.
+/// The fixed size of every value, in bytes.
 const OF_ANY_VALUE: usize = 16;
 
-/// The results of one call, as far as they have been made.
+/// The results of one call so far.
 pub(super) struct Results {
     bytes: usize,
     bytes_max: usize,
     limits: Option<Limits>,
-    /// Values and bytes since it was last looked whether the statement is over.
+    /// The values and bytes since the last check whether the statement has ended.
     since: (usize, usize),
 }
 
 impl Results {
-    /// None yet, of a call with these settings.
+    /// Starts counting for a call with these settings.
     pub(super) fn of(options: &ConfigOptions) -> Results {
         let context = StatementContext::of(options);
         let bytes_max = context.map_or(BYTES_MAX, StatementContext::results_bytes_max);
-        // Constants are computed while a statement is planned.
+        // Constants are computed at planning, where the limits belong to the task.
         let limits = context.and_then(StatementContext::limits).cloned().or_else(ending::limits);
         Results { bytes: 0, bytes_max, limits, since: (0, 0) }
     }
 
-    /// Counts a value of so many bytes, which is made already or is about to be.
+    /// Counts a value of this size, before or after it is created.
     ///
     /// # Errors
-    /// 53200 (out of memory) when all take too much together; 57014 when the statement is over.
+    /// 53200 (out of memory) if all values take too much; 57014 if the statement has ended.
     pub(super) fn add(&mut self, bytes: usize) -> Result<()> {
         let bytes = bytes.saturating_add(OF_ANY_VALUE);
         self.bytes = self.bytes.saturating_add(bytes);
@@ -74,10 +76,10 @@ impl Results {
         self.work(bytes)
     }
 
-    /// Counts steps of a value that takes long to make, one for each byte that is looked at or made.
+    /// Counts the steps of an expensive value, one for each byte that is read or written.
     ///
     /// # Errors
-    /// 57014 when the statement is over.
+    /// 57014 if the statement has ended.
     pub(super) fn work(&mut self, steps: usize) -> Result<()> {
         self.since.1 = self.since.1.saturating_add(steps);
         if self.since.0 >= VALUES_BETWEEN || self.since.1 >= BYTES_BETWEEN {
@@ -90,12 +92,12 @@ impl Results {
     }
 }
 
-/// The bytes that a value takes, roughly, itself included.
+/// The approximate size of a value in bytes, including its fixed size.
 pub fn value_bytes(value: &Value<'_>) -> usize {
     OF_ANY_VALUE + bytes_of(value)
 }
 
-/// The bytes that a value takes beyond itself, roughly.
+/// The approximate size of a value in bytes, beyond its fixed size.
 pub(super) fn bytes_of(value: &Value<'_>) -> usize {
     match value {
         Value::Text(text) | Value::Json(text) => text.len(),
@@ -105,8 +107,8 @@ pub(super) fn bytes_of(value: &Value<'_>) -> usize {
     }
 }
 
-/// Has functions of DataFusion whose results can be any number of times as large as their arguments refuse, before they begin, what would
-/// take too much.
+/// Wraps functions of DataFusion with results that may be much larger than their arguments. They
+/// then reject excessive results before they begin.
 pub(super) fn bound(context: &SessionContext) {
     let growing: [(&str, Growth, usize); 7] = [
         ("repeat", repeated, VALUE_BYTES_MAX),
@@ -126,10 +128,10 @@ pub(super) fn bound(context: &SessionContext) {
     }
 }
 
-/// The bytes of a call's results, by row.
+/// The result size of each row, in bytes.
 type Growth = fn(&ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>>;
 
-/// A function with a look at the bytes of its results before.
+/// A function that checks the size of its results first.
 #[derive(Debug)]
 struct Bounded {
     growth: Growth,
@@ -143,7 +145,7 @@ impl Around for Bounded {
     }
 }
 
-/// Counts the results of a batch before they are made.
+/// Counts the results of a batch before they are created.
 fn count(args: &ScalarFunctionArgs, growth: Growth, value_bytes_max: usize) -> Result<()> {
     let bytes_of_row = growth(args)?;
     let mut results = Results::of(&args.config_options);
@@ -168,7 +170,8 @@ fn replaced(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
     }))
 }
 
-/// Of `regexp_replace`: as if each character and the text's end matched, as the matches are known to the function alone.
+/// For `regexp_replace`: assumes that each character and the end of the text match, because only
+/// the function knows the matches.
 fn matches_replaced(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
     let (whole, to) = (Texts::of(args, 0)?, Texts::of(args, 2)?);
     Ok(Box::new(move |row| match (whole.get(row), to.get(row)) {
@@ -177,13 +180,14 @@ fn matches_replaced(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> us
     }))
 }
 
-/// Of `array_repeat`: an item, a number.
+/// For `array_repeat`: an element and a number.
 fn items_repeated(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
     let (items, counts) = (array(args, 0)?, whole_numbers(args, 1)?);
     Ok(Box::new(move |row| item_bytes(&items, row).saturating_mul(number(&counts, row))))
 }
 
-/// Of `array_resize`: an array, a number of items, and the item that fills it up. What is there already is no larger.
+/// For `array_resize`: an array, a number of elements, and the fill element. The existing elements
+/// are not larger.
 fn items_filled(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
     let counts = whole_numbers(args, 1)?;
     let fill = if args.args.len() > 2 { Some(array(args, 2)?) } else { None };
@@ -193,7 +197,8 @@ fn items_filled(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>
     }))
 }
 
-/// Of `range` and `generate_series`: the last number, or the first, the last and the step; of dates and timestamps as well.
+/// For `range` and `generate_series`: the stop, or the start, the stop and the step; also for dates
+/// and timestamps.
 fn numbered(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
     let places = (0..args.args.len()).map(|at| array(args, at)).collect::<Result<Vec<_>>>()?;
     Ok(Box::new(move |row| {
@@ -204,12 +209,13 @@ fn numbered(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
             _ => return 0,
         };
         let bytes = (last - first).abs() / step.abs().max(1.0) * ITEM_OF_SERIES;
-        // Beyond all numbers it is the greatest one.
+        // Out of range values saturate at the maximum.
         bytes as usize
     }))
 }
 
-/// A bound or a step of a series: a number, or a time in nanoseconds, in which a month has 28 days; 0 for NULL and all else.
+/// A bound or a step of a series: a number, or a time in nanoseconds with months of 28 days; 0 for
+/// NULL and other types.
 fn place_of(places: &ArrayRef, row: usize) -> f64 {
     const DAY: f64 = 86_400e9;
     match ScalarValue::try_from_array(places, row) {
@@ -231,18 +237,18 @@ fn place_of(places: &ArrayRef, row: usize) -> f64 {
 /// Counts the series of a batch.
 ///
 /// # Errors
-/// As [`Results::add`].
+/// Like [`Results::add`].
 pub(super) fn count_series(args: &ScalarFunctionArgs) -> Result<()> {
     count(args, numbered, usize::MAX)
 }
 
-/// The bytes that a value of an array takes as an item of another.
+/// The size of an array element that becomes an element of another array, in bytes.
 fn item_bytes(items: &ArrayRef, row: usize) -> usize {
     let reader = ColumnReader::new(items.as_ref(), &field_type_of_arrow(items.data_type()));
     OF_ANY_VALUE + reader.map_or(0, |reader| bytes_of(&reader.get(row)))
 }
 
-/// Refuses a value of so many bytes.
+/// Rejects a value of this size.
 ///
 /// # Errors
 /// 54000 (program limit exceeded).
@@ -260,12 +266,12 @@ fn check_length(bytes: usize, bytes_max: usize) -> Result<()> {
     }
 }
 
-/// The bytes of a text in which one part is replaced by another.
+/// The size of a text after a replacement, in bytes.
 pub(super) fn replaced_bytes(whole: &str, from: &str, to: &str) -> usize {
     match to.len().checked_sub(from.len()) {
-        // It does not grow.
+        // The text does not grow.
         None | Some(0) => whole.len(),
-        // Between all characters, and at both ends.
+        // The replacement goes between all characters, and at both ends.
         Some(more) if from.is_empty() => (whole.chars().count() + 1).saturating_mul(more).saturating_add(whole.len()),
         Some(more) => whole.matches(from).count().saturating_mul(more).saturating_add(whole.len()),
     }
@@ -276,7 +282,7 @@ fn whole_numbers(args: &ScalarFunctionArgs, at: usize) -> Result<ArrayRef> {
     Ok(datafusion::arrow::compute::cast(&numbers, &DataType::Int64)?)
 }
 
-/// A count; 0 for NULL and what is less.
+/// A count; 0 for NULL and negative numbers.
 fn number(counts: &ArrayRef, row: usize) -> usize {
     let counts = counts.as_primitive::<Int64Type>();
     match counts.is_valid(row) {

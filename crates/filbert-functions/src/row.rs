@@ -18,19 +18,19 @@ use filbert_grid::query::SqlSubject;
 use super::results::Results;
 use crate::error::{carried, data_error, parsing_error};
 
-/// The types that arguments are cast to, by the types they have.
+/// The types that arguments are cast to, from their own types.
 pub(super) type Coerce = fn(&str, &[DataType]) -> Result<Vec<DataType>>;
 /// The type of the result.
 pub(super) type Returns = fn(&ReturnFieldArgs<'_>) -> Result<FieldType>;
 /// The computation.
 pub(super) type Invoke = fn(&ScalarFunctionArgs) -> Result<ColumnarValue>;
 
-/// A function as a table row.
+/// A function as a row of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Function {
     name: &'static str,
     signature: Signature,
-    /// Whether it gives null where an argument is null.
+    /// Whether the result is null if an argument is null.
     is_strict: bool,
     coerce: Coerce,
     returns: Returns,
@@ -43,7 +43,7 @@ impl Function {
         Function::with_volatility(name, Volatility::Immutable, coerce, returns, invoke)
     }
 
-    /// A function of more than its arguments.
+    /// A function with this volatility.
     pub(super) fn with_volatility(
         name: &'static str,
         volatility: Volatility,
@@ -55,8 +55,8 @@ impl Function {
         ScalarUDF::new_from_impl(Function { name, signature, is_strict: false, coerce, returns, invoke })
     }
 
-    /// The same function, of which it is known that it gives null where an argument is null: then a constant null is its result, and the
-    /// other arguments are not computed, as in PostgreSQL.
+    /// Marks a function as strict: its result is null if an argument is null. A constant null is
+    /// then the result, and the other arguments are not computed, as in PostgreSQL.
     pub(super) fn strict(function: ScalarUDF) -> ScalarUDF {
         match function.inner().downcast_ref::<Function>() {
             Some(found) => ScalarUDF::new_from_impl(Function { is_strict: true, ..found.clone() }),
@@ -65,7 +65,7 @@ impl Function {
     }
 }
 
-// There is one function of each name.
+// Each name has one function.
 impl PartialEq for Function {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -123,7 +123,7 @@ impl ScalarUDFImpl for Function {
     }
 }
 
-/// The error for arguments that a function does not take.
+/// The error for arguments that a function does not accept.
 pub(super) fn wrong_arguments(name: &str, types: &[DataType]) -> DataFusionError {
     let arguments: Vec<FieldType> = types.iter().map(crate::types::field_type_of_arrow).collect();
     let types: Vec<String> = arguments.iter().map(ToString::to_string).collect();
@@ -154,13 +154,14 @@ pub(super) fn types_of(args: &ScalarFunctionArgs) -> Vec<DataType> {
     args.args.iter().map(ColumnarValue::data_type).collect()
 }
 
-/// The rows that a function computes: one, also for a batch without rows, where all arguments are the same for all rows.
+/// The number of rows that a function computes: one if all arguments are constants, also for an
+/// empty batch.
 pub(super) fn rows_of(args: &ScalarFunctionArgs) -> usize {
     let is_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
     if is_constant { args.number_rows.max(1) } else { args.number_rows }
 }
 
-/// An argument as an array of the rows that a function computes.
+/// An argument as an array of the computed rows.
 pub(super) fn array(args: &ScalarFunctionArgs, at: usize) -> Result<ArrayRef> {
     match args.args.get(at) {
         Some(value) => value.to_array(rows_of(args)),
@@ -168,7 +169,7 @@ pub(super) fn array(args: &ScalarFunctionArgs, at: usize) -> Result<ArrayRef> {
     }
 }
 
-/// An argument that is the same for all rows.
+/// A constant argument.
 pub(super) fn constant(args: &ScalarFunctionArgs, at: usize) -> Option<&ScalarValue> {
     match args.args.get(at) {
         Some(ColumnarValue::Scalar(scalar)) => Some(scalar),
@@ -176,7 +177,7 @@ pub(super) fn constant(args: &ScalarFunctionArgs, at: usize) -> Option<&ScalarVa
     }
 }
 
-/// The text of an argument that is the same for all rows.
+/// The text of a constant argument.
 pub(super) fn constant_text(args: &ScalarFunctionArgs, at: usize) -> Option<&str> {
     text_of(constant(args, at)?)
 }
@@ -185,20 +186,20 @@ pub(super) fn text_of(scalar: &ScalarValue) -> Option<&str> {
     scalar.try_as_str().flatten()
 }
 
-/// Texts of one argument.
+/// The texts of one argument.
 pub(super) enum Texts {
     Constant(Option<String>),
     Rows(ArrayRef),
 }
 
 impl Texts {
-    /// The argument at a place, of a text type.
+    /// The argument at a position, which has a text type.
     pub(super) fn of(args: &ScalarFunctionArgs, at: usize) -> Result<Texts> {
         match constant(args, at) {
             Some(scalar) => Ok(Texts::Constant(text_of(scalar).map(str::to_owned))),
             None => {
                 let rows = array(args, at)?;
-                // One representation: others come from literals and functions of DataFusion.
+                // Converts other representations, from literals and functions of DataFusion.
                 let rows = match rows.data_type() {
                     DataType::Utf8View => rows,
                     _ => datafusion::arrow::compute::cast(&rows, &DataType::Utf8View)?,
@@ -225,7 +226,8 @@ impl Texts {
     }
 }
 
-/// Rows of values, as one array of a type: by scalars, for functions that are dear anyway.
+/// The results of all rows as one array. It is built from scalars, for functions that are expensive
+/// anyway.
 pub(super) fn collect(
     args: &ScalarFunctionArgs,
     row: impl FnMut(usize) -> Result<ScalarValue>,
@@ -249,7 +251,7 @@ pub(super) fn collect(
     Ok(ColumnarValue::Array(ScalarValue::iter_to_array(values)?))
 }
 
-/// Rows of texts.
+/// The text results of all rows.
 pub(super) fn collect_texts(
     args: &ScalarFunctionArgs,
     mut row: impl FnMut(usize) -> Result<Option<String>>,

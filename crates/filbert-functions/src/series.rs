@@ -1,4 +1,4 @@
-//! `generate_series` and `generate_stream`: rows out of nothing, one column `v`.
+//! `generate_series` and `generate_stream`: tables of generated rows with one column `v`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use super::row::failed;
 use crate::context::dialect_of_options;
 use crate::error::{carried, data_error, parsing_error};
 
-/// Rows of one batch.
+/// The number of rows of one batch.
 const BATCH_ROWS: usize = 1024;
-/// How often a stream that is slower than that makes rows, in milliseconds.
+/// How often a slow stream produces rows, in milliseconds.
 const TICK_MS: u64 = 10;
 
 /// The table functions by name.
@@ -38,7 +38,7 @@ fn schema_of(number: DataType) -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("v", number, false)]))
 }
 
-/// Numbers of the arguments; nulls where they are left out.
+/// The numbers of the arguments; null for omitted arguments.
 fn numbers(name: &str, args: &[Expr]) -> Result<Vec<Option<i64>>> {
     let number = |argument: &Expr| match argument {
         Expr::Literal(scalar, _) => match scalar.cast_to(&DataType::Int64) {
@@ -63,7 +63,7 @@ fn batch(values: Vec<i64>) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(schema(), vec![Arc::new(Int64Array::from(values))])?)
 }
 
-/// Numbers as rows of a schema of one column.
+/// Numbers as rows of a schema with one column.
 fn batch_of(schema: &SchemaRef, values: Vec<i64>) -> Result<RecordBatch> {
     let numbers = Int64Array::from(values);
     let numbers = match schema.fields().first() {
@@ -90,7 +90,7 @@ impl TableFunctionImpl for GenerateSeries {
             let error = data_error("step size cannot equal zero").with_sqlstate("22023");
             return Err(if is_postgres { carried(error) } else { failed("step cannot equal zero in generate_series") });
         }
-        // As PostgreSQL has it, numbers that are written with few digits have 32 bits.
+        // As in PostgreSQL, small numeric literals are 32-bit integers.
         let is_narrow = is_postgres && [start, stop, step].into_iter().all(|number| i32::try_from(number).is_ok());
         let number = if is_narrow { DataType::Int32 } else { DataType::Int64 };
         table(Series { schema: schema_of(number), start, stop, step }, false)
@@ -148,7 +148,7 @@ impl TableFunctionImpl for GenerateStream {
 #[derive(Debug)]
 struct Stream {
     schema: SchemaRef,
-    /// Rows a second.
+    /// Rows per second.
     rate: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Values of ours in the settings of DataFusion's sessions, where functions and relations find them when a plan runs.
+//! Our values in the settings of DataFusion's sessions. Functions and relations find them at run
+//! time.
 
 use std::any::Any;
 use std::fmt;
@@ -6,13 +7,13 @@ use std::fmt;
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::common::{DataFusionError, Result};
 
-/// A value that settings may have, one of each type.
+/// A value that settings may contain, one of each type.
 pub trait InSettings: Clone + fmt::Debug + Send + Sync + 'static {
     /// Its name among the settings, which no statement can set.
     const NAME: &'static str;
 }
 
-/// Puts a value into settings, in the place of one of its type.
+/// Puts a value into settings, and replaces a value of its type.
 pub fn insert<T: InSettings>(options: &mut ConfigOptions, value: T) {
     options.extensions.insert(Extension(value));
 }

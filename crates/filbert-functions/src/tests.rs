@@ -1,4 +1,4 @@
-//! Expressions and what they give, through DataFusion.
+//! Expressions and their results, through DataFusion.
 
 use arrow_array::RecordBatch;
 use datafusion::common::DataFusionError;
@@ -302,7 +302,7 @@ fn numbers() {
 
 #[test]
 fn dates_and_times() {
-    for (field, moment, expected) in [
+    for (field, timestamp, expected) in [
         ("EPOCH", "DATE '1970-01-01'", "0"),
         ("EPOCH", "TIMESTAMP '2001-02-16 20:38:40.123'", "982355920.123"),
         ("ISOYEAR", "TIMESTAMP '2006-01-01 00:00:00'", "2005"),
@@ -319,7 +319,7 @@ fn dates_and_times() {
         ("SECOND", "TIME '10:30:20.456456'", "20"),
         ("HOUR", "TIMESTAMP '2001-02-16 20:38:40'", "20"),
     ] {
-        check(&format!("EXTRACT({field} FROM {moment})"), &format!("{expected} DOUBLE"));
+        check(&format!("EXTRACT({field} FROM {timestamp})"), &format!("{expected} DOUBLE"));
     }
     fails("EXTRACT(YEAR FROM TIME '10:00:00')", "Cannot extract YEAR from TIME");
     fails("EXTRACT(YEAR FROM 1)", "Cannot extract field from BIGINT");
@@ -370,7 +370,7 @@ fn a_stream_does_not_end() {
     });
 }
 
-/// Arguments of every kind that functions take, as constants, of a batch that has no rows.
+/// Calls functions with constant arguments of every kind, for a batch without rows.
 #[test]
 fn functions_of_constants_take_batches_without_rows() {
     use std::sync::Arc;
@@ -432,7 +432,7 @@ fn functions_of_constants_take_batches_without_rows() {
                     return_field,
                     config_options: Arc::clone(state.config_options()),
                 };
-                // It may be an error, and must not be a panic.
+                // An error is fine, a panic is not.
                 let call = std::panic::AssertUnwindSafe(|| function.invoke_with_args(args).is_ok());
                 if std::panic::catch_unwind(call).is_err() {
                     panics.push(format!("{dialect:?} {name} of {list:?}"));

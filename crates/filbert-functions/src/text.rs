@@ -1,4 +1,4 @@
-//! Functions on texts that DataFusion has not, or otherwise.
+//! Functions on texts that DataFusion lacks or defines differently.
 
 use std::sync::{Arc, LazyLock};
 
@@ -31,16 +31,16 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-/// A JSON document as a text like others: in Arrow they are the same.
+/// A JSON document as plain text. Arrow has the same type for both.
 pub(super) static JSON_AS_TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(Function::udf("json_as_text", coerce_texts, returns_text, |args| {
         Ok(args.args.first().cloned().unwrap_or(ColumnarValue::Scalar(ScalarValue::Utf8View(None))))
     }))
 });
 
-/// The name of the function that makes UUIDs of texts.
+/// The name of the function that parses UUIDs.
 pub(super) const CAST_UUID_NAME: &str = "cast_uuid";
-/// UUIDs that come up once.
+/// Random UUIDs.
 pub(super) fn random_uuid() -> ScalarUDF {
     let no_arguments = |name: &str, types: &[DataType]| match types {
         [] => Ok(Vec::new()),
@@ -67,7 +67,7 @@ fn returns_text(_: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(FieldType::Varchar)
 }
 
-/// A value as the bytes of a blob; an object as it is.
+/// A value as the bytes of a blob; an object is returned unchanged.
 fn cast_object(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let [value] = args.args.as_slice() else { return Err(wrong_arguments("cast_object", &[])) };
     if value.data_type().is_binary() {
@@ -88,7 +88,7 @@ fn cast_object(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-/// A UUID in the one form that all are compared in: lower case, with hyphens.
+/// The canonical form of a UUID, which comparisons use: lower case, with hyphens.
 fn cast_uuid(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let texts = Texts::of(args, 0)?;
     collect_texts(args, |row| match texts.get(row) {
@@ -111,7 +111,7 @@ fn coerce_texts(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     Ok(vec![DataType::Utf8View; types.len()])
 }
 
-/// A pattern whose escape character is another, or none, as one whose escape character is the backslash.
+/// Converts a pattern with another escape character, or none, to one with the backslash.
 fn like_pattern(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let escape = constant_text(args, 1).and_then(|escape| escape.chars().next());
     let patterns = Texts::of(args, 0)?;
@@ -134,7 +134,7 @@ fn coerce_position(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// The place of a text in another, from 1, at or after a place; 0 = it is not there.
+/// The position of a text in another, from 1, at or after a start position; 0 = not found.
 fn position(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     if args.args.first().is_some_and(|seek| seek.data_type().is_binary()) {
         return position_of_bytes(args);
@@ -165,7 +165,7 @@ fn position(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     collect_places(args, one)
 }
 
-/// The place of bytes in others, as of texts.
+/// The position of bytes within bytes.
 fn position_of_bytes(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let arrays = args.args.iter().map(|value| value.to_array(super::row::rows_of(args))).collect::<Result<Vec<_>>>()?;
     let [seeks, whole] = arrays.as_slice() else { return Err(wrong_arguments("position", &[])) };
@@ -206,7 +206,7 @@ fn coerce_pad(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// A text of so many characters: filled up on one side, or cut off at its end.
+/// A text of a given length: padded on one side, or truncated at its end.
 fn pad(args: &ScalarFunctionArgs, is_left: bool) -> Result<ColumnarValue> {
     let (texts, lengths) = (Texts::of(args, 0)?, args.args.get(1));
     let fills = if args.args.len() > 2 { Some(Texts::of(args, 2)?) } else { None };
@@ -219,7 +219,7 @@ fn pad(args: &ScalarFunctionArgs, is_left: bool) -> Result<ColumnarValue> {
         let (Some(text), Some(fill)) = (texts.get(row), fill) else { return Ok(None) };
         let ScalarValue::Int64(Some(length)) = ScalarValue::try_from_array(&lengths, row)? else { return Ok(None) };
         let length = usize::try_from(length).unwrap_or(0);
-        // A character has a byte at least.
+        // A character has at least one byte.
         check_value(length)?;
         let count = text.chars().count();
         if count >= length {

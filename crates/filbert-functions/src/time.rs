@@ -10,14 +10,15 @@ use super::row::{Function, Texts, collect, collect_texts, failed, is_integer, is
 use crate::error::{carried, parsing_error};
 use crate::types::{field_type_of, value_of};
 
-/// Milliseconds of a year of 365 days: by it a number is told to count seconds or something smaller.
+/// The milliseconds of a 365-day year. They decide whether a number counts seconds or a smaller
+/// unit.
 const YEAR_MS: i64 = 31_536_000_000;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::udf("extract_field", coerce_extract, returns_extracted, extract),
         Function::udf("to_timestamp_tz", coerce_number, |_| Ok(FieldType::TimestampTz), to_timestamp_tz),
-        Function::udf("to_epoch_millis", coerce_moment, |_| Ok(FieldType::BigInt), to_epoch_millis),
+        Function::udf("to_epoch_millis", coerce_timestamp, |_| Ok(FieldType::BigInt), to_epoch_millis),
         Function::udf("to_char", coerce_to_char, |_| Ok(FieldType::Varchar), to_char),
     ]
 }
@@ -50,8 +51,10 @@ fn temporal(data_type: &DataType) -> DataType {
 
 fn coerce_extract(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        [field, moment] if is_text(field) && is_temporal(moment) => Ok(vec![DataType::Utf8View, temporal(moment)]),
-        // Refused by [`returns_extracted`]: an error that is told here is lost.
+        [field, timestamp] if is_text(field) && is_temporal(timestamp) => {
+            Ok(vec![DataType::Utf8View, temporal(timestamp)])
+        }
+        // Rejected by [`returns_extracted`]: DataFusion discards an error from here.
         [_, _] => Ok(types.to_vec()),
         _ => Err(wrong_arguments(name, types)),
     }
@@ -59,8 +62,8 @@ fn coerce_extract(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
 
 fn returns_extracted(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     match args.arg_fields {
-        [_, moment] if !is_temporal(moment.data_type()) => {
-            let name = crate::types::field_type_of_arrow(moment.data_type());
+        [_, timestamp] if !is_temporal(timestamp.data_type()) => {
+            let name = crate::types::field_type_of_arrow(timestamp.data_type());
             Err(carried(parsing_error(format!("Cannot extract field from {name}")).with_sqlstate("42883")))
         }
         _ => Ok(FieldType::Double),
@@ -74,7 +77,7 @@ fn coerce_number(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-fn coerce_moment(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+fn coerce_timestamp(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [DataType::Timestamp(..) | DataType::Null] => Ok(vec![micros(true)]),
         [text] if is_text(text) => Ok(vec![micros(true)]),
@@ -101,13 +104,13 @@ fn value(args: &ScalarFunctionArgs, at: usize, row: usize) -> Result<Value<'stat
     Ok(value_of(&scalar, &field_type))
 }
 
-/// The parts of a moment that there are; `None` for what is no moment.
-fn moment(value: &Value<'_>) -> Option<(Option<NaiveDate>, NaiveTime)> {
+/// The date and time of a value; `None` for other types.
+fn date_and_time(value: &Value<'_>) -> Option<(Option<NaiveDate>, NaiveTime)> {
     Some(match value {
         Value::Date(date) => (Some(*date), NaiveTime::MIN),
         Value::Time(time) => (None, *time),
-        Value::Timestamp(moment) => (Some(moment.date()), moment.time()),
-        Value::TimestampTz(moment) => (Some(moment.naive_local().date()), moment.naive_local().time()),
+        Value::Timestamp(timestamp) => (Some(timestamp.date()), timestamp.time()),
+        Value::TimestampTz(timestamp) => (Some(timestamp.naive_local().date()), timestamp.naive_local().time()),
         _ => return None,
     })
 }
@@ -116,7 +119,7 @@ fn extract(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let fields = Texts::of(args, 0)?;
     collect(args, |row| {
         let value = value(args, 1, row)?;
-        let (Some(field), Some((date, time))) = (fields.get(row), moment(&value)) else {
+        let (Some(field), Some((date, time))) = (fields.get(row), date_and_time(&value)) else {
             return Ok(ScalarValue::Float64(None));
         };
         field_of(field, date, time).map(|number| ScalarValue::Float64(Some(number)))
@@ -163,7 +166,7 @@ fn field_of(field: &str, date: Option<NaiveDate>, time: NaiveTime) -> Result<f64
     }
 }
 
-/// A number of seconds, milliseconds, microseconds or nanoseconds, told by its size.
+/// A number of seconds, milliseconds, microseconds or nanoseconds; its size decides which.
 fn to_timestamp_tz(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     collect(args, |row| {
         let Value::Int64(number) = value(args, 0, row)? else {
@@ -188,13 +191,13 @@ fn to_timestamp_tz(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 fn to_epoch_millis(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     collect(args, |row| {
         Ok(ScalarValue::Int64(match value(args, 0, row)? {
-            Value::TimestampTz(moment) => Some(moment.timestamp_millis()),
+            Value::TimestampTz(timestamp) => Some(timestamp.timestamp_millis()),
             _ => None,
         }))
     })
 }
 
-/// Numbers by the pictures that PostgreSQL knows.
+/// Formats numbers by PostgreSQL's number patterns.
 pub(super) fn numbers_to_char(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let pictures = Texts::of(args, 1)?;
     collect_texts(args, |row| match pictures.get(row) {
@@ -211,9 +214,9 @@ fn to_char(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         if value.is_null() {
             return Ok(None);
         }
-        if let Some((date, time)) = moment(&value) {
+        if let Some((date, time)) = date_and_time(&value) {
             let date = date.unwrap_or_default();
-            return Ok(Some(format_moment(date.and_time(time), format)));
+            return Ok(Some(format_timestamp(date.and_time(time), format)));
         }
         match value.convert(&FieldType::Decimal(None)) {
             Ok(Value::Decimal(number)) => super::math::format_number(&number, format).map(Some),
@@ -238,17 +241,18 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// The patterns of PostgreSQL's `to_char`, the longest of each letter first.
+/// The patterns of PostgreSQL's `to_char`; among those with the same first character the longest
+/// comes first.
 const PATTERNS: [&str; 36] = [
     "HH24", "HH12", "HH", "MI", "MS", "MM", "MONTH", "Month", "month", "MON", "Mon", "mon", "SS", "US", "YYYY", "YYY",
     "YY", "Y", "IYYY", "IW", "IDDD", "ID", "DDD", "DD", "DAY", "Day", "day", "DY", "Dy", "dy", "D", "WW", "W", "Q",
     "CC", "AM",
 ];
 
-fn format_moment(moment: NaiveDateTime, format: &str) -> String {
+fn format_timestamp(timestamp: NaiveDateTime, format: &str) -> String {
     let mut out = String::new();
     let mut rest = format;
-    // Names are padded to nine characters unless FM stands before them; numbers to their digits.
+    // Names are padded to nine characters, and numbers to their digits, except after FM.
     let mut fill = true;
     'next: while let Some(first) = rest.chars().next() {
         if let Some(quoted) = rest.strip_prefix('"') {
@@ -263,7 +267,7 @@ fn format_moment(moment: NaiveDateTime, format: &str) -> String {
         }
         for (pattern, upper) in [("PM", true), ("pm", false), ("am", false)] {
             if let Some(after) = rest.strip_prefix(pattern) {
-                let half = if moment.hour() < 12 { "AM" } else { "PM" };
+                let half = if timestamp.hour() < 12 { "AM" } else { "PM" };
                 out.push_str(&if upper { half.to_owned() } else { half.to_lowercase() });
                 rest = after;
                 continue 'next;
@@ -271,7 +275,7 @@ fn format_moment(moment: NaiveDateTime, format: &str) -> String {
         }
         for pattern in PATTERNS {
             if let Some(after) = rest.strip_prefix(pattern) {
-                push_pattern(moment, pattern, fill, &mut out);
+                push_pattern(timestamp, pattern, fill, &mut out);
                 (fill, rest) = (true, after);
                 continue 'next;
             }
@@ -282,7 +286,7 @@ fn format_moment(moment: NaiveDateTime, format: &str) -> String {
     out
 }
 
-fn push_pattern(moment: NaiveDateTime, pattern: &str, fill: bool, out: &mut String) {
+fn push_pattern(timestamp: NaiveDateTime, pattern: &str, fill: bool, out: &mut String) {
     let number = |number: i64, width: usize| if fill { format!("{number:0width$}") } else { number.to_string() };
     let of = |number: u32, width: usize| self::number_text(number, width, fill);
     let name = |names: &[&str], at: u32, length: usize| {
@@ -295,37 +299,37 @@ fn push_pattern(moment: NaiveDateTime, pattern: &str, fill: bool, out: &mut Stri
         };
         if fill && length > 3 { format!("{name:<9}") } else { name }
     };
-    let hour12 = (moment.hour() + 11) % 12 + 1;
-    let weekday = moment.weekday();
+    let hour12 = (timestamp.hour() + 11) % 12 + 1;
+    let weekday = timestamp.weekday();
     out.push_str(&match pattern {
-        "HH24" => of(moment.hour(), 2),
+        "HH24" => of(timestamp.hour(), 2),
         "HH12" | "HH" => of(hour12, 2),
-        "MI" => of(moment.minute(), 2),
-        "SS" => of(moment.second(), 2),
-        "MS" => of(moment.nanosecond() / 1_000_000 % 1_000, 3),
-        "US" => of(moment.nanosecond() / 1_000 % 1_000_000, 6),
-        "MM" => of(moment.month(), 2),
-        "MONTH" | "Month" | "month" => name(&MONTHS, moment.month0(), 9),
-        "MON" | "Mon" | "mon" => name(&MONTHS, moment.month0(), 3),
-        "YYYY" => number(i64::from(moment.year()), 4),
-        "YYY" => number(i64::from(moment.year().rem_euclid(1000)), 3),
-        "YY" => number(i64::from(moment.year().rem_euclid(100)), 2),
-        "Y" => number(i64::from(moment.year().rem_euclid(10)), 1),
-        "IYYY" => number(i64::from(moment.iso_week().year()), 4),
-        "IW" => of(moment.iso_week().week(), 2),
-        "IDDD" => of((moment.iso_week().week() - 1) * 7 + weekday.number_from_monday(), 3),
+        "MI" => of(timestamp.minute(), 2),
+        "SS" => of(timestamp.second(), 2),
+        "MS" => of(timestamp.nanosecond() / 1_000_000 % 1_000, 3),
+        "US" => of(timestamp.nanosecond() / 1_000 % 1_000_000, 6),
+        "MM" => of(timestamp.month(), 2),
+        "MONTH" | "Month" | "month" => name(&MONTHS, timestamp.month0(), 9),
+        "MON" | "Mon" | "mon" => name(&MONTHS, timestamp.month0(), 3),
+        "YYYY" => number(i64::from(timestamp.year()), 4),
+        "YYY" => number(i64::from(timestamp.year().rem_euclid(1000)), 3),
+        "YY" => number(i64::from(timestamp.year().rem_euclid(100)), 2),
+        "Y" => number(i64::from(timestamp.year().rem_euclid(10)), 1),
+        "IYYY" => number(i64::from(timestamp.iso_week().year()), 4),
+        "IW" => of(timestamp.iso_week().week(), 2),
+        "IDDD" => of((timestamp.iso_week().week() - 1) * 7 + weekday.number_from_monday(), 3),
         "ID" => of(weekday.number_from_monday(), 1),
-        "DDD" => of(moment.ordinal(), 3),
-        "DD" => of(moment.day(), 2),
+        "DDD" => of(timestamp.ordinal(), 3),
+        "DD" => of(timestamp.day(), 2),
         "DAY" | "Day" | "day" => name(&DAYS, weekday.num_days_from_sunday(), 9),
         "DY" | "Dy" | "dy" => name(&DAYS, weekday.num_days_from_sunday(), 3),
         "D" => of(weekday.number_from_sunday(), 1),
-        "WW" => of(moment.ordinal0() / 7 + 1, 2),
-        "W" => of(moment.day0() / 7 + 1, 1),
-        "Q" => of(moment.month0() / 3 + 1, 1),
-        "CC" => number(i64::from((moment.year() - 1).div_euclid(100) + 1), 2),
+        "WW" => of(timestamp.ordinal0() / 7 + 1, 2),
+        "W" => of(timestamp.day0() / 7 + 1, 1),
+        "Q" => of(timestamp.month0() / 3 + 1, 1),
+        "CC" => number(i64::from((timestamp.year() - 1).div_euclid(100) + 1), 2),
         _ => {
-            if moment.hour() < 12 {
+            if timestamp.hour() < 12 {
                 "AM".to_owned()
             } else {
                 "PM".to_owned()

@@ -1,5 +1,6 @@
-//! `SUM` and `AVG` with the types that Hazelcast gives them: a sum of `BIGINT` is a `DECIMAL` and cannot overflow, an average
-//! of whole numbers is a `DECIMAL`. Computed by DataFusion's, over wider arguments.
+//! `SUM` and `AVG` with Hazelcast's result types: a sum of `BIGINT` is a `DECIMAL` and cannot
+//! overflow, an average of whole numbers is a `DECIMAL`. DataFusion's aggregates compute them over
+//! wider arguments.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use datafusion::logical_expr::{
 use filbert_grid::query::{Dialect, QUOTIENT_SCALE};
 
 use super::fields::Summed;
+use super::float_totals::{Overflow, SlidingFloats};
 use super::numbers::decimals::{FREE, quotients, scale_of};
 use super::row::{failed, is_text, wrong_arguments};
 use crate::types::{DECIMAL_SCALE, is_untyped, untyped_field};
@@ -32,6 +34,7 @@ pub(super) fn aggregates(dialect: Dialect) -> Vec<AggregateUDF> {
             inner,
             widen,
             is_quotient,
+            overflows: dialect == Dialect::Postgres,
             signature: Signature::user_defined(Volatility::Immutable),
         })
     };
@@ -45,15 +48,17 @@ pub(super) fn aggregates(dialect: Dialect) -> Vec<AggregateUDF> {
     ]
 }
 
-/// An aggregate of DataFusion with other types of arguments.
+/// An aggregate of DataFusion with other argument types.
 #[derive(Debug)]
 struct Total {
     name: &'static str,
     inner: Arc<AggregateUDF>,
     /// The type that the inner aggregate computes with.
     widen: fn(&DataType) -> Option<DataType>,
-    /// Whether an exact result is a quotient with the digits that PostgreSQL gives it.
+    /// Whether an exact result is a quotient with PostgreSQL's number of digits.
     is_quotient: bool,
+    /// Whether a floating-point result out of range is an error.
+    overflows: bool,
     signature: Signature,
 }
 
@@ -71,10 +76,10 @@ impl Hash for Total {
     }
 }
 
-/// The type that arguments of a type are summed as.
+/// The argument type for a sum.
 fn sum_type(argument: &DataType) -> Option<DataType> {
     Some(match argument {
-        // As many as memory holds do not leave 64 bits.
+        // The number of values that fit into memory cannot overflow 64 bits.
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => DataType::Int64,
         DataType::UInt32 | DataType::Int64 => DataType::Decimal128(19, 0),
         DataType::UInt64 => DataType::Decimal128(20, 0),
@@ -85,8 +90,8 @@ fn sum_type(argument: &DataType) -> Option<DataType> {
     })
 }
 
-/// The type that arguments of a type are averaged as: with as many digits behind the point as leave room for the sum of a
-/// thousand million of them, and for four more that an average adds.
+/// The argument type for an average. Its scale leaves room for the sum of 10^9 values, and for the
+/// four digits that an average adds.
 fn avg_type(argument: &DataType) -> Option<DataType> {
     match argument {
         whole if whole.is_integer() => Some(DataType::Decimal128(28, 8)),
@@ -102,9 +107,11 @@ fn avg_type(argument: &DataType) -> Option<DataType> {
     }
 }
 
-/// What short whole numbers are summed as for PostgreSQL's averages: as many as memory holds leave 16 digits behind the point.
+/// The type in which small whole numbers are summed for PostgreSQL's averages. Any sum of values
+/// that fit into memory leaves room for 16 decimal places.
 const SHORT: DataType = DataType::Decimal128(38, 16);
-/// What other exact numbers are summed as: four digits more behind the point, which an average adds, are those of a quotient.
+/// The type in which other exact numbers are summed. With the four decimal places that an average
+/// adds it has the scale of a quotient.
 const LONG: DataType = DataType::Decimal256(76, QUOTIENT_SCALE - 4);
 
 /// The type that PostgreSQL's averages are computed with.
@@ -117,7 +124,7 @@ fn numeric_avg_type(argument: &DataType) -> Option<DataType> {
 }
 
 impl Total {
-    /// The inner aggregate's type of argument and of result, and our result's, for an argument.
+    /// The inner aggregate's argument and result types, and the final result type, for an argument.
     fn types(&self, argument: &DataType) -> Result<(DataType, DataType, DataType)> {
         let types = std::slice::from_ref(argument);
         // Intervals get an aggregate of their own, once all types are known.
@@ -129,14 +136,15 @@ impl Total {
         let result = match argument {
             DataType::Float32 if self.name == "sum" => DataType::Float32,
             _ if self.is_quotient && inner_result.is_decimal() => DataType::Decimal256(76, QUOTIENT_SCALE),
-            // An average has four digits more than a decimal can have.
+            // An average has four decimal places more than a decimal can have.
             _ if scale_of(&inner_result).is_some_and(|scale| scale > DECIMAL_SCALE) => FREE,
             _ => inner_result.clone(),
         };
         Ok((inner, inner_result, result))
     }
 
-    /// The same where equal arguments count once: of these the sum and their number are not told, by which short numbers are divided.
+    /// The same for distinct arguments. Their sum and count are not available separately, but small
+    /// whole numbers need them for the division.
     fn types_of(&self, argument: &DataType, is_distinct: bool) -> Result<(DataType, DataType, DataType)> {
         let (to, inner_result, result) = self.types(argument)?;
         if !is_distinct || to != SHORT {
@@ -145,7 +153,7 @@ impl Total {
         Ok((LONG, self.inner.return_type(&[LONG])?, result))
     }
 
-    /// Makes something of the inner aggregate, told the inner types.
+    /// Calls the inner aggregate with the inner types.
     fn inner<T>(
         &self,
         args: AccumulatorArgs<'_>,
@@ -161,7 +169,8 @@ impl Total {
             ..args
         };
         let scale_least = scale_of(&argument).unwrap_or(0);
-        Ok(Inner { accumulator: make(args)?, to, result, scale_least, divides })
+        let overflow = Overflow::new(self.overflows && to.is_floating());
+        Ok(Inner { accumulator: make(args)?, to, result, scale_least, divides, overflow })
     }
 }
 
@@ -181,9 +190,10 @@ impl AggregateUDFImpl for Total {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         match types {
             [DataType::Null] => Ok(vec![DataType::Float64]),
-            // Untyped fields; other texts are refused where metadata tells them apart.
+            // Untyped fields. Other texts are rejected where metadata distinguishes them.
             [argument] if is_text(argument) => Ok(types.to_vec()),
-            // Nothing is cast here: types are coerced several times, and a wider argument would ask for a wider one again.
+            // No cast here: types are coerced several times, and a widened argument would be
+            // widened again.
             [argument] => self.types(argument).map(|_| types.to_vec()),
             _ => Err(wrong_arguments(self.name, types)),
         }
@@ -243,7 +253,11 @@ impl AggregateUDFImpl for Total {
         if of_fields(&args) {
             return Err(wrong_arguments(self.name, &[DataType::Utf8View]));
         }
-        Ok(Box::new(self.inner(args, |args| self.inner.create_sliding_accumulator(args))?))
+        let is_average = self.name == "avg";
+        Ok(Box::new(self.inner(args, |args| match args.expr_fields.first().map(|field| field.data_type()) {
+            Some(DataType::Float64) => Ok(Box::new(SlidingFloats::new(is_average)) as Box<_>),
+            _ => self.inner.create_sliding_accumulator(args),
+        })?))
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -255,36 +269,39 @@ impl AggregateUDFImpl for Total {
     }
 }
 
-/// Whether the arguments are untyped fields: no other texts get that far.
+/// Whether the arguments are untyped fields: other texts are rejected earlier.
 fn of_fields(args: &AccumulatorArgs<'_>) -> bool {
     args.expr_fields.first().is_some_and(|field| is_text(field.data_type()) && !field.data_type().is_null())
 }
 
-/// An accumulator whose arguments are cast before, and whose result is cast after.
+/// An accumulator that casts its arguments first, and its result last.
 #[derive(Debug)]
 struct Inner<T> {
     accumulator: T,
     to: DataType,
     result: DataType,
-    /// Digits behind the point that a quotient has at least.
+    /// The minimum scale of a quotient.
     scale_least: i8,
-    /// Whether the sum is divided here: the inner average has too few digits behind the point for numbers below one, and rounds none.
+    /// Whether the sum is divided here. The inner average has too few decimal places for small
+    /// numbers, and does not round.
     divides: bool,
+    overflow: Overflow,
 }
 
 impl<T> Inner<T> {
     fn result(&self, computed: &ArrayRef) -> Result<ArrayRef> {
         let converted = as_type(computed, &self.result)?;
+        self.overflow.check(&converted)?;
         match self.result {
             DataType::Decimal256(_, QUOTIENT_SCALE) => quotients(&converted, self.scale_least),
             _ => Ok(converted),
         }
     }
 
-    /// The averages by the state of the inner accumulator: how many there are, and their sum.
+    /// The averages, from the state of the inner accumulator: the counts and the sums.
     fn averages(&self, state: &[ArrayRef]) -> Result<ArrayRef> {
         let [counts, sums] = state else { return Err(failed("an average has a count and a sum")) };
-        // DataFusion sums in more digits than it is told.
+        // DataFusion sums with a higher precision than declared.
         let sums = as_type(sums, &DataType::Decimal256(76, 16))?;
         let (Some(counts), Some(sums)) =
             (counts.as_primitive_opt::<UInt64Type>(), sums.as_primitive_opt::<Decimal256Type>())
@@ -301,7 +318,7 @@ impl<T> Inner<T> {
     }
 }
 
-/// A sum of [`SHORT`] numbers divided by how many they are, with the digits of a quotient, rounded.
+/// A sum of [`SHORT`] numbers divided by their count, with the scale of a quotient, rounded.
 fn average(sum: i256, count: u64) -> Option<i256> {
     let more_digits = i256::from_i128(10_i128.pow(21));
     let (sum, count) = (sum.checked_mul(more_digits)?, i256::from_i128(count.into()));
@@ -318,6 +335,7 @@ fn as_type(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 impl Accumulator for Inner<Box<dyn Accumulator>> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let values = self.cast(values)?;
+        self.overflow.note(&values);
         self.accumulator.update_batch(&values)
     }
 
@@ -335,10 +353,13 @@ impl Accumulator for Inner<Box<dyn Accumulator>> {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        self.accumulator.state()
+        let state = self.accumulator.state()?;
+        state.iter().try_for_each(|part| self.overflow.check(&part.to_array()?))?;
+        Ok(state)
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.overflow.note(states);
         self.accumulator.merge_batch(states)
     }
 
@@ -361,6 +382,7 @@ impl GroupsAccumulator for Inner<Box<dyn GroupsAccumulator>> {
         groups: usize,
     ) -> Result<()> {
         let values = self.cast(values)?;
+        self.overflow.note(&values);
         self.accumulator.update_batch(&values, group_indices, filter, groups)
     }
 
@@ -374,10 +396,13 @@ impl GroupsAccumulator for Inner<Box<dyn GroupsAccumulator>> {
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        self.accumulator.state(emit_to)
+        let state = self.accumulator.state(emit_to)?;
+        state.iter().try_for_each(|part| self.overflow.check(part))?;
+        Ok(state)
     }
 
     fn merge_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], groups: usize) -> Result<()> {
+        self.overflow.note(values);
         self.accumulator.merge_batch(values, group_indices, groups)
     }
 

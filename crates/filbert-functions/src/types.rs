@@ -1,7 +1,7 @@
-//! The types of SQL as Arrow fields and back, and single values as scalars and back.
+//! Conversions between SQL types and Arrow fields, and between values and scalars.
 //!
-//! Arrow has one type for texts and JSON documents, and none for objects. What a field holds beyond its Arrow type stands in its
-//! metadata, which plans keep for columns that they pass on.
+//! Arrow has one type for texts and JSON documents, and none for objects. The metadata of a field
+//! has the information that its Arrow type lacks. Plans preserve it for columns that they pass on.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,48 +18,48 @@ use filbert_grid::query::{ColumnReader, QUOTIENT_SCALE, SqlError, arrow_type};
 
 use crate::error::data_error;
 
-/// The key of the metadata entry that tells types apart which are one in Arrow.
+/// The metadata key for types that are the same in Arrow.
 const TYPE_KEY: &str = "filbert.type";
-/// The key of the metadata entry with the number of PostgreSQL's type, of columns of the system's relations.
+/// The metadata key for the OID of the PostgreSQL type.
 const PG_KEY: &str = "filbert.pg_type";
-/// The number of `regproc` in PostgreSQL: a function's number, which is shown as its name.
+/// The OID of PostgreSQL's `regproc`: the OID of a function, which is shown as its name.
 pub const REGPROC: u32 = 24;
-/// The number of `oid` in PostgreSQL.
+/// The OID of PostgreSQL's `oid`.
 pub const OID: u32 = 26;
-/// The number of `char(n)` in PostgreSQL.
+/// The OID of PostgreSQL's `char(n)`.
 pub const BPCHAR: u32 = 1042;
-/// The key of the metadata entry with the length of a text that is filled up with blanks.
+/// The metadata key for the length of a padded text.
 const LENGTH_KEY: &str = "filbert.length";
-/// The number of `varchar` in PostgreSQL.
+/// The OID of PostgreSQL's `varchar`.
 pub const VARCHAR: u32 = 1043;
-/// The number of `json` in PostgreSQL.
+/// The OID of PostgreSQL's `json`.
 pub const JSON: u32 = 114;
-/// The number of `uuid` in PostgreSQL.
+/// The OID of PostgreSQL's `uuid`.
 pub const UUID: u32 = 2950;
-/// The number of `jsonb` in PostgreSQL.
+/// The OID of PostgreSQL's `jsonb`.
 pub const JSONB: u32 = 3802;
-/// The number of `numeric` in PostgreSQL, of columns that have no declared digits whatever their values have.
+/// The OID of PostgreSQL's `numeric`, for columns without declared digits.
 pub const NUMERIC: u32 = 1700;
-/// The number of `numeric[]` in PostgreSQL.
+/// The OID of PostgreSQL's `numeric[]`.
 pub const ARRAY_OF_NUMERIC: u32 = 1231;
-/// The number of `uuid[]` in PostgreSQL.
+/// The OID of PostgreSQL's `uuid[]`.
 pub const ARRAY_OF_UUID: u32 = 2951;
-/// The number of `varchar[]` in PostgreSQL.
+/// The OID of PostgreSQL's `varchar[]`.
 pub const ARRAY_OF_VARCHAR: u32 = 1015;
-/// The number of `json[]` in PostgreSQL.
+/// The OID of PostgreSQL's `json[]`.
 pub const ARRAY_OF_JSON: u32 = 199;
-/// The number of `jsonb[]` in PostgreSQL.
+/// The OID of PostgreSQL's `jsonb[]`.
 pub const ARRAY_OF_JSONB: u32 = 3807;
-/// Types with those of their arrays, where Arrow has none for them.
+/// Types with their array types, where Arrow has no such types.
 const WITH_ARRAYS: [(u32, u32); 6] =
     [(JSON, ARRAY_OF_JSON), (BPCHAR, 1014), (VARCHAR, 1015), (UUID, 2951), (JSONB, ARRAY_OF_JSONB), (19, 1003)];
-/// The length of texts that have the blanks at their end already.
+/// The length mark of texts that are padded already.
 const OWN_LENGTH: &str = "own";
-/// The mark of values whose type shows only in themselves: members of objects, as JSON writes them.
+/// The mark of values with a type that is known only from the value: members of objects, in JSON.
 const UNTYPED: &str = "FIELD";
-/// The key of the metadata entry that tells what an object declares of its members.
+/// The metadata key for the declared members of an object.
 pub const MEMBERS_KEY: &str = "filbert.members";
-/// Digits behind the point of a decimal without declared scale.
+/// The scale of a decimal without a declared scale.
 pub const DECIMAL_SCALE: i8 = 38;
 /// Days from the start of the common era to 1970-01-01.
 const EPOCH_DAYS_FROM_CE: i32 = 719_163;
@@ -73,19 +73,19 @@ pub fn field(name: &str, field_type: &FieldType, nullable: bool) -> Field {
     }
 }
 
-/// The same field as one of a type of PostgreSQL that Arrow has not.
+/// The field, marked as a PostgreSQL type that Arrow does not have.
 pub fn with_pg_type(field: Field, oid: u32) -> Field {
     let mut metadata = field.metadata().clone();
     metadata.insert(PG_KEY.to_owned(), oid.to_string());
     field.with_metadata(metadata)
 }
 
-/// A type of PostgreSQL that is more than its Arrow type tells.
+/// A PostgreSQL type with more information than its Arrow type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PgType {
-    /// The number of the type.
+    /// The OID of the type.
     pub oid: u32,
-    /// The length of texts that are filled up with blanks.
+    /// The length of padded texts.
     pub length: Option<u32>,
 }
 
@@ -95,7 +95,7 @@ impl PgType {
         PgType { oid, length: None }
     }
 
-    /// The field as one of the type.
+    /// Marks a field with the type.
     pub fn mark(self, field: Field) -> Field {
         let field = with_pg_type(field, self.oid);
         let Some(length) = self.length else { return field };
@@ -105,36 +105,37 @@ impl PgType {
     }
 }
 
-/// What tells the type of a field's values from others of the same Arrow type.
+/// The metadata that distinguishes types with the same Arrow type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mark {
-    /// The entry of what is kept as a text and is none.
+    /// The kind, for values that are stored as text but are not text.
     pub kind: Option<&'static str>,
-    /// The number of PostgreSQL's type.
+    /// The OID of the PostgreSQL type.
     pub oid: Option<u32>,
-    /// The length of a text of fixed length.
+    /// The length of a fixed-length text.
     pub length: Length,
 }
 
-/// How long a text of fixed length is.
+/// The length of a fixed-length text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Length {
-    /// As long as it is: it is none of fixed length, or its length is not known.
+    /// The text is not of fixed length, or its length is unknown.
     #[default]
     Unknown,
-    /// It is kept without the blanks at its end, and filled up to this where it leaves the engine.
+    /// The text is stored without trailing blanks, and padded to this length when it leaves the
+    /// engine.
     Of(u32),
-    /// Each value has the blanks at its end that belong to it.
+    /// Each value contains its trailing blanks.
     Own,
 }
 
 impl Mark {
-    /// That of a type of PostgreSQL.
+    /// The mark of a PostgreSQL type.
     pub fn of_oid(oid: u32, length: Length) -> Mark {
         Mark { kind: None, oid: Some(oid), length }
     }
 
-    /// That of a field.
+    /// The mark of a field.
     pub fn of(field: &Field) -> Mark {
         let kind = match field.metadata().get(TYPE_KEY).map(String::as_str) {
             Some("JSON") if is_text(field.data_type()) => Some("JSON"),
@@ -150,7 +151,7 @@ impl Mark {
         Mark { kind, oid, length }
     }
 
-    /// The metadata of a field that has others so far, as those of one with this mark.
+    /// The metadata of a field, with this mark instead of its former one.
     pub fn metadata(self, mut metadata: HashMap<String, String>) -> HashMap<String, String> {
         [TYPE_KEY, PG_KEY, LENGTH_KEY].into_iter().for_each(|key| drop(metadata.remove(key)));
         let length = match self.length {
@@ -164,28 +165,28 @@ impl Mark {
         metadata
     }
 
-    /// Whether values are texts for all that is computed of them.
+    /// Whether computations treat the values as text.
     pub fn is_of_text(self) -> bool {
         self.kind.is_none() && matches!(self.oid, None | Some(19 | BPCHAR | VARCHAR))
     }
 
-    /// Whether values are arrays of texts of another type than `text`.
+    /// Whether the values are arrays of a text type other than `text`.
     pub fn is_of_texts(self) -> bool {
         let item = WITH_ARRAYS.iter().find(|(_, array)| Some(*array) == self.oid);
         item.is_some_and(|(item, _)| matches!(*item, BPCHAR | VARCHAR))
     }
 
-    /// Whether it is a UUID.
+    /// Whether the type is UUID.
     pub fn is_uuid(self) -> bool {
         self.kind == Some("UUID")
     }
 
-    /// Whether it is a JSON document.
+    /// Whether the type is JSON.
     pub fn is_json(self) -> bool {
         self.kind == Some("JSON")
     }
 
-    /// That of an array of such values.
+    /// The mark of an array of such values.
     pub fn of_array(self) -> Mark {
         let item = match (self.kind, self.oid) {
             (_, Some(oid)) => Some(oid),
@@ -197,7 +198,7 @@ impl Mark {
         Mark { oid: array, ..Mark::default() }
     }
 
-    /// That of an item of such an array.
+    /// The mark of an element of such an array.
     pub fn of_item(self) -> Mark {
         let item = self.oid.and_then(|oid| WITH_ARRAYS.iter().find(|(_, array)| *array == oid).map(|(item, _)| *item));
         match item {
@@ -210,13 +211,13 @@ impl Mark {
     }
 }
 
-/// The length to which texts of a field are filled up with blanks where they leave the engine.
+/// The length to which texts of a field are padded when they leave the engine.
 pub fn filled_length(field: &Field) -> Option<i64> {
     (pg_type_of(field) == Some(BPCHAR)).then(|| field.metadata().get(LENGTH_KEY)?.parse().ok()).flatten()
 }
 
-/// The number of PostgreSQL's type of a field, if it has one of its own. Casts keep metadata whatever they make of a value, so that
-/// it is looked whether the field can still be one of the type.
+/// The OID of a field's PostgreSQL type, if it has one. A cast keeps metadata whatever it does to
+/// the value, so the field's type is compared with the OID.
 pub fn pg_type_of(field: &Field) -> Option<u32> {
     let oid = field.metadata().get(PG_KEY)?.parse().ok()?;
     let fits = match oid {
@@ -230,25 +231,25 @@ pub fn pg_type_of(field: &Field) -> Option<u32> {
     fits.then_some(oid)
 }
 
-/// A field of values whose type shows only in themselves.
+/// A field with types that are known only from the values.
 pub fn untyped_field(name: &str) -> Field {
     let mark = HashMap::from([(TYPE_KEY.to_owned(), UNTYPED.to_owned())]);
     Field::new(name, DataType::Utf8View, true).with_metadata(mark)
 }
 
-/// The same field with what its objects declare of their members.
+/// The field with the declared members of its objects.
 pub fn with_members(field: &Field, members: String) -> Field {
     let mut metadata = field.metadata().clone();
     metadata.insert(MEMBERS_KEY.to_owned(), members);
     field.clone().with_metadata(metadata)
 }
 
-/// Whether the type of a field's values shows only in themselves.
+/// Whether the types of a field's values are known only from the values.
 pub fn is_untyped(field: &Field) -> bool {
     is_text(field.data_type()) && field.metadata().get(TYPE_KEY).is_some_and(|mark| mark == UNTYPED)
 }
 
-/// The metadata of a literal that is a JSON document.
+/// The metadata of a JSON literal.
 pub fn json_metadata() -> HashMap<String, String> {
     HashMap::from([(TYPE_KEY.to_owned(), "JSON".to_owned())])
 }
@@ -281,7 +282,7 @@ fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// The type of values of an Arrow type.
+/// The SQL type of an Arrow type.
 pub fn field_type_of_arrow(data_type: &DataType) -> FieldType {
     match data_type {
         DataType::Boolean => FieldType::Boolean,
@@ -319,7 +320,7 @@ pub fn days_of(date: NaiveDate) -> i32 {
     date.num_days_from_ce() - EPOCH_DAYS_FROM_CE
 }
 
-/// The day so many days after 1970-01-01.
+/// The date from a number of days since 1970-01-01.
 pub fn date_of(days: i32) -> Option<NaiveDate> {
     NaiveDate::from_num_days_from_ce_opt(days.checked_add(EPOCH_DAYS_FROM_CE)?)
 }
@@ -342,7 +343,7 @@ pub fn decimal256_of(value: &BigDecimal, scale: i8) -> Option<i256> {
     Some(i256::from_le_bytes(full))
 }
 
-/// As [`decimal256_of`], in 128 bits.
+/// Like [`decimal256_of`], in 128 bits.
 pub fn decimal128_of(value: &BigDecimal, scale: i8) -> Option<i128> {
     let (unscaled, _) = value.with_scale_round(i64::from(scale), RoundingMode::HalfUp).into_bigint_and_exponent();
     unscaled.to_i128()
@@ -374,9 +375,9 @@ pub fn scalar_of(value: &Value<'_>) -> Result<ScalarValue, SqlError> {
         Value::Text(text) | Value::Json(text) => ScalarValue::Utf8View(Some(text.to_string())),
         Value::Date(date) => ScalarValue::Date32(Some(days_of(*date))),
         Value::Time(time) => ScalarValue::Time64Nanosecond(Some(nanoseconds_of(*time))),
-        Value::Timestamp(moment) => ScalarValue::TimestampMicrosecond(Some(moment.and_utc().timestamp_micros()), None),
-        Value::TimestampTz(moment) => {
-            ScalarValue::TimestampMicrosecond(Some(moment.timestamp_micros()), Some("UTC".into()))
+        Value::Timestamp(count) => ScalarValue::TimestampMicrosecond(Some(count.and_utc().timestamp_micros()), None),
+        Value::TimestampTz(count) => {
+            ScalarValue::TimestampMicrosecond(Some(count.timestamp_micros()), Some("UTC".into()))
         }
         Value::Uuid(uuid) => ScalarValue::Utf8View(Some(uuid.to_string())),
         Value::Bytes(bytes) => ScalarValue::BinaryView(Some(bytes.to_vec())),
@@ -393,7 +394,7 @@ pub fn scalar_of(value: &Value<'_>) -> Result<ScalarValue, SqlError> {
     })
 }
 
-/// Items of different types become those of the first one that is no null.
+/// Elements of different types are converted to the type of the first one that is not null.
 fn list_of(items: &[Value<'_>]) -> Result<ScalarValue, SqlError> {
     let mut scalars = items.iter().map(scalar_of).collect::<Result<Vec<_>, _>>()?;
     let first = scalars.iter().map(ScalarValue::data_type).find(|data_type| *data_type != DataType::Null);
@@ -406,7 +407,7 @@ fn list_of(items: &[Value<'_>]) -> Result<ScalarValue, SqlError> {
     Ok(ScalarValue::List(ScalarValue::new_list(&scalars, &item_type, true)))
 }
 
-/// A scalar as a value; texts that are JSON documents are so by `field_type`.
+/// A scalar as a value. `field_type` says whether a text is a JSON document.
 pub fn value_of(scalar: &ScalarValue, field_type: &FieldType) -> Value<'static> {
     let text = |text: &str| match field_type {
         FieldType::Json => Value::Json(Cow::Owned(text.to_owned())),
@@ -447,11 +448,11 @@ pub fn value_of(scalar: &ScalarValue, field_type: &FieldType) -> Value<'static> 
             let rest = u32::try_from(nanoseconds % 1_000_000_000).ok()?;
             NaiveTime::from_num_seconds_from_midnight_opt(seconds, rest).map(Value::Time)
         }),
-        ScalarValue::TimestampSecond(moment, zone) => timestamp(*moment, 1_000_000, zone.is_some()),
-        ScalarValue::TimestampMillisecond(moment, zone) => timestamp(*moment, 1_000, zone.is_some()),
-        ScalarValue::TimestampMicrosecond(moment, zone) => timestamp(*moment, 1, zone.is_some()),
-        ScalarValue::TimestampNanosecond(moment, zone) => {
-            timestamp(moment.map(|moment| moment.div_euclid(1_000)), 1, zone.is_some())
+        ScalarValue::TimestampSecond(count, zone) => timestamp(*count, 1_000_000, zone.is_some()),
+        ScalarValue::TimestampMillisecond(count, zone) => timestamp(*count, 1_000, zone.is_some()),
+        ScalarValue::TimestampMicrosecond(count, zone) => timestamp(*count, 1, zone.is_some()),
+        ScalarValue::TimestampNanosecond(count, zone) => {
+            timestamp(count.map(|count| count.div_euclid(1_000)), 1, zone.is_some())
         }
         ScalarValue::Binary(bytes) | ScalarValue::LargeBinary(bytes) | ScalarValue::BinaryView(bytes) => {
             bytes.as_ref().map(|bytes| match field_type {
@@ -470,7 +471,7 @@ pub fn value_of(scalar: &ScalarValue, field_type: &FieldType) -> Value<'static> 
     value.unwrap_or(Value::Null)
 }
 
-fn timestamp(moment: Option<i64>, micros_per_unit: i64, zoned: bool) -> Option<Value<'static>> {
-    let moment = DateTime::from_timestamp_micros(moment?.checked_mul(micros_per_unit)?)?;
-    Some(if zoned { Value::TimestampTz(moment.fixed_offset()) } else { Value::Timestamp(moment.naive_utc()) })
+fn timestamp(count: Option<i64>, micros_per_unit: i64, zoned: bool) -> Option<Value<'static>> {
+    let count = DateTime::from_timestamp_micros(count?.checked_mul(micros_per_unit)?)?;
+    Some(if zoned { Value::TimestampTz(count.fixed_offset()) } else { Value::Timestamp(count.naive_utc()) })
 }

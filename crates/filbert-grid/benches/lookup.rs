@@ -1,6 +1,8 @@
-//! A lookup by an index over 271 partitions: asking all of them, and asking those that may have the key.
+//! The cost of an index lookup over 271 partitions: in all partitions, and only in the partitions
+//! that may contain the key.
 //!
-//! `cargo bench --profile release -p filbert-grid --bench lookup`. 300,000 entries of 64-bit numbers.
+//! `cargo bench --profile release -p filbert-grid --bench lookup`. 300,000 entries of 64-bit
+//! numbers.
 #![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs, reason = "a bench may fail")]
 
 use std::hint::black_box;

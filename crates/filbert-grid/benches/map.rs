@@ -1,4 +1,4 @@
-//! What a get and a set cost through the grid, beside the same through one locked hash table.
+//! The cost of a get and a set through the grid, compared with one hash table under a lock.
 #![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs, reason = "a bench may fail")]
 
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ fn benches(criterion: &mut Criterion) {
         set(key);
         table.lock().expect("no panic").insert(key.clone(), value.clone());
     }
-    // A stride that visits all keys out of order.
+    // A stride that visits all keys in a scattered order.
     let mut at = 0;
     let mut next = move || {
         at = (at + 7_919) % KEYS as usize;

@@ -1,4 +1,5 @@
-//! What a set costs through a log in the same process: encoded, queued, decoded and applied by another thread.
+//! The cost of a set through a log in the same process: encoded, queued, decoded and applied by
+//! another thread.
 //!
 //! `cargo bench --profile release -p filbert-grid --bench replicated`.
 #![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs, reason = "a bench may fail")]

@@ -1,49 +1,52 @@
-//! The budget of what is under way: memory of buffers that follow what clients send and ask for, beside the maps' own.
+//! The memory budget of buffers that grow with client requests and responses. The memory of maps is
+//! not part of it.
 //!
-//! Whoever keeps bytes because a client sent them or has not read them yet takes a [`Reservation`] before the memory, and gives it back by
-//! dropping it. What does not fit is [`Exhausted`]: who asked refuses it, or reads no further. Nobody waits here, so that two who hold
-//! something never wait for each other.
+//! Code that stores bytes because a client has sent them, or has not read them yet, takes a
+//! [`Reservation`] before it allocates the memory. Dropping the reservation releases it. If there
+//! is no room, the reservation fails with [`Exhausted`]: the caller refuses the request, or stops
+//! reading. A reservation never waits, so two callers that hold reservations cannot deadlock.
 //!
-//! A reservation costs one or two atomic additions. Buffers of less than [`UNCOUNTED_BYTES_MAX`] take none: there are as many of them as
-//! there are connections, and connections are limited.
+//! A reservation costs one or two atomic additions. Buffers of less than [`UNCOUNTED_BYTES_MAX`]
+//! need none: their number is bounded by the number of connections, which is limited.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes of a buffer that one connection may keep for one purpose without a reservation: most requests fit, and the largest number of
-/// connections of a door times this is some hundred megabytes.
+/// The maximum size, in bytes, of a buffer that one connection may have for one purpose without a
+/// reservation. Most requests fit. Multiplied by the maximum number of connections of a door, it is
+/// a few hundred megabytes.
 pub const UNCOUNTED_BYTES_MAX: usize = 16 << 10;
 
-/// Memory that is shared by all that is under way, or a share of it. A clone is the same budget.
+/// A memory limit for all buffers, or a share of another budget. A clone is the same budget.
 #[derive(Clone)]
 pub struct MemoryBudget(Arc<Inner>);
 
 struct Inner {
     used: AtomicUsize,
     bytes_max: usize,
-    /// The setting that says how much it is.
+    /// The setting that defines the limit.
     setting: &'static str,
-    /// How often there was no room.
+    /// The number of refused reservations.
     refusals: AtomicU64,
-    /// What this is a share of.
+    /// The budget that this one is a share of.
     whole: Option<MemoryBudget>,
 }
 
-/// There is no room left.
+/// The budget has no room for the requested bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not enough memory for what is under way: {needed} more bytes needed, {used} of at most {bytes_max} bytes used; try again later, \
      see {setting}"
 )]
 pub struct Exhausted {
-    /// Bytes that were asked for.
+    /// Bytes requested.
     pub needed: usize,
-    /// Bytes that others hold.
+    /// Bytes reserved by others.
     pub used: usize,
     /// The limit.
     pub bytes_max: usize,
-    /// The setting that has it.
+    /// The setting that defines the limit.
     pub setting: &'static str,
 }
 
@@ -54,12 +57,13 @@ impl fmt::Debug for MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// A budget of this many bytes. `setting` is named where there is no room.
+    /// Creates a budget with a limit in bytes. `setting` is named in errors.
     pub fn new(bytes_max: usize, setting: &'static str) -> MemoryBudget {
         MemoryBudget::make(bytes_max, setting, None)
     }
 
-    /// A part of this budget that takes at most this many bytes of it: what one kind of buffers, or one connection, may hold.
+    /// Creates a share of this budget with a limit of its own: for one kind of buffers, or for one
+    /// connection.
     pub fn share(&self, bytes_max: usize, setting: &'static str) -> MemoryBudget {
         MemoryBudget::make(bytes_max, setting, Some(self.clone()))
     }
@@ -69,31 +73,32 @@ impl MemoryBudget {
         MemoryBudget(Arc::new(Inner { used, bytes_max, setting, refusals, whole }))
     }
 
-    /// Takes room for `bytes` bytes until the reservation is dropped.
+    /// Reserves `bytes` bytes until the reservation is dropped.
     ///
     /// # Errors
-    /// There is not as much left, here or in what this is a share of. Nothing is taken then.
+    /// There is not enough room in this budget, or in the budget that it is a share of. Nothing is
+    /// reserved then.
     pub fn reserve(&self, bytes: usize) -> Result<Reservation, Exhausted> {
         self.take(bytes)?;
         Ok(Reservation { budget: self.clone(), bytes })
     }
 
-    /// A reservation of nothing, to be grown.
+    /// An empty reservation, which can grow.
     pub fn empty(&self) -> Reservation {
         Reservation { budget: self.clone(), bytes: 0 }
     }
 
-    /// Bytes that are taken.
+    /// Bytes reserved.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Bytes that there are.
+    /// The limit in bytes.
     pub fn bytes_max(&self) -> usize {
         self.0.bytes_max
     }
 
-    /// How often there was no room, since the start.
+    /// The number of refused reservations since the start.
     pub fn refusals(&self) -> u64 {
         self.0.refusals.load(Ordering::Relaxed)
     }
@@ -114,6 +119,13 @@ impl MemoryBudget {
         Ok(())
     }
 
+    fn count(&self, bytes: usize) {
+        self.0.used.fetch_add(bytes, Ordering::AcqRel);
+        if let Some(whole) = &self.0.whole {
+            whole.count(bytes);
+        }
+    }
+
     fn give_back(&self, bytes: usize) {
         self.0.used.fetch_sub(bytes, Ordering::AcqRel);
         if let Some(whole) = &self.0.whole {
@@ -122,7 +134,7 @@ impl MemoryBudget {
     }
 }
 
-/// Room that is taken until this is dropped.
+/// Reserved bytes of a budget. Released on drop.
 #[derive(Debug)]
 #[must_use = "dropping it gives the room back"]
 pub struct Reservation {
@@ -131,15 +143,15 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Bytes that it has.
+    /// Bytes reserved.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes `bytes` more.
+    /// Reserves `bytes` more.
     ///
     /// # Errors
-    /// There is not as much left; it keeps what it has.
+    /// There is not enough room. The reservation is unchanged.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
         if bytes > 0 {
             self.budget.take(bytes)?;
@@ -148,10 +160,17 @@ impl Reservation {
         Ok(())
     }
 
-    /// Takes or gives back what is missing to `bytes`, or too much.
+    /// Adds `bytes` that are already allocated, even beyond the limit. While the budget is over its
+    /// limit, no reservation succeeds.
+    pub fn count(&mut self, bytes: usize) {
+        self.budget.count(bytes);
+        self.bytes += bytes;
+    }
+
+    /// Grows or shrinks the reservation to `bytes`.
     ///
     /// # Errors
-    /// There is not as much left; it keeps what it has.
+    /// There is not enough room. The reservation is unchanged.
     pub fn resize(&mut self, bytes: usize) -> Result<(), Exhausted> {
         match bytes.checked_sub(self.bytes) {
             Some(more) => self.grow(more),
@@ -162,7 +181,7 @@ impl Reservation {
         }
     }
 
-    /// Gives back what is beyond `bytes`.
+    /// Shrinks the reservation to at most `bytes`.
     pub fn shrink(&mut self, bytes: usize) {
         let spare = self.bytes.saturating_sub(bytes);
         if spare > 0 {
@@ -171,10 +190,11 @@ impl Reservation {
         }
     }
 
-    /// Follows a buffer of this capacity, as far as buffers are counted.
+    /// Adapts the reservation to the capacity of a buffer. Buffers of at most
+    /// [`UNCOUNTED_BYTES_MAX`] need no reservation.
     ///
     /// # Errors
-    /// There is not as much left; it keeps what it has.
+    /// There is not enough room. The reservation is unchanged.
     #[inline]
     pub fn follow(&mut self, capacity: usize) -> Result<(), Exhausted> {
         let counted = if capacity > UNCOUNTED_BYTES_MAX { capacity } else { 0 };
@@ -219,6 +239,19 @@ mod tests {
         assert_eq!((share.used(), budget.used()), (50, 95));
         drop((held, other));
         assert_eq!((share.used(), budget.used()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_there_already_counts_beyond_the_limit() {
+        let budget = MemoryBudget::new(100, "whole");
+        let mut share = budget.share(50, "share").reserve(40).unwrap();
+        share.count(70);
+        assert_eq!((share.bytes(), budget.used()), (110, 110));
+        assert!(budget.reserve(1).is_err() && share.grow(1).is_err());
+        share.shrink(30);
+        drop(budget.reserve(20).unwrap());
+        drop(share);
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A cell: one partition behind its lock, the changes that wait in it, and when it next needs attention.
+//! A cell: one partition with its lock, its waiting changes, and the time of its next sweep.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -9,25 +9,26 @@ use uuid::Uuid;
 use crate::random::SplitMix;
 use crate::waiters::Waiters;
 
-/// What the lock of a cell protects.
+/// The state that the lock of a cell protects.
 pub(crate) struct CellState {
     pub(crate) partition: Partition,
     pub(crate) waiters: Waiters,
-    /// By which entries to evict are picked.
+    /// The random generator for eviction.
     pub(crate) random: SplitMix,
-    /// The keys to evict that were picked last: their memory is used again.
+    /// The list of keys to evict. Stored to reuse its memory.
     pub(crate) victims: KeyList,
-    /// Maps of which entries are on their way out through a log.
+    /// The maps with an eviction of this partition in the log.
     pub(crate) evicting: Vec<MapId>,
 }
 
-/// One partition of the member. Aligned so that two cells never share a cache line.
+/// One partition of the member. The alignment prevents that two cells share a cache line.
 #[repr(align(128))]
 pub(crate) struct Cell {
     state: Mutex<CellState>,
-    /// The earliest moment at which the sweep may find something here; `i64::MAX` = nothing is due.
+    /// The earliest time at which the sweep may have work here; `i64::MAX` = never.
     due_ms: AtomicI64,
-    /// By which near caches know that the partition's counting began anew. Looked at where a near cache is told, and changed hardly ever.
+    /// A changed UUID tells near caches that sequences restarted. Read for each invalidation, and
+    /// rarely changed.
     uuid: RwLock<Uuid>,
 }
 
@@ -44,7 +45,7 @@ impl Cell {
         self.state.lock()
     }
 
-    /// The lock, if nobody holds it.
+    /// The lock, if no other thread holds it.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, CellState>> {
         self.state.try_lock()
@@ -54,7 +55,7 @@ impl Cell {
         *self.uuid.read()
     }
 
-    /// Has near caches forget what they know of the partition.
+    /// Sets a new UUID, so that near caches discard their entries of the partition.
     pub(crate) fn set_uuid(&self, uuid: Uuid) {
         *self.uuid.write() = uuid;
     }
@@ -63,12 +64,13 @@ impl Cell {
         Millis(self.due_ms.load(Ordering::Acquire))
     }
 
-    /// Notes a moment at which the sweep must come, if it is earlier than those known.
-    pub(crate) fn due_by(&self, moment: Millis) {
-        self.due_ms.fetch_min(moment.0, Ordering::AcqRel);
+    /// Records a time at which the sweep must come, if it is earlier than the recorded one.
+    pub(crate) fn due_by(&self, time: Millis) {
+        self.due_ms.fetch_min(time.0, Ordering::AcqRel);
     }
 
-    /// Forgets what was due. Called with the lock held, before looking at what is due now: later notes count again.
+    /// Resets the recorded time. Called with the lock held, before the due work is computed: times
+    /// that are recorded later count again.
     pub(crate) fn nothing_due(&self) {
         self.due_ms.store(i64::MAX, Ordering::Release);
     }

@@ -1,4 +1,5 @@
-//! Where the grid reads the time. The store is told the time with each call; this is the one place that asks for it.
+//! The clock of the grid. The store receives the time with each call, so this is the only module
+//! that reads it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,29 +7,31 @@ use filbert_store::Millis;
 
 /// A source of the time, in milliseconds since the Unix epoch.
 ///
-/// The grid tolerates a clock that jumps or stands still: what expires then expires early or late, and nothing breaks.
+/// The grid tolerates a clock that jumps or stops: entries then expire early or late, but nothing
+/// breaks.
 pub trait Clock: Send + Sync {
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Millis;
 }
 
-/// The wall clock at the time of its making plus the monotonic time since then.
+/// The wall clock at the creation of this object plus the monotonic time since then.
 ///
-/// So an adjustment of the system's clock while the member runs neither expires entries early nor keeps them for ever.
-/// On Linux it reads the kernel's coarse clock, which is a few milliseconds behind at most and costs a fifth of the
-/// exact one: every operation reads it, and durations here are of milliseconds.
+/// So an adjustment of the system clock while the member runs neither expires entries early nor
+/// keeps them for ever. On Linux, it reads the kernel's coarse clock, which is at most a few
+/// milliseconds behind and costs a fifth of the exact clock. Every operation reads it, and all
+/// durations in the grid are in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock {
     started_at_ms: i64,
-    started: monotonic::Moment,
+    started: monotonic::MonotonicTime,
 }
 
 impl SystemClock {
-    /// A clock that starts at the system's time.
+    /// A clock that starts at the current system time.
     pub fn new() -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started_at_ms = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
-        Self { started_at_ms, started: monotonic::Moment::now() }
+        Self { started_at_ms, started: monotonic::MonotonicTime::now() }
     }
 }
 
@@ -52,11 +55,11 @@ mod monotonic {
     use rustix::time::{ClockId, Timespec, clock_gettime};
 
     #[derive(Debug, Clone, Copy)]
-    pub(super) struct Moment(Timespec);
+    pub(super) struct MonotonicTime(Timespec);
 
-    impl Moment {
+    impl MonotonicTime {
         pub(super) fn now() -> Self {
-            Moment(clock_gettime(ClockId::MonotonicCoarse))
+            MonotonicTime(clock_gettime(ClockId::MonotonicCoarse))
         }
 
         #[inline]
@@ -74,11 +77,11 @@ mod monotonic {
     use std::time::Instant;
 
     #[derive(Debug, Clone, Copy)]
-    pub(super) struct Moment(Instant);
+    pub(super) struct MonotonicTime(Instant);
 
-    impl Moment {
+    impl MonotonicTime {
         pub(super) fn now() -> Self {
-            Moment(Instant::now())
+            MonotonicTime(Instant::now())
         }
 
         pub(super) fn elapsed_ms(self) -> i64 {
@@ -95,7 +98,7 @@ mod tests {
     fn the_system_clock_starts_at_the_wall_clock_and_never_goes_back() {
         let clock = SystemClock::new();
         let first = clock.now();
-        // 2024-01-01: a machine whose clock is before it could not have built this.
+        // 2024-01-01. A machine with an earlier time could not have built this test.
         assert!(first.0 > 1_704_067_200_000);
         assert!(clock.now().0 >= first.0);
     }

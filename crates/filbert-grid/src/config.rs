@@ -1,67 +1,79 @@
-//! The settings of one member: their defaults, units and reasons. Where they come from (files, flags, code) is not known
-//! here.
+//! The settings of one member: their defaults, units and reasons. This module must not know the
+//! source of the settings (files, flags, code).
 
 use std::collections::HashMap;
 
 use filbert_data::{FieldPath, FieldType};
-pub use filbert_store::IndexKind;
 use filbert_store::{ColumnType, EvictionPolicy};
 use uuid::Uuid;
 
 use crate::errors::GridError;
-use crate::{indexes, patterns};
+use crate::indexes::{self, IndexConfig};
+use crate::patterns;
 
-/// The most entries that Hazelcast's eviction setting can express; it stands for "no limit".
+/// The maximum entry count of Hazelcast's eviction setting. It means "no limit".
 pub const SIZE_UNLIMITED: u32 = i32::MAX as u32;
 
 /// The settings of one member.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GridConfig {
-    /// Name that clients must know to be let in. Default `dev`, as in Hazelcast.
+    /// The cluster name that clients must send. Default `dev`, as in Hazelcast.
     pub cluster_name: String,
-    /// The member's UUID. `None`, the default, makes one from the environment's random seed.
+    /// The member's UUID. `None`, the default, generates one from the environment's random seed.
     pub member_uuid: Option<Uuid>,
-    /// Id of the cluster, which its members have in common. Default none: one of this member's own.
+    /// The UUID of the cluster, the same on all its members. `None`, the default, generates one for
+    /// this member.
     pub cluster_uuid: Option<Uuid>,
-    /// Seed of the hashes by which partitions order their entries, which clients must not know. `None`, the default, draws one. Members of a
-    /// cluster have it in common: a position in a map that one of them gave is a position of each.
+    /// The seed of the hashes that order the entries of a partition. Clients must not know it.
+    /// `None`, the default, draws one. All members of a cluster have the same seed, so that a
+    /// cursor from one member is valid on every other.
     pub hash_seed: Option<u64>,
-    /// Number of partitions, 1 to 65,535. Default 271, as in Hazelcast: clients learn it when they connect, and it must
-    /// be the same in every cluster that exchanges data with this one.
+    /// The number of partitions, 1 to 65,535. Default 271, as in Hazelcast: clients receive it when
+    /// they connect, and it must be the same in every cluster that exchanges data with this one.
     pub partition_count: u32,
-    /// Settings of maps by name or pattern.
+    /// The settings of maps, by name or pattern.
     pub maps: MapConfigs,
-    /// Bytes that the maps of this member may take, keys, values and tables together. `None`, the default, sets no
-    /// limit: only the operator knows what else runs on the machine.
+    /// The memory limit of the maps of this member, in bytes: keys, values and tables together.
+    /// `None`, the default, sets no limit: only the operator knows the other processes on the
+    /// machine.
     pub memory_bytes_max: Option<usize>,
-    /// Bytes of all that is under way: messages that are being received, bodies, events that clients have not read, what
-    /// sessions keep. Default half of `memory_bytes_max`, at least 64 MiB and at most 1 GiB; 1 GiB without it: as much as the largest
-    /// message, and little enough beside the maps that a member can be sized by both together.
+    /// The memory limit of all buffers, in bytes: incomplete messages, message bodies, events that
+    /// clients have not read, and the state of sessions. Default half of `memory_bytes_max`, at
+    /// least 64 MiB and at most 1 GiB; 1 GiB if there is no `memory_bytes_max`. This is as much as
+    /// the largest message, and small compared with the maps, so that the sum of both limits sizes
+    /// a member.
     pub buffers_bytes_max: Option<usize>,
-    /// Changes that may wait for locked keys at once, on the whole member. Default 100,000: more than that means that
-    /// clients retry against a lock that is never freed, and each waiter holds its key and value in memory.
+    /// The maximum number of changes that wait for locked keys, on the whole member. Default
+    /// 100,000: a larger number means that clients retry against a lock that is never released.
+    /// Each waiter holds its key and value in memory.
     pub lock_waiters_max: usize,
-    /// Distributed objects (maps and others) of this member. Default 10,000: each map costs a few bytes per partition
-    /// even when it is empty, so a client that makes names without end would take all memory.
+    /// The maximum number of distributed objects (maps and others) of this member. Default 10,000:
+    /// each map takes a few bytes per partition even when it is empty, so a client that creates
+    /// names without limit would take all memory.
     pub objects_max: usize,
-    /// Compact schemas. Default 10,000: far above what applications have, and a bound for one that makes them up.
+    /// The maximum number of Compact schemas. Default 10,000: far more than applications have, and
+    /// a limit for an application that generates schemas.
     pub schemas_max: usize,
-    /// Fields of one Compact schema. Default 10,000, for the same reason.
+    /// The maximum number of fields of one Compact schema. Default 10,000, for the same reason.
     pub schema_fields_max: usize,
-    /// Indexes that may be declared for one map. Default 256: each will cost memory for every entry, and one that clients
-    /// make up names for would grow without end.
+    /// The maximum number of indexes of one map. Default 256: each index takes memory for every
+    /// entry, and a client that generates index names would grow it without limit.
     pub indexes_max: usize,
-    /// Listeners of any kind on the whole member. Default 100,000: each mutation asks those of its map.
+    /// The maximum number of listeners of any kind on the whole member. Default 100,000: each
+    /// change of a map checks all listeners of the map.
     pub listeners_max: usize,
-    /// Bytes of the statistics text that one client may leave here. Default 65,536: stock clients send a few thousand.
+    /// The maximum length, in bytes, of the statistics text of one client. Default 65,536: stock
+    /// clients send a few thousand bytes.
     pub client_statistics_bytes_max: usize,
-    /// Milliseconds after which the expiry sweep looks at the partitions at the latest. Default 1,000: what is expired
-    /// is never shown to readers, so the sweep only decides how soon memory is given back.
+    /// The maximum time between two expiry sweeps, in milliseconds. Default 1,000: readers never
+    /// see an expired entry, so the sweep only decides how soon its memory is freed.
     pub expiry_interval_ms_max: i64,
-    /// Milliseconds that pass between two sweeps at least. Default 5: it bounds the work that many entries with
-    /// neighbouring deadlines cause, and how late a lock's lease or a lock wait may end.
+    /// The minimum time between two expiry sweeps, in milliseconds. Default 5: it limits the work
+    /// that many entries with close deadlines cause, and the delay with which a lock's lease or a
+    /// lock wait ends.
     pub expiry_interval_ms_min: i64,
-    /// Entries that a sweep frees before it lets others at the partition. Default 1,000: about a tenth of a millisecond.
+    /// The number of entries that a sweep frees before it releases the partition's lock for other
+    /// threads. Default 1,000: about a tenth of a millisecond.
     pub expire_batch_max: usize,
 }
 
@@ -90,11 +102,11 @@ impl Default for GridConfig {
     }
 }
 
-/// The least and the most that buffers may take unless told otherwise.
+/// The minimum and the maximum of the default buffer limit.
 const BUFFERS_BYTES: std::ops::RangeInclusive<usize> = 64 << 20..=1 << 30;
 
 impl GridConfig {
-    /// Bytes that buffers may take: the setting, or its default.
+    /// The memory limit of buffers, in bytes: the setting, or its default.
     pub fn buffers_bytes(&self) -> usize {
         let default = || {
             let half = self.memory_bytes_max.map_or(usize::MAX, |max| max / 2);
@@ -103,10 +115,11 @@ impl GridConfig {
         self.buffers_bytes_max.unwrap_or_else(default)
     }
 
-    /// Checks what can be checked before the member starts.
+    /// Checks the settings before the member starts.
     ///
     /// # Errors
-    /// [`GridError::InvalidConfiguration`] with the setting, what was found and what was expected.
+    /// [`GridError::InvalidConfiguration`] with the setting, the value found and the value
+    /// expected.
     pub fn validate(&self) -> Result<(), GridError> {
         if !(1..=65_535).contains(&self.partition_count) {
             return Err(GridError::InvalidConfiguration(format!(
@@ -131,10 +144,12 @@ impl GridConfig {
     }
 }
 
-/// Settings of maps: one set per exact name or wildcard pattern, and the settings of all other maps.
+/// Settings of maps: one set per exact name or wildcard pattern, and the settings of all other
+/// maps.
 ///
-/// A name is looked up exactly first; then the pattern (one `*`, which stands for any text) with the most literal
-/// characters wins; two that fit equally well are an error; then the set named `default`, then the built-in defaults.
+/// The lookup of a name takes the first of these: the exact name; the matching pattern (one `*`,
+/// which matches any text) with the most literal characters, where a tie of two patterns is an
+/// error; the set named `default`; the built-in defaults.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MapConfigs {
     by_pattern: HashMap<String, MapConfig>,
@@ -142,18 +157,20 @@ pub struct MapConfigs {
 }
 
 impl MapConfigs {
-    /// The name of the set that maps without a set of their own get.
+    /// The name of the settings for maps without settings of their own.
     pub const DEFAULT_NAME: &'static str = "default";
 
-    /// Adds or replaces the settings of a name or pattern. Patterns are checked by [`GridConfig::validate`].
+    /// Adds or replaces the settings of a name or pattern. Patterns are checked by
+    /// [`GridConfig::validate`].
     pub fn insert(&mut self, pattern: impl Into<String>, config: MapConfig) -> Option<MapConfig> {
         self.by_pattern.insert(pattern.into(), config)
     }
 
-    /// The settings of the map `name`. What follows an `@` in a name chooses a partition and is not part of the lookup.
+    /// The settings of the map `name`. The lookup ignores an `@` and the text after it, which
+    /// choose a partition.
     ///
     /// # Errors
-    /// [`GridError::AmbiguousPattern`] when two patterns fit equally well.
+    /// [`GridError::AmbiguousPattern`] if two patterns match equally well.
     pub fn find(&self, name: &str) -> Result<&MapConfig, GridError> {
         let base = name.split_once('@').map_or(name, |(base, _)| base);
         if let Some(exact) = self.by_pattern.get(base) {
@@ -166,43 +183,48 @@ impl MapConfigs {
             .unwrap_or(&self.fallback))
     }
 
-    /// All sets with their names or patterns, in no order.
+    /// All settings with their names or patterns, unordered.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &MapConfig)> {
         self.by_pattern.iter().map(|(pattern, config)| (pattern.as_str(), config))
     }
 }
 
-/// The settings of one map, or of all maps whose name fits a pattern.
+/// The settings of one map, or of all maps that match a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapConfig {
-    /// How values are kept. Default [`InMemoryFormat::Binary`].
+    /// The storage format of values. Default [`InMemoryFormat::Binary`].
     pub in_memory_format: InMemoryFormat,
-    /// What is dropped when the map is full. Default: nothing.
+    /// The eviction policy and the size limit. Default: no eviction.
     pub eviction: EvictionConfig,
-    /// Seconds that an entry lives after its last update, unless the write says otherwise. Default 0: for ever.
+    /// The time to live of an entry after its last update, in seconds, unless the write specifies
+    /// another. Default 0: unlimited.
     pub ttl_seconds: u32,
-    /// Seconds that an entry lives after its last read or update, unless the write says otherwise. Default 0: for ever.
+    /// The maximum idle time of an entry after its last read or update, in seconds, unless the
+    /// write specifies another. Default 0: unlimited.
     pub max_idle_seconds: u32,
-    /// The ring of past changes that clients can read. Default: none.
+    /// The ring buffer of past changes, which clients can read. Default: none.
     pub event_journal: Option<EventJournalConfig>,
-    /// Indexes, by which queries find entries. Default: none.
+    /// The indexes for queries. Default: none.
     pub indexes: Vec<IndexConfig>,
-    /// Fields kept as columns beside the entries, so that queries that look at all entries need not read them from each.
-    /// Default: none.
+    /// The fields that are also stored as columns, so that queries over all entries need not read
+    /// the fields from each entry. Default: none.
     pub columns: Vec<ColumnConfig>,
-    /// Near cache that clients were told to have here; kept for them.
+    /// The declared near cache. It is only stored: a near cache is in a client, and is configured
+    /// there.
     pub near_cache: Option<NearCacheConfig>,
-    /// Whether the map's statistics are reported. They are counted in any case, since counting costs next to nothing.
-    /// Default `true`.
+    /// Whether the map's statistics are reported. They are counted in any case, because counting
+    /// costs next to nothing. Default `true`.
     pub statistics_enabled: bool,
-    /// Whether hits and access times of each entry are reported. They are kept in any case. Default `false`, as in
-    /// Hazelcast.
+    /// Whether hits and access times of each entry are reported. They are stored in any case.
+    /// Default `false`, as in Hazelcast.
     pub per_entry_stats_enabled: bool,
-    /// Synchronous copies in a cluster; kept for it. Default 1.
+    /// The number of synchronous backups in Hazelcast. Only reported to clients: the number of
+    /// replicas is a setting of the cluster. Default 1.
     pub backup_count: u8,
-    /// Asynchronous copies in a cluster; kept for it. Default 0.
+    /// The number of asynchronous backups in Hazelcast. Only reported to clients. Default 0.
     pub async_backup_count: u8,
-    /// Whether a member may answer a read from a copy; kept for clusters. Default `false`.
+    /// Whether a member may answer a read from a backup. Only stored: a member never does. Default
+    /// `false`.
     pub read_backup_data: bool,
 }
 
@@ -254,15 +276,17 @@ impl MapConfig {
     }
 }
 
-/// How values are kept in memory.
+/// The storage format of values in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum InMemoryFormat {
     /// The bytes as the client sent them.
     #[default]
     Binary,
-    /// Accepted for the sake of existing configurations; the same as [`InMemoryFormat::Binary`].
+    /// Accepted for compatibility with existing configurations. The same as
+    /// [`InMemoryFormat::Binary`].
     Object,
-    /// Hazelcast's off-heap memory. All memory is off the Java heap here, so it is the same as `Binary`.
+    /// Hazelcast's off-heap memory. All memory is off the Java heap here, so it is the same as
+    /// `Binary`.
     Native,
 }
 
@@ -276,26 +300,35 @@ impl InMemoryFormat {
         }
     }
 
-    /// The format of that name; letter case does not matter.
+    /// The format with this name, case-insensitive.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Binary, Self::Object, Self::Native].into_iter().find(|format| format.name().eq_ignore_ascii_case(name))
     }
 }
 
-/// When and how a map makes room.
+/// The eviction policy and the size limit of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EvictionConfig {
-    /// Which entries go first. Default none: the map grows until the member's memory limit.
+    /// The order of eviction. Default none: the map grows until the member's memory limit.
     pub policy: EvictionPolicy,
-    /// What `size` counts. Default [`MaxSizePolicy::PerNode`].
+    /// The unit and scope of `size`. Default [`MaxSizePolicy::PerNode`].
     pub max_size_policy: MaxSizePolicy,
-    /// The limit, in the unit of `max_size_policy`. Default [`SIZE_UNLIMITED`]; 0 means the same.
+    /// The limit, in the unit of `max_size_policy`. Default [`SIZE_UNLIMITED`]; 0 also means no
+    /// limit.
     pub size: u32,
 }
 
 impl Default for EvictionConfig {
     fn default() -> Self {
         Self { policy: EvictionPolicy::None, max_size_policy: MaxSizePolicy::PerNode, size: SIZE_UNLIMITED }
+    }
+}
+
+impl EvictionConfig {
+    /// Whether there is a limit that eviction enforces. A size of 0 means no limit, as in
+    /// Hazelcast.
+    pub(crate) fn applies(&self) -> bool {
+        self.policy != EvictionPolicy::None && self.size != 0 && self.size < SIZE_UNLIMITED
     }
 }
 
@@ -309,30 +342,31 @@ pub const fn eviction_policy_name(policy: EvictionPolicy) -> &'static str {
     }
 }
 
-/// The eviction policy of that name; letter case does not matter.
+/// The eviction policy with this name, case-insensitive.
 pub fn eviction_policy_from_name(name: &str) -> Option<EvictionPolicy> {
     [EvictionPolicy::None, EvictionPolicy::Lru, EvictionPolicy::Lfu, EvictionPolicy::Random]
         .into_iter()
         .find(|policy| eviction_policy_name(*policy).eq_ignore_ascii_case(name))
 }
 
-/// What a map's eviction size counts.
+/// The unit and scope of a map's size limit.
 ///
-/// Hazelcast's heap policies speak of the Java heap. There is none here: the map's own bytes stand for used heap, and
-/// the member's memory limit stands for the heap's size. One MB is 1,048,576 bytes.
+/// Hazelcast's heap policies refer to the Java heap. There is none here: the map's own bytes
+/// replace the used heap, and the member's memory limit replaces the heap size. One MB is 1,048,576
+/// bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MaxSizePolicy {
-    /// Entries of the map on this member; kept exactly.
+    /// The number of entries of the map on this member. Enforced exactly.
     PerNode,
-    /// Entries of the map in each partition; kept exactly.
+    /// The number of entries of the map in each partition. Enforced exactly.
     PerPartition,
-    /// MB that the map takes on this member.
+    /// The memory of the map on this member, in MB.
     UsedHeapSize,
-    /// Percentage of the member's memory limit that the map takes.
+    /// The memory of the map, in percent of the member's memory limit.
     UsedHeapPercentage,
-    /// MB of the member's memory limit that must stay free.
+    /// The part of the member's memory limit that must stay free, in MB.
     FreeHeapSize,
-    /// Percentage of the member's memory limit that must stay free.
+    /// The part of the member's memory limit that must stay free, in percent.
     FreeHeapPercentage,
     /// As [`MaxSizePolicy::UsedHeapSize`].
     UsedNativeMemorySize,
@@ -375,7 +409,7 @@ impl MaxSizePolicy {
         }
     }
 
-    /// The policy of that name; letter case does not matter.
+    /// The policy with this name, case-insensitive.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name().eq_ignore_ascii_case(name))
     }
@@ -391,18 +425,24 @@ impl MaxSizePolicy {
         )
     }
 
-    /// Whether the policy means nothing without a memory limit.
+    /// Whether the size counts bytes and not entries.
+    pub(crate) const fn counts_bytes(self) -> bool {
+        !matches!(self, MaxSizePolicy::PerNode | MaxSizePolicy::PerPartition)
+    }
+
+    /// Whether the policy requires a memory limit.
     pub const fn needs_memory_limit(self) -> bool {
         self.is_percentage() || matches!(self, MaxSizePolicy::FreeHeapSize | MaxSizePolicy::FreeNativeMemorySize)
     }
 }
 
-/// The ring of a map's past changes.
+/// The ring buffer of a map's past changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventJournalConfig {
-    /// Changes kept over all partitions; each partition keeps its share, at least one. Default 10,000, as in Hazelcast.
+    /// The number of changes over all partitions. Each partition has an equal share, at least one.
+    /// Default 10,000, as in Hazelcast.
     pub capacity: u32,
-    /// Seconds after which a change is forgotten. Default 0: only when the ring is full.
+    /// The time to live of a change, in seconds. Default 0: until it is overwritten.
     pub ttl_seconds: u32,
 }
 
@@ -412,39 +452,17 @@ impl Default for EventJournalConfig {
     }
 }
 
-/// A declared index, as configured.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct IndexConfig {
-    /// The index's name, if it was given one.
-    pub name: Option<String>,
-    /// The kind of index.
-    pub kind: IndexKind,
-    /// The indexed attributes, in order.
-    pub attributes: Vec<String>,
-    /// How a bitmap index tells entries apart; `None` for its defaults, and for other kinds.
-    pub bitmap: Option<BitmapConfig>,
-}
-
-/// How a bitmap index tells entries apart, as declared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BitmapConfig {
-    /// The attribute that is different in every entry.
-    pub unique_key: String,
-    /// How its values become numbers, by Hazelcast's number: 0 as objects, 1 as 64-bit numbers, 2 as they are.
-    pub transformation: i32,
-}
-
-/// A column that a map keeps beside its entries.
+/// A column of a map, stored beside its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnConfig {
-    /// The field that it holds.
+    /// The field of the column.
     pub field: FieldPath,
-    /// The type that values are converted to.
+    /// The type of the column's values. Field values are converted to it.
     pub field_type: FieldType,
 }
 
 impl ColumnConfig {
-    /// Checks that there can be such a column.
+    /// Checks that the field and the type are valid for a column.
     pub(crate) fn check(&self, map: &str) -> Result<(), GridError> {
         let invalid =
             |text: &str| Err(GridError::IllegalArgument(format!("column {} of map {map:?}: {text}", self.field)));
@@ -461,18 +479,18 @@ impl ColumnConfig {
     }
 }
 
-/// Near-cache settings that a client may be told to use, as configured.
+/// The near-cache settings for clients, as configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearCacheConfig {
-    /// How cached values are kept.
+    /// The storage format of cached values.
     pub in_memory_format: InMemoryFormat,
-    /// Whether changes elsewhere drop the cached value. Default `true`.
+    /// Whether a change of an entry invalidates the cached value. Default `true`.
     pub invalidate_on_change: bool,
-    /// Seconds that a cached value lives. Default 0: for ever.
+    /// The time to live of a cached value, in seconds. Default 0: unlimited.
     pub ttl_seconds: u32,
-    /// Seconds that an unread cached value lives. Default 0: for ever.
+    /// The maximum idle time of a cached value, in seconds. Default 0: unlimited.
     pub max_idle_seconds: u32,
-    /// What is dropped when the cache is full.
+    /// The eviction policy and the size limit of the cache.
     pub eviction: EvictionConfig,
 }
 

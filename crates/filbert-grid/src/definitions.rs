@@ -1,30 +1,32 @@
-//! What all members of a cluster know of this crate's own: Compact schemas and indexes of maps, as definitions.
+//! The definitions of this crate that all members of a cluster share: Compact schemas and indexes
+//! of maps.
 //!
 //! | name | text |
 //! |---|---|
-//! | `schema/` and its id | the type's name, then kind and name of each field |
-//! | `index/`, the map's name, `/` and its own name | its kind, the unique key and transformation of a bitmap index or `-`, its attributes |
+//! | `schema/` and its id | the type name, then the kind and the name of each field |
+//! | `index/`, map name, `/`, index name | the kind, the bitmap options, the attributes |
 //!
-//! Words of a text stand behind each other with a blank between them; names are in hexadecimal digits, as they may have any character.
+//! The bitmap options are the unique key and the transformation of a bitmap index, or `- 0`. The
+//! parts of a text are separated by spaces. Map names, type names, fields and attributes are in
+//! hexadecimal digits, because they may contain any character.
 
 use std::fmt::Write;
 
 use filbert_data::compact::{FieldDescriptor, FieldKind, Schema};
+use filbert_store::IndexKind;
 
-use crate::cluster::{Definitions, Redefinition};
-use crate::config::{BitmapConfig, IndexConfig, IndexKind};
+use crate::cluster::{Cluster, Definition, Definitions, Redefinition};
 use crate::errors::GridError;
-use crate::grid::Grid;
-use crate::shared::Shared;
+use crate::indexes::{BitmapConfig, IndexConfig};
 
 const SCHEMAS: &str = "schema/";
 const INDEXES: &str = "index/";
 
 fn hex(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2 + 1);
-    // An empty name is a word as well.
+    // The prefix makes a word of an empty name too.
     out.push('x');
-    // Writing into memory does not fail.
+    // Writing into a string does not fail.
     text.bytes().for_each(|byte| _ = write!(out, "{byte:02x}"));
     out
 }
@@ -40,19 +42,19 @@ fn unhex(word: &str) -> Option<String> {
 pub(crate) fn of_schema(schema: &Schema) -> Redefinition {
     let mut text = hex(schema.type_name());
     for field in schema.fields() {
-        // Writing into memory does not fail.
+        // Writing into a string does not fail.
         let _ = write!(text, " {} {}", field.kind as i32, hex(&field.name));
     }
     Redefinition { name: format!("{SCHEMAS}{}", schema.fingerprint()), expected: None, text: Some(text) }
 }
 
 fn read_schema(text: &str) -> Option<Schema> {
-    let mut words = text.split(' ');
-    let type_name = unhex(words.next()?)?;
+    let mut parts = text.split(' ');
+    let type_name = unhex(parts.next()?)?;
     let mut fields = Vec::new();
-    while let Some(kind) = words.next() {
+    while let Some(kind) = parts.next() {
         let kind = FieldKind::try_from(kind.parse::<i32>().ok()?).ok()?;
-        fields.push(FieldDescriptor { name: unhex(words.next()?)?, kind });
+        fields.push(FieldDescriptor { name: unhex(parts.next()?)?, kind });
     }
     Some(Schema::new(type_name, fields))
 }
@@ -61,7 +63,7 @@ fn index_name(map: &str, index: &str) -> String {
     format!("{}{index}", of_map(map))
 }
 
-/// What the names of a map's indexes begin with. A map's name may have any character.
+/// The name prefix of a map's indexes. The map's name may contain any character.
 fn of_map(map: &str) -> String {
     format!("{INDEXES}{}/", hex(map))
 }
@@ -81,88 +83,63 @@ fn write_index(index: &IndexConfig) -> String {
 }
 
 fn read_index(name: &str, text: &str) -> Option<IndexConfig> {
-    let mut words = text.split(' ');
-    let kind = match words.next()? {
+    let mut parts = text.split(' ');
+    let kind = match parts.next()? {
         "sorted" => IndexKind::Sorted,
         "hash" => IndexKind::Hash,
         "bitmap" => IndexKind::Bitmap,
         _ => return None,
     };
-    let (unique_key, transformation) = (words.next()?, words.next()?.parse().ok()?);
+    let (unique_key, transformation) = (parts.next()?, parts.next()?.parse().ok()?);
     let bitmap = match unique_key {
         "-" => None,
         unique_key => Some(BitmapConfig { unique_key: unhex(unique_key)?, transformation }),
     };
-    let attributes = words.map(unhex).collect::<Option<_>>()?;
+    let attributes = parts.map(unhex).collect::<Option<_>>()?;
     Some(IndexConfig { name: Some(name.to_owned()), kind, attributes, bitmap })
 }
 
-impl Shared {
-    /// Has all members know an index of a map; `false` if there is one of that name.
-    pub(crate) fn define_index(&self, map: &str, index: &IndexConfig) -> Result<bool, GridError> {
-        let Some(cluster) = self.cluster.get() else { return Ok(true) };
-        let name = index_name(map, index.name.as_deref().unwrap_or_default());
-        cluster.redefine(vec![Redefinition { name, expected: None, text: Some(write_index(index)) }])
-    }
-
-    /// Has all members forget an index of a map; `false` if there was none.
-    pub(crate) fn undefine_index(&self, map: &str, index: &str) -> Result<bool, GridError> {
-        let Some(cluster) = self.cluster.get() else { return Ok(true) };
-        let name = index_name(map, index);
-        let Some(known) = cluster.definitions().by_name.get(&name).map(|known| known.version) else { return Ok(false) };
-        cluster.redefine(vec![Redefinition { name, expected: Some(known), text: None }])
-    }
-
-    /// Has all members forget what is defined of a map that goes.
-    pub(crate) fn undefine_map(&self, map: &str) -> Result<(), GridError> {
-        let Some(cluster) = self.cluster.get() else { return Ok(()) };
-        let start = of_map(map);
-        let definitions = cluster.definitions();
-        let of_map = definitions.by_name.range(start.clone()..).take_while(|(name, _)| name.starts_with(&start));
-        let forget = |(name, known): (&String, &crate::Definition)| Redefinition {
-            name: name.clone(),
-            expected: Some(known.version),
-            text: None,
-        };
-        let changes: Vec<Redefinition> = of_map.map(forget).collect();
-        // One that was changed meanwhile is somebody else's, of another map of the name.
-        if changes.is_empty() { Ok(()) } else { cluster.redefine(changes).map(|_| ()) }
-    }
+/// The schemas among the definitions, by definition name; `None` for a schema that cannot be
+/// parsed.
+pub(crate) fn schemas_in(definitions: &Definitions) -> impl Iterator<Item = (&str, Option<Schema>)> {
+    let from = definitions.by_name.range(SCHEMAS.to_owned()..);
+    let schemas = from.take_while(|(name, _)| name.starts_with(SCHEMAS));
+    schemas.map(|(name, definition)| (name.as_str(), read_schema(&definition.text)))
 }
 
-impl Grid {
-    /// The schemas that are here, from clients or from statements, and that not all members of the cluster know: whoever joins later has to be
-    /// told of them.
-    pub fn schemas_to_announce(&self) -> Vec<Redefinition> {
-        let Some(cluster) = self.cluster() else { return Vec::new() };
-        let known = cluster.definitions();
-        let all = self.schemas().all().into_iter().map(|schema| of_schema(&schema));
-        all.filter(|schema| !known.by_name.contains_key(&schema.name)).collect()
-    }
+/// The indexes of a map among the definitions.
+pub(crate) fn indexes_in(definitions: &Definitions, map: &str) -> Vec<IndexConfig> {
+    let start = of_map(map);
+    let of_map = definitions.by_name.range(start.clone()..).take_while(|(name, _)| name.starts_with(&start));
+    of_map.filter_map(|(name, known)| read_index(name.strip_prefix(&start)?, &known.text)).collect()
+}
 
-    /// Takes over what all members know: schemas, and the indexes of the maps that are here.
-    pub(crate) fn follow_definitions(&self, definitions: &Definitions) {
-        for (name, definition) in definitions.by_name.range(SCHEMAS.to_owned()..) {
-            if !name.starts_with(SCHEMAS) {
-                break;
-            }
-            match read_schema(&definition.text).map(|schema| self.schemas().put(schema)) {
-                Some(Ok(_)) => {}
-                Some(Err(error)) => tracing::warn!("{name} of the cluster is not known here: {error}"),
-                None => tracing::warn!("{name} of the cluster cannot be read"),
-            }
-        }
-        for name in self.map_names() {
-            let Some(map) = self.existing_map(&name) else { continue };
-            let start = of_map(&name);
-            let of_map = definitions.by_name.range(start.clone()..).take_while(|(name, _)| name.starts_with(&start));
-            let wanted: Vec<IndexConfig> =
-                of_map.filter_map(|(name, known)| read_index(name.strip_prefix(&start)?, &known.text)).collect();
-            if let Err(error) = map.follow_indexes(wanted) {
-                tracing::warn!(map = name, "an index of the cluster is not made here: {error}");
-            }
-        }
-    }
+/// Defines an index of a map on all members. `false` if there is one with this name.
+pub(crate) fn define_index(cluster: &dyn Cluster, map: &str, index: &IndexConfig) -> Result<bool, GridError> {
+    let name = index_name(map, index.name.as_deref().unwrap_or_default());
+    cluster.redefine(vec![Redefinition { name, expected: None, text: Some(write_index(index)) }])
+}
+
+/// Deletes the definition of an index on all members. `false` if there was none.
+pub(crate) fn undefine_index(cluster: &dyn Cluster, map: &str, index: &str) -> Result<bool, GridError> {
+    let name = index_name(map, index);
+    let Some(known) = cluster.definitions().by_name.get(&name).map(|known| known.version) else { return Ok(false) };
+    cluster.redefine(vec![Redefinition { name, expected: Some(known), text: None }])
+}
+
+/// Deletes all definitions of a destroyed map on all members.
+pub(crate) fn undefine_map(cluster: &dyn Cluster, map: &str) -> Result<(), GridError> {
+    let start = of_map(map);
+    let definitions = cluster.definitions();
+    let of_map = definitions.by_name.range(start.clone()..).take_while(|(name, _)| name.starts_with(&start));
+    let forget = |(name, known): (&String, &Definition)| Redefinition {
+        name: name.clone(),
+        expected: Some(known.version),
+        text: None,
+    };
+    let changes: Vec<Redefinition> = of_map.map(forget).collect();
+    // A definition that changed meanwhile belongs to a new map with the same name.
+    if changes.is_empty() { Ok(()) } else { cluster.redefine(changes).map(|_| ()) }
 }
 
 #[cfg(test)]

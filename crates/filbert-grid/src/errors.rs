@@ -1,29 +1,30 @@
-//! What can go wrong in a member, and the one table that says what each protocol calls it.
+//! The errors of a member, and the single table that maps them to the codes of each protocol.
 //!
-//! A front door never chooses a code by itself: it has a [`GridError`] or an [`ErrorKind`] and looks up its
-//! [`ErrorFacts`]. The Hazelcast codes and class names are those that stock clients turn back into exceptions.
+//! A front door never chooses a code by itself: it has a [`GridError`] or an [`ErrorKind`] and
+//! looks up its [`ErrorFacts`]. Stock clients convert the Hazelcast codes and class names back into
+//! exceptions.
 
 use uuid::Uuid;
 
 use crate::budget::Exhausted;
-use crate::replication::SubmitError;
+use crate::groups::SubmitError;
 
-/// An error of the grid. The text is for the person who reads it in an exception or a log.
+/// An error of the grid. The text is for a person who reads it in an exception or a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GridError {
-    /// The caller passed something that the operation does not take.
+    /// The caller passed an invalid argument.
     #[error("{0}")]
     IllegalArgument(String),
-    /// A value that must be there is null.
+    /// A required value is null.
     #[error("{0}")]
     NullArgument(String),
-    /// The member knows the operation and does not serve it.
+    /// The member knows the operation, but does not support it.
     #[error("{0}")]
     UnsupportedOperation(String),
-    /// A setting cannot be used; the text names it, what was found and what was expected.
+    /// A setting is invalid. The text contains its name, the value found and the value expected.
     #[error("{0}")]
     InvalidConfiguration(String),
-    /// Two name patterns fit a map's name equally well.
+    /// Two name patterns match a map's name equally well.
     #[error("map name {name:?} matches the patterns {first:?} and {second:?} equally well, expected one best match")]
     AmbiguousPattern {
         /// The map's name.
@@ -33,10 +34,10 @@ pub enum GridError {
         /// The other one.
         second: String,
     },
-    /// The member is stopping and takes no more operations.
+    /// The member is shutting down and accepts no more operations.
     #[error("this member is shutting down and takes no more operations")]
     NotActive,
-    /// The handle is of an object that was destroyed meanwhile; a new handle makes the object anew.
+    /// The handle refers to a destroyed object. A new handle creates the object again.
     #[error("{service} object {name:?} was destroyed")]
     Destroyed {
         /// The object's service, for example `hz:impl:mapService`.
@@ -44,38 +45,38 @@ pub enum GridError {
         /// The object's name.
         name: String,
     },
-    /// Another map is about to take this one's place: changes may be sent again in a moment.
+    /// Another map is about to replace this one. The change can be sent again after a short wait.
     #[error("map {map:?} is being rewritten by a change of its table, the change can be sent again")]
     BeingReplaced {
         /// The map's name.
         map: String,
     },
-    /// What the object is in does not allow the operation.
+    /// The current state of the object does not allow the operation.
     #[error("{0}")]
     IllegalState(String),
-    /// The deadline of a parked change passed while someone else held the key's lock.
+    /// The deadline of a parked change passed while another caller held the key's lock.
     #[error("timed out waiting for the lock of a key of map {map:?}")]
     LockTimeout {
         /// The map's name.
         map: String,
     },
-    /// The client that waited for a lock has gone.
+    /// The client that waited for a lock has disconnected.
     #[error("client {client} disconnected while it waited for a lock")]
     ClientGone {
         /// The client's UUID.
         client: Uuid,
     },
-    /// A setting bounds how many of these the member keeps.
+    /// The member has reached the maximum number of an item. A setting defines this limit.
     #[error("this member already has {limit} {what}, the most that {setting} allows")]
     LimitReached {
-        /// What there are too many of, in plural.
+        /// The name of the item, in plural.
         what: &'static str,
-        /// The setting that bounds them.
+        /// The setting that defines the limit.
         setting: &'static str,
-        /// Its value.
+        /// The value of the setting.
         limit: usize,
     },
-    /// The change would take the member beyond its memory limit. Reads and removals go on.
+    /// The change would exceed the member's memory limit. Reads and removals still work.
     #[error(
         "not enough memory: {needed} more bytes needed, {used} of at most {max} bytes used; \
          reads and removals still work, see memory_bytes_max"
@@ -88,16 +89,16 @@ pub enum GridError {
         /// The limit.
         max: usize,
     },
-    /// There is no room left for what is under way.
+    /// The budget of buffers is exhausted.
     #[error(transparent)]
     BuffersFull(#[from] Exhausted),
-    /// An unlock by someone who does not hold the lock.
+    /// The caller has unlocked a key without holding its lock.
     #[error("current thread is not owner of the lock: {}", owner_text(.owner))]
     NotLockOwner {
-        /// Client and thread that hold the lock, if anyone does.
+        /// The client and thread that hold the lock, if it is held.
         owner: Option<(Uuid, i64)>,
     },
-    /// Another schema is stored under the same id.
+    /// A different schema is stored under the same id.
     #[error("schema {id} of type {type_name:?} differs from the schema of type {stored:?} stored under the same id")]
     SchemaConflict {
         /// The schema id.
@@ -107,29 +108,29 @@ pub enum GridError {
         /// The type name of the stored schema.
         stored: String,
     },
-    /// A read of the event journal asked for a sequence that the journal does not have.
+    /// A read of the event journal requested a sequence that the journal does not contain.
     #[error("sequence {requested} is not in the event journal, which has {oldest} to {newest}")]
     StaleSequence {
-        /// The sequence asked for.
+        /// The requested sequence.
         requested: i64,
-        /// The oldest sequence there is.
+        /// The oldest sequence in the journal.
         oldest: i64,
-        /// The newest sequence there is.
+        /// The newest sequence in the journal.
         newest: i64,
     },
-    /// Bytes of a key, value or schema cannot be read.
+    /// The bytes of a key, value or schema cannot be decoded.
     #[error("{0}")]
     Serialization(String),
-    /// A query cannot be run to its end.
+    /// A query has failed.
     #[error("{0}")]
     Query(String),
-    /// Wrong credentials or cluster name.
+    /// The credentials or the cluster name are wrong.
     #[error("{0}")]
     Authentication(String),
-    /// The log of a group of partitions has not taken the operation, or its fate there is not known.
+    /// The log of a group of partitions has not accepted the operation, or its outcome is unknown.
     #[error(transparent)]
     Submit(#[from] SubmitError),
-    /// An invariant of the member is broken: a defect.
+    /// A bug: an invariant of the member is violated.
     #[error("{0}")]
     Internal(String),
 }
@@ -141,11 +142,11 @@ fn owner_text(owner: &Option<(Uuid, i64)>) -> String {
     }
 }
 
-/// The kinds of errors that a client can tell apart. Doors use kinds of their own (malformed message, wrong
-/// credentials) directly.
+/// The kinds of errors that clients distinguish. Some kinds have no [`GridError`], for example
+/// malformed messages: doors use these directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// [`GridError::IllegalArgument`].
+    /// [`GridError::IllegalArgument`] and [`SubmitError::TooLong`].
     IllegalArgument,
     /// [`GridError::NullArgument`].
     NullArgument,
@@ -159,17 +160,18 @@ pub enum ErrorKind {
     Destroyed,
     /// [`GridError::BeingReplaced`].
     BeingReplaced,
-    /// An operation did not finish in time, [`GridError::LockTimeout`] among them.
+    /// An operation has timed out, for example with [`GridError::LockTimeout`].
     Timeout,
     /// [`GridError::ClientGone`].
     ClientGone,
     /// [`GridError::LimitReached`].
     LimitReached,
-    /// [`GridError::OutOfMemory`].
+    /// [`GridError::OutOfMemory`] and [`GridError::BuffersFull`].
     OutOfMemory,
     /// [`GridError::NotLockOwner`].
     NotLockOwner,
-    /// [`GridError::SchemaConflict`] and other requests that the present state does not allow.
+    /// [`GridError::IllegalState`], [`GridError::SchemaConflict`] and other requests that the
+    /// current state does not allow.
     IllegalState,
     /// [`GridError::StaleSequence`].
     StaleSequence,
@@ -177,40 +179,40 @@ pub enum ErrorKind {
     Serialization,
     /// [`GridError::Authentication`].
     Authentication,
-    /// The caller is known and may not do this.
+    /// The caller is authenticated, but not authorized.
     AccessDenied,
-    /// A query cannot be understood or run.
+    /// [`GridError::Query`]: a query is invalid or has failed.
     Query,
-    /// A message is larger than the member takes.
+    /// A message exceeds the maximum size.
     MessageTooLarge,
-    /// The bytes of a message are not what its type demands.
+    /// The bytes of a message do not match its type.
     MalformedMessage,
     /// A text is not valid UTF-8.
     InvalidText,
-    /// No such service, for example in a request to create an object.
+    /// There is no such service, for example in a request to create an object.
     UnknownService,
-    /// [`SubmitError::NotLeader`]: another member must be asked.
+    /// [`SubmitError::NotLeader`]: the request must be sent to another member.
     NotLeader,
     /// [`SubmitError::Overloaded`].
     Overloaded,
-    /// [`SubmitError::Unknown`]: it was made, or was not, or will be.
+    /// [`SubmitError::Unknown`]: the change was applied, was not applied, or will be applied later.
     Indeterminate,
     /// [`GridError::Internal`].
     Internal,
 }
 
-/// What each protocol calls a kind of error.
+/// The properties of a kind of error in each protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorFacts {
-    /// The same request may succeed when it is sent again as it is.
+    /// Whether the same request may succeed when it is sent again unchanged.
     pub retryable: bool,
-    /// Error code of the Hazelcast client protocol.
+    /// The error code of the Hazelcast client protocol.
     pub hazelcast_code: i32,
-    /// Java class of the exception that Hazelcast raises.
+    /// The Java class of Hazelcast's exception.
     pub java_class: &'static str,
-    /// SQLSTATE, five characters.
+    /// The SQLSTATE, five characters.
     pub sqlstate: &'static str,
-    /// HTTP status.
+    /// The HTTP status code.
     pub http_status: u16,
 }
 
@@ -218,12 +220,17 @@ const fn once(hazelcast_code: i32, java_class: &'static str, sqlstate: &'static 
     ErrorFacts { retryable: false, hazelcast_code, java_class, sqlstate, http_status }
 }
 
-const fn again(hazelcast_code: i32, java_class: &'static str, sqlstate: &'static str, http_status: u16) -> ErrorFacts {
+const fn retryable(
+    hazelcast_code: i32,
+    java_class: &'static str,
+    sqlstate: &'static str,
+    http_status: u16,
+) -> ErrorFacts {
     ErrorFacts { retryable: true, hazelcast_code, java_class, sqlstate, http_status }
 }
 
 impl ErrorKind {
-    /// Every kind, in the table's order.
+    /// Every kind, in the order of the table.
     pub const ALL: [ErrorKind; 26] = [
         ErrorKind::IllegalArgument,
         ErrorKind::NullArgument,
@@ -253,7 +260,7 @@ impl ErrorKind {
         ErrorKind::Internal,
     ];
 
-    /// The table: what each protocol calls this kind.
+    /// The properties of this kind in each protocol. This is the table.
     #[rustfmt::skip]
     pub const fn facts(self) -> ErrorFacts {
         match self {
@@ -261,9 +268,9 @@ impl ErrorKind {
             ErrorKind::NullArgument => once(37, "java.lang.NullPointerException", "22004", 400),
             ErrorKind::UnsupportedOperation => once(61, "java.lang.UnsupportedOperationException", "0A000", 501),
             ErrorKind::InvalidConfiguration => once(32, "com.hazelcast.config.InvalidConfigurationException", "F0000", 500),
-            ErrorKind::NotActive => again(19, "com.hazelcast.core.HazelcastInstanceNotActiveException", "57P03", 503),
+            ErrorKind::NotActive => retryable(19, "com.hazelcast.core.HazelcastInstanceNotActiveException", "57P03", 503),
             ErrorKind::Destroyed => once(14, "com.hazelcast.spi.exception.DistributedObjectDestroyedException", "42P01", 404),
-            ErrorKind::BeingReplaced => again(46, "com.hazelcast.spi.exception.RetryableHazelcastException", "55006", 503),
+            ErrorKind::BeingReplaced => retryable(46, "com.hazelcast.spi.exception.RetryableHazelcastException", "55006", 503),
             ErrorKind::Timeout => once(38, "com.hazelcast.core.OperationTimeoutException", "55P03", 504),
             ErrorKind::ClientGone => once(52, "com.hazelcast.spi.exception.TargetDisconnectedException", "08006", 503),
             ErrorKind::LimitReached => once(20, "com.hazelcast.core.HazelcastOverloadException", "53000", 429),
@@ -279,8 +286,8 @@ impl ErrorKind {
             ErrorKind::MalformedMessage => once(18, "com.hazelcast.core.HazelcastException", "08P01", 400),
             ErrorKind::InvalidText => once(60, "java.io.UTFDataFormatException", "22021", 400),
             ErrorKind::UnknownService => once(75, "com.hazelcast.spi.exception.ServiceNotFoundException", "42704", 404),
-            ErrorKind::NotLeader => again(62, "com.hazelcast.spi.exception.WrongTargetException", "40001", 503),
-            ErrorKind::Overloaded => again(46, "com.hazelcast.spi.exception.RetryableHazelcastException", "53000", 503),
+            ErrorKind::NotLeader => retryable(62, "com.hazelcast.spi.exception.WrongTargetException", "40001", 503),
+            ErrorKind::Overloaded => retryable(46, "com.hazelcast.spi.exception.RetryableHazelcastException", "53000", 503),
             ErrorKind::Indeterminate => once(80, "com.hazelcast.core.IndeterminateOperationStateException", "40003", 500),
             ErrorKind::Internal => once(18, "com.hazelcast.core.HazelcastException", "XX000", 500),
         }
@@ -288,7 +295,7 @@ impl ErrorKind {
 }
 
 impl GridError {
-    /// The kind of this error: the key into the table.
+    /// The kind of this error, the key of the table.
     pub const fn kind(&self) -> ErrorKind {
         match self {
             GridError::IllegalArgument(_) => ErrorKind::IllegalArgument,
@@ -317,7 +324,7 @@ impl GridError {
         }
     }
 
-    /// What each protocol calls this error.
+    /// The properties of this error in each protocol.
     pub const fn facts(&self) -> ErrorFacts {
         self.kind().facts()
     }

@@ -1,43 +1,35 @@
-//! Making room in maps with a limit: decides how many entries must go, and lets the partitions pick which.
+//! Eviction from maps with a size limit: computes how many entries must be evicted. The partitions
+//! choose the entries.
 //!
-//! The partition that grew gives up entries first, under the same hold of its lock. Only when it has none to give do the
-//! others, one after the other, each under its own lock.
+//! The partition that grew evicts first, while its lock is held. If that is not enough, the other
+//! partitions evict, one after the other, each under its own lock.
 
 use std::sync::atomic::Ordering;
 
 use filbert_data::PartitionId;
-use filbert_store::{Change, Command, EvictionPolicy, Partition, Reply};
+use filbert_store::{Change, Command, Partition, Reply};
 
 use crate::cell::{Cell, CellState};
-use crate::config::{MapConfig, MaxSizePolicy, SIZE_UNLIMITED};
+use crate::config::MaxSizePolicy;
 use crate::map_core::MapCore;
 use crate::shared::Shared;
 use crate::tap::Tap;
 
 const MB: usize = 1 << 20;
-/// Entries that one change may evict from one partition when a map is over its bytes: it bounds how long one writer
-/// works for the others, and how long it holds the partition. What remains is left to the next writers and the sweep.
+/// The maximum number of entries that one change evicts from one partition. It limits how long one
+/// writer works for others, and how long it holds the partition's lock. The following writers and
+/// the sweep evict the rest.
 const EVICTIONS_PER_VISIT_MAX: usize = 64;
 
-/// Whether the map has a limit that eviction keeps. A size of 0 stands for no limit, as in Hazelcast.
-pub(crate) fn applies(config: &MapConfig) -> bool {
-    let eviction = &config.eviction;
-    eviction.policy != EvictionPolicy::None && eviction.size != 0 && eviction.size < SIZE_UNLIMITED
-}
-
-/// Whether the policy's size counts bytes and not entries.
-pub(crate) fn counts_bytes(policy: MaxSizePolicy) -> bool {
-    !matches!(policy, MaxSizePolicy::PerNode | MaxSizePolicy::PerPartition)
-}
-
-/// Whether a change can take its map beyond a limit.
+/// Whether a change can make its map exceed a limit.
 #[inline]
 pub(crate) fn may_grow(change: &Change<'_>) -> bool {
     matches!(change, Change::Put { .. } | Change::ReplaceIfSame { .. } | Change::WriteBatch { .. })
 }
 
-/// Evicts from one partition until the map is within its limit; `false` if it is still beyond it, and other partitions
-/// must help. `spared` is the key whose arrival made it necessary: it is not the victim.
+/// Evicts from one partition until the map is within its limit. `false` if it still exceeds the
+/// limit, so that other partitions must evict. `spared` is the key that was just written: it is not
+/// evicted.
 pub(crate) fn make_room_here(
     shared: &Shared,
     map: &MapCore,
@@ -57,17 +49,19 @@ pub(crate) fn make_room_here(
     !is_over(shared, map, &state.partition)
 }
 
-/// Evicts from one partition after many entries came at once, as often as after each of them.
+/// Evicts from one partition after many entries were written together. Allows as many rounds as if
+/// each write had evicted.
 pub(crate) fn make_room_after_many(shared: &Shared, map: &MapCore, cell: &Cell, state: &mut CellState) -> bool {
     let entries = state.partition.statistics(map.id).entries;
     (0..=entries / EVICTIONS_PER_VISIT_MAX).any(|_| make_room_here(shared, map, cell, state, None))
 }
 
-/// Lets the other partitions make the room that `partition` could not. Called without any partition's lock.
+/// Evicts from the partitions after `partition` until the map is within its limit. Called without
+/// any partition's lock.
 #[cold]
 pub(crate) fn make_room_elsewhere(shared: &Shared, map: &MapCore, partition: PartitionId, spared: Option<&[u8]>) {
     let count = shared.cells.len().max(1);
-    // Begins after the partition that grew, so that the burden is spread as the keys are.
+    // Starts at the next partition, so that evictions are distributed like the keys.
     for offset in 1..=count {
         let Some(cell) = shared.cells.get((partition.0 as usize).wrapping_add(offset) % count) else { return };
         let mut state = cell.lock();
@@ -77,7 +71,7 @@ pub(crate) fn make_room_elsewhere(shared: &Shared, map: &MapCore, partition: Par
     }
 }
 
-/// Makes the room that parked changes could not make when they ran, and that writers left to others.
+/// Evicts the entries that parked changes and writers have left to the sweep.
 pub(crate) fn make_room_by_sweep(shared: &Shared, map: &MapCore) {
     let by_partition = map.config.eviction.max_size_policy == MaxSizePolicy::PerPartition;
     let over = || shared.cells.first().is_some_and(|cell| is_over(shared, map, &cell.lock().partition));
@@ -86,7 +80,7 @@ pub(crate) fn make_room_by_sweep(shared: &Shared, map: &MapCore) {
     }
 }
 
-/// Picks an entry and has it evicted; `false` if there is none that may go.
+/// Chooses an entry and evicts it. `false` if no entry may be evicted.
 fn evict_one(shared: &Shared, map: &MapCore, cell: &Cell, state: &mut CellState, spared: Option<&[u8]>) -> bool {
     let CellState { partition, random, victims, .. } = state;
     let (policy, now) = (map.config.eviction.policy, shared.now());
@@ -97,7 +91,7 @@ fn evict_one(shared: &Shared, map: &MapCore, cell: &Cell, state: &mut CellState,
         None => return false,
     };
     let change = Change::EvictKeys { keys: victims.as_bytes() };
-    let command = Command { map: map.id, now, caller: shared.itself(), change };
+    let command = Command { map: map.id, now, caller: shared.own_caller(), change };
     let before = partition.bytes();
     let mut tap = Tap::uncounted(shared, cell, map, map.config.eviction.max_size_policy == MaxSizePolicy::PerNode);
     let gone = matches!(partition.lead(&command, &mut tap), Reply::Count(1));
@@ -107,8 +101,9 @@ fn evict_one(shared: &Shared, map: &MapCore, cell: &Cell, state: &mut CellState,
     gone
 }
 
-/// Whether the map is beyond its limit; if its entries on the member are counted, takes one of them off the count
-/// already, so that of several writers who see the same excess, as many evict as must.
+/// Whether the map exceeds its limit. If the limit is the number of entries on the member,
+/// subtracts one entry from the count in advance: several writers that see the same excess then
+/// evict only as many entries as necessary.
 fn claim_excess(shared: &Shared, map: &MapCore, partition: &Partition) -> bool {
     if map.config.eviction.max_size_policy != MaxSizePolicy::PerNode {
         return is_over(shared, map, partition);
@@ -128,7 +123,7 @@ fn is_over(shared: &Shared, map: &MapCore, partition: &Partition) -> bool {
     excess(shared, map, partition) > 0
 }
 
-/// By how much the map is beyond its limit, in entries or bytes as its policy says.
+/// The excess of the map over its limit, in entries or bytes according to its policy.
 pub(crate) fn excess(shared: &Shared, map: &MapCore, partition: &Partition) -> usize {
     let size = map.config.eviction.size as usize;
     let member_max = shared.config.memory_bytes_max.unwrap_or(usize::MAX);

@@ -1,16 +1,40 @@
-//! Declarations of indexes, by configuration, clients and statements: checked, named, and their attributes understood.
+//! Declarations of indexes in the configuration, by clients and by statements: validates and names
+//! them, and parses their attributes.
 
 use filbert_data::FieldPath;
+use filbert_store::IndexKind;
 
-use crate::config::{IndexConfig, IndexKind};
 use crate::errors::GridError;
-use crate::objects::check_name;
+use crate::names::check_name;
 
-/// Attributes of one index, at most; the same as in Hazelcast.
+/// The maximum number of attributes of one index, as in Hazelcast.
 const ATTRIBUTES_MAX: usize = 255;
 
-/// Checks a declaration and completes it: attributes without `this.` in front, and a name, made of the map's, the
-/// kind and the attributes if it has none.
+/// The declaration of an index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IndexConfig {
+    /// The name of the index, if one was given.
+    pub name: Option<String>,
+    /// The kind of index.
+    pub kind: IndexKind,
+    /// The indexed attributes, in order.
+    pub attributes: Vec<String>,
+    /// The options of a bitmap index; `None` for its defaults, and for other kinds.
+    pub bitmap: Option<BitmapConfig>,
+}
+
+/// The options of a bitmap index, as declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BitmapConfig {
+    /// The attribute that has a unique value in every entry.
+    pub unique_key: String,
+    /// The conversion of these values to numbers, by Hazelcast's number: 0 = as objects, 1 = as
+    /// 64-bit numbers, 2 = unchanged.
+    pub transformation: i32,
+}
+
+/// Validates and completes a declaration: removes `this.` from attributes, and generates a missing
+/// name from the map's name, the kind and the attributes.
 pub(crate) fn normalized(map: &str, mut index: IndexConfig) -> Result<IndexConfig, GridError> {
     let invalid = |text: String| Err(GridError::IllegalArgument(format!("index of map {map:?}: {text}")));
     let count = index.attributes.len();
@@ -45,12 +69,13 @@ pub(crate) fn normalized(map: &str, mut index: IndexConfig) -> Result<IndexConfi
     Ok(index)
 }
 
-/// The fields that a declaration's attributes name.
+/// The fields of a declaration's attributes.
 pub(crate) fn fields_of(map: &str, index: &IndexConfig) -> Result<Vec<FieldPath>, GridError> {
     let invalid = |text: String| GridError::IllegalArgument(format!("index of map {map:?}: {text}"));
     let parsed = index.attributes.iter().map(|attribute| FieldPath::parse(attribute));
     let fields: Vec<FieldPath> = parsed.collect::<Result<_, _>>().map_err(|error| invalid(error.to_string()))?;
-    // An entry is found by every combination of their items, of which there could be too many.
+    // An entry has a key for every combination of its items. Several attributes could have too
+    // many.
     let many_count = fields.iter().filter(|field| field.path.finds_many()).count();
     if many_count > 1 {
         return Err(invalid(format!("{many_count} attributes with [any], expected one at most")));
@@ -58,7 +83,7 @@ pub(crate) fn fields_of(map: &str, index: &IndexConfig) -> Result<Vec<FieldPath>
     Ok(fields)
 }
 
-/// The name that Hazelcast gives: `map_sorted_age_name`.
+/// The default name, as in Hazelcast: `map_sorted_age_name`.
 fn default_name(map: &str, index: &IndexConfig) -> String {
     let kind = match index.kind {
         IndexKind::Sorted => "sorted",
@@ -88,7 +113,7 @@ mod tests {
     fn an_index_has_no_name_and_no_attribute_without_end() {
         let long = "n".repeat(crate::NAME_BYTES_MAX + 1);
         let named = IndexConfig { name: Some(long.clone()), ..index(IndexKind::Hash, &["a"]) };
-        // Its name would be made of these.
+        // The default name consists of these two attributes.
         let halves = [&long[..600], &long[..601]];
         for (index, whose) in [
             (named, "index name of 1025 bytes"),

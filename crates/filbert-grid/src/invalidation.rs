@@ -1,4 +1,5 @@
-//! Near-cache invalidation: near caches hear of every change, with a number by which they see that they missed one.
+//! Near-cache invalidation: near caches are notified of every change, with a sequence number that
+//! lets them detect a missed change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,26 +8,28 @@ use filbert_data::PartitionId;
 use parking_lot::RwLock;
 use uuid::Uuid;
 
-use crate::{ConnectionId, ListenerId};
+use crate::clients::ConnectionId;
+use crate::listeners::ListenerId;
 
-/// A near cache must forget an entry, or all of one partition.
+/// An entry of a near cache, or all its entries of one partition, are invalid.
 #[derive(Clone, Copy, Debug)]
 pub struct Invalidation<'a> {
     /// The partition that changed.
     pub partition: PartitionId,
     /// The key; `None` for all keys of the partition.
     pub key: Option<&'a [u8]>,
-    /// The client that made the change, or the member's UUID when it did so by itself.
+    /// The client that caused the change, or the member's UUID for its own changes.
     pub source: Uuid,
-    /// The partition's UUID; another one than before means that counting began anew.
+    /// The UUID of the partition. A changed UUID means that the sequence restarted.
     pub partition_uuid: Uuid,
-    /// The map's number of changes in this partition, counted from 1 without a gap.
+    /// The number of the map's changes in this partition, starting at 1, without gaps.
     pub sequence: i64,
 }
 
-/// Where invalidations go. Called under a partition's lock, as [`EntrySink`](crate::EntrySink) is.
+/// The receiver of invalidations. Called under a partition's lock, as
+/// [`EntrySink`](crate::EntrySink) is.
 pub trait InvalidationSink: Send + Sync {
-    /// Takes an invalidation.
+    /// Receives an invalidation.
     fn invalidate(&self, invalidation: &Invalidation<'_>);
 }
 
@@ -36,10 +39,11 @@ impl<F: Fn(&Invalidation<'_>) + Send + Sync> InvalidationSink for F {
     }
 }
 
-/// Where each partition's counting stands, by which near caches repair themselves.
+/// The sequence of each partition. Near caches compare them to find and repair missed
+/// invalidations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvalidationMetadata {
-    /// For each map asked for that exists: its sequence in every partition that has changed.
+    /// For each requested map that exists: the sequences of all partitions with changes of the map.
     pub sequences: Vec<(String, Vec<(PartitionId, i64)>)>,
     /// The UUID of every partition.
     pub partition_uuids: Vec<(PartitionId, Uuid)>,
@@ -51,7 +55,7 @@ struct Registered {
     sink: Arc<dyn InvalidationSink>,
 }
 
-/// Those who keep near caches of one map.
+/// The invalidation listeners of one map.
 #[derive(Default)]
 pub(crate) struct InvalidationListeners {
     all: RwLock<Vec<Registered>>,
@@ -82,7 +86,7 @@ impl InvalidationListeners {
         self.retain(|_| false)
     }
 
-    /// Gives all to another map.
+    /// Moves all listeners to another map.
     pub(crate) fn move_to(&self, other: &Self) {
         let mut taken = std::mem::take(&mut *self.all.write());
         self.count.store(0, Ordering::Release);

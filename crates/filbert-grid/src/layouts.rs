@@ -1,9 +1,6 @@
-//! What each map keeps beside its records, indexes and columns: declared by configuration, clients and mappings, built
-//! partition by partition while reads and writes go on, and shown to queries once it is complete.
-//!
-//! ```text
-//! declaration --> checked, numbered --> MapLayout (not ready) --> each partition under its lock --> MapLayout (ready)
-//! ```
+//! The layout of each map: its indexes and columns. They are declared by the configuration, by
+//! clients and by mappings, and visible to queries once they are complete. This module must not
+//! know how the partitions build them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,84 +10,112 @@ use filbert_data::{FieldPath, FieldReader, FieldType, Formats, IdsLayout, Schema
 use filbert_store::{ColumnId, ColumnLayout, IndexId, IndexKind, IndexLayout, Layout, SeenKinds};
 use parking_lot::{Mutex, RwLock};
 
-use crate::config::{ColumnConfig, IndexConfig, MapConfig};
+use crate::config::{ColumnConfig, MapConfig};
 use crate::errors::GridError;
-use crate::indexes;
-use crate::map::Map;
+use crate::indexes::{self, IndexConfig};
 use crate::signatures::Signatures;
 
-/// Counts the layouts of all maps, so that no two have the same number.
-static VERSIONS: AtomicU64 = AtomicU64::new(1);
+/// Counts the layout changes of a member, so that no two layouts have the same version.
+///
+/// The count increases whenever indexes or columns of a map change, and whenever a map is
+/// destroyed. A query plan with an older count may refer to destroyed maps and indexes, or lack new
+/// ones.
+#[derive(Clone, Debug)]
+pub struct LayoutChanges(Arc<AtomicU64>);
+
+impl LayoutChanges {
+    pub(crate) fn new() -> Self {
+        LayoutChanges(Arc::new(AtomicU64::new(1)))
+    }
+
+    /// The current count.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Counts a change and returns its number.
+    pub(crate) fn note(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::AcqRel)
+    }
+}
 
 /// An index of a map.
 #[derive(Clone, Debug)]
 pub struct IndexInfo {
-    /// Which one it is.
+    /// The id of the index.
     pub id: IndexId,
     /// Its name, unique within the map.
     pub name: String,
-    /// What it is for.
+    /// The kind of the index.
     pub kind: IndexKind,
     /// The indexed fields, in order.
     pub fields: Vec<FieldPath>,
-    /// What the fields have had in them: a key finds what is converted before it is compared only if these say so.
+    /// The kinds of values that the fields have had. They decide whether a lookup by key is
+    /// complete for a predicate that converts values before it compares them.
     pub seen: Arc<SeenKinds>,
-    /// Whether it is complete: others are being built, and must not be used.
+    /// Whether the index is complete. An incomplete index must not be used.
     pub ready: bool,
-    /// As it was declared.
+    /// The declaration.
     pub config: IndexConfig,
 }
 
 /// A column of a map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnInfo {
-    /// Which one it is.
+    /// The id of the column.
     pub id: ColumnId,
-    /// The field that it holds.
+    /// The field of the column.
     pub field: FieldPath,
-    /// The type that values are converted to.
+    /// The type of the column's values. Field values are converted to it.
     pub field_type: FieldType,
-    /// Whether it is complete: others are being built, and must not be used.
+    /// Whether the column is complete. An incomplete column must not be used.
     pub ready: bool,
 }
 
-/// What a map keeps beside its records, at one moment.
+/// A snapshot of a map's layout.
 #[derive(Clone, Debug)]
 pub struct MapLayout {
-    /// Another number after every change, and another for every map.
+    /// Different after every change, and different for every map.
     pub version: u64,
-    /// The indexes, in the order of their declaration.
+    /// The indexes, in the order of declaration.
     pub indexes: Vec<IndexInfo>,
-    /// The columns, in the order of their declaration.
+    /// The columns, in the order of declaration.
     pub columns: Vec<ColumnInfo>,
-    key_layout: Option<Arc<IdsLayout>>,
-    value_layout: Option<Arc<IdsLayout>>,
-    /// Grows when entries must be read anew.
-    epoch: u64,
+    pub(crate) key_layout: Option<Arc<IdsLayout>>,
+    pub(crate) value_layout: Option<Arc<IdsLayout>>,
+    /// Increases when all entries must be decoded again.
+    pub(crate) epoch: u64,
 }
 
-/// What the next ones are numbered by.
+/// The ids of the next index and column.
 #[derive(Default)]
-struct Numbers {
+pub(crate) struct Numbers {
     index: u32,
     column: u32,
 }
 
-/// The layout of one map, and who changes it.
+/// The layout of one map, with the state for changing it.
 pub(crate) struct Layouts {
     schemas: Arc<dyn SchemaSource>,
+    changes: LayoutChanges,
     current: RwLock<Arc<MapLayout>>,
-    /// Held while partitions are built: one change after the other.
-    changing: Mutex<Numbers>,
-    /// What partitions were given last, by version: all are given the same.
+    /// Held while partitions are rebuilt. Serializes changes of the layout.
+    pub(crate) changing: Mutex<Numbers>,
+    /// The compiled layout of a version. All partitions share it.
     compiled: Mutex<Option<(u64, Option<Arc<Layout>>)>>,
     pub(crate) signatures: Signatures,
 }
 
 impl Layouts {
-    /// What the configuration declares, whose validation has refused what cannot be. A map without entries has it
-    /// at once.
-    pub(crate) fn of_config(map: &str, config: &MapConfig, schemas: Arc<dyn SchemaSource>) -> Self {
+    /// Creates the layout that the configuration declares. The configuration is already validated.
+    /// A map without entries has it immediately.
+    pub(crate) fn of_config(
+        map: &str,
+        config: &MapConfig,
+        schemas: Arc<dyn SchemaSource>,
+        changes: LayoutChanges,
+    ) -> Self {
         let mut layout = MapLayout {
             version: 0,
             indexes: Vec::new(),
@@ -109,6 +134,7 @@ impl Layouts {
         layout.finish();
         Layouts {
             schemas,
+            changes,
             current: RwLock::new(Arc::new(layout)),
             changing: Mutex::new(numbers),
             compiled: Mutex::default(),
@@ -116,7 +142,8 @@ impl Layouts {
         }
     }
 
-    /// Keeps others from changing the layout, unless someone does so right now.
+    /// Prevents other changes of the layout until the guard is dropped; `None` if a change is in
+    /// progress.
     pub(crate) fn try_begin_change(&self) -> Option<impl Drop> {
         self.changing.try_lock()
     }
@@ -125,12 +152,12 @@ impl Layouts {
         self.current.read().clone()
     }
 
-    /// What partitions are given.
+    /// The compiled layout for partitions.
     pub(crate) fn compiled(&self) -> Option<Arc<Layout>> {
         self.compiled_of(&self.current())
     }
 
-    fn compiled_of(&self, layout: &MapLayout) -> Option<Arc<Layout>> {
+    pub(crate) fn compiled_of(&self, layout: &MapLayout) -> Option<Arc<Layout>> {
         let mut compiled = self.compiled.lock();
         if let Some((version, layout_then)) = &*compiled
             && *version == layout.version
@@ -142,13 +169,14 @@ impl Layouts {
         made
     }
 
-    fn publish(&self, layout: &MapLayout) {
-        let version = VERSIONS.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn publish(&self, layout: &MapLayout) {
+        let version = self.changes.note();
         *self.current.write() = Arc::new(MapLayout { version, ..layout.clone() });
     }
 
-    /// Publishes the current layout as complete, for which partitions need nothing else than they were given.
-    fn publish_finished(&self, layout: &MapLayout) {
+    /// Publishes the current layout as complete. The partitions keep the compiled layout that they
+    /// have.
+    pub(crate) fn publish_finished(&self, layout: &MapLayout) {
         let before = self.current().version;
         self.publish(layout);
         if let Some((version, _)) = &mut *self.compiled.lock()
@@ -159,26 +187,14 @@ impl Layouts {
     }
 }
 
-/// A number that grows whenever a map's indexes or columns change and whenever a map is destroyed, of any member of the
-/// process: what was planned with another number may hold maps and indexes that are gone, or miss new ones.
-#[inline]
-pub fn layout_changes() -> u64 {
-    VERSIONS.load(Ordering::Acquire)
-}
-
-/// Notes that a map is gone.
-pub(crate) fn note_destroyed() {
-    VERSIONS.fetch_add(1, Ordering::AcqRel);
-}
-
 impl MapLayout {
-    /// Whether anything is kept at all.
+    /// Whether there are no indexes and no columns.
     pub fn is_empty(&self) -> bool {
         self.indexes.is_empty() && self.columns.is_empty()
     }
 
-    /// Adds an index; `false` if its name is taken.
-    fn add_index(
+    /// Adds an index. `false` if there is one with this name.
+    pub(crate) fn add_index(
         &mut self,
         map: &str,
         config: IndexConfig,
@@ -204,8 +220,9 @@ impl MapLayout {
         Ok(true)
     }
 
-    /// Keeps the columns that are wanted and there, and adds those that are not; whether anything changed.
-    fn set_columns(&mut self, wanted: Vec<ColumnConfig>, numbers: &mut Numbers) -> bool {
+    /// Replaces the columns: keeps existing ones that are wanted, adds missing ones, and drops the
+    /// others. Returns whether anything changed.
+    pub(crate) fn set_columns(&mut self, wanted: Vec<ColumnConfig>, numbers: &mut Numbers) -> bool {
         let before = std::mem::take(&mut self.columns);
         for column in wanted {
             let same = |known: &&ColumnInfo| known.field == column.field && known.field_type == column.field_type;
@@ -219,7 +236,7 @@ impl MapLayout {
             });
             self.columns.push(column);
         }
-        // Columns are built together: with one of them, all of them are.
+        // Columns are built together: a new column rebuilds all of them.
         let changed = !self.columns.iter().map(|column| column.id).eq(before.iter().map(|column| column.id));
         if changed {
             self.columns.iter_mut().for_each(|column| column.ready = false);
@@ -227,7 +244,7 @@ impl MapLayout {
         changed
     }
 
-    fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.indexes.iter_mut().for_each(|index| index.ready = true);
         self.columns.iter_mut().for_each(|column| column.ready = true);
     }
@@ -260,177 +277,12 @@ impl MapLayout {
             key_layout: self.key_layout.clone(),
             value_layout: self.value_layout.clone(),
         };
-        // Indexed fields come first, so that a reader of them alone has the same numbers for them.
+        // Indexed fields come first, so that they have the same numbers in a reader of indexed
+        // fields only.
         let key_fields = fields.iter().take(indexed).cloned().collect();
         let key_reader = Arc::new(FieldReader::new(key_fields, formats.clone()));
         let reader = Arc::new(FieldReader::new(fields, formats));
         let layout = Layout::new(reader, &finds_many, indexes, columns, self.epoch);
         Some(layout.with_key_reader(key_reader))
-    }
-}
-
-impl Map {
-    /// What the map keeps beside its records now.
-    #[inline]
-    pub fn layout(&self) -> Arc<MapLayout> {
-        self.core.layouts.current()
-    }
-
-    /// Declares an index and builds it, partition by partition, while reads and writes go on; one whose name is taken
-    /// changes nothing. Returns when it is complete, and whether it is new.
-    ///
-    /// # Errors
-    /// The declaration cannot be that of an index, the map has as many as the settings allow or was destroyed, or the
-    /// memory limit does not leave room for it.
-    pub fn add_index(&self, index: IndexConfig) -> Result<bool, GridError> {
-        let name = self.name();
-        let index = indexes::normalized(name, index)?;
-        if !self.shared.define_index(name, &index)? {
-            return Ok(false);
-        }
-        let added = self.make_index(index)?;
-        // It may have come here with what all members know.
-        Ok(added || self.shared.cluster.get().is_some())
-    }
-
-    fn make_index(&self, index: IndexConfig) -> Result<bool, GridError> {
-        let (name, indexes_max) = (self.name(), self.shared.config.indexes_max);
-        self.change_layout(|layout, numbers| layout.add_index(name, index, numbers, indexes_max))
-    }
-
-    /// Makes the indexes that all members know, and drops those that they do not: those of the configuration stay.
-    pub(crate) fn follow_indexes(&self, wanted: Vec<IndexConfig>) -> Result<(), GridError> {
-        let normalized = |index: &IndexConfig| indexes::normalized(self.name(), index.clone()).ok();
-        let of_config: Vec<Option<String>> =
-            self.config().indexes.iter().filter_map(normalized).map(|index| index.name).collect();
-        for index in self.indexes() {
-            let stays = of_config.contains(&index.name) || wanted.iter().any(|wanted| wanted.name == index.name);
-            if !stays && let Some(name) = &index.name {
-                self.unmake_index(name)?;
-            }
-        }
-        wanted.into_iter().try_for_each(|index| self.make_index(index).map(|_| ()))
-    }
-
-    /// Drops an index; whether there was one of that name. Queries that use it meanwhile look at all entries instead.
-    ///
-    /// # Errors
-    /// The map was destroyed.
-    pub fn drop_index(&self, name: &str) -> Result<bool, GridError> {
-        let is_defined = self.shared.undefine_index(self.name(), name)?;
-        match self.shared.cluster.get() {
-            // One of the configuration is known to no log: it comes back with the next start.
-            Some(_) => Ok(is_defined | self.unmake_index(name)?),
-            None => self.unmake_index(name),
-        }
-    }
-
-    fn unmake_index(&self, name: &str) -> Result<bool, GridError> {
-        self.change_layout(|layout, _| {
-            let before = layout.indexes.len();
-            layout.indexes.retain(|index| index.name != name);
-            Ok(layout.indexes.len() < before)
-        })
-    }
-
-    /// The declared indexes, those of the configuration first.
-    pub fn indexes(&self) -> Vec<IndexConfig> {
-        self.layout().indexes.iter().map(|index| index.config.clone()).collect()
-    }
-
-    /// Keeps these columns, and those of the configuration; builds those that are new and drops others. Returns when
-    /// they are complete.
-    ///
-    /// # Errors
-    /// There are no columns of a type, a path finds many values, the map was destroyed, or the memory limit does not
-    /// leave room for them.
-    pub fn set_columns(&self, columns: Vec<ColumnConfig>) -> Result<(), GridError> {
-        for column in &columns {
-            column.check(self.name())?;
-        }
-        let all = self.config().columns.iter().cloned().chain(columns).collect();
-        self.change_layout(|layout, numbers| Ok(layout.set_columns(all, numbers))).map(|_| ())
-    }
-
-    /// Says how keys and values that are IdentifiedDataSerializable are laid out, as a mapping declares it. Indexes and columns
-    /// are made anew if that is news.
-    ///
-    /// # Errors
-    /// The map was destroyed.
-    pub fn set_ids_layouts(&self, key: Option<Arc<IdsLayout>>, value: Option<Arc<IdsLayout>>) -> Result<(), GridError> {
-        self.change_layout(|layout, _| {
-            if layout.key_layout == key && layout.value_layout == value {
-                return Ok(false);
-            }
-            (layout.key_layout, layout.value_layout) = (key, value);
-            layout.epoch += 1;
-            layout.indexes.iter_mut().for_each(|index| index.ready = false);
-            layout.columns.iter_mut().for_each(|column| column.ready = false);
-            Ok(true)
-        })
-        .map(|_| ())
-    }
-
-    /// Changes the layout as `edit` says, unless that answers that there is nothing to change; whether there was.
-    fn change_layout(
-        &self,
-        edit: impl FnOnce(&mut MapLayout, &mut Numbers) -> Result<bool, GridError>,
-    ) -> Result<bool, GridError> {
-        let layouts = &self.core.layouts;
-        let mut numbers = layouts.changing.lock();
-        if self.is_destroyed() {
-            return Err(self.core.destroyed_error());
-        }
-        self.core.check_held()?;
-        let before = layouts.current();
-        let mut layout = (*before).clone();
-        if !edit(&mut layout, &mut numbers)? {
-            return Ok(false);
-        }
-        // What goes is not used any more from here on, what is new not yet.
-        layouts.publish(&layout);
-        self.shared.drop_signatures(&self.core, &layout);
-        let installed = self.install();
-        if installed.is_err() {
-            // As it was, which needs no more memory than there was.
-            layout = (*before).clone();
-            let _ = self.install_with(&layout, |_, _| Ok(()));
-        }
-        layout.finish();
-        self.shared.add_signatures(&self.core, &layout);
-        match installed {
-            Ok(()) => layouts.publish_finished(&layout),
-            Err(_) => layouts.publish(&layout),
-        }
-        installed.map(|()| true)
-    }
-
-    fn install(&self) -> Result<(), GridError> {
-        let max = self.shared.config.memory_bytes_max;
-        self.install_with(&self.layout(), |used, needed| match max {
-            Some(max) if used > max && needed > 0 => Err(GridError::OutOfMemory { needed, used, max }),
-            _ => Ok(()),
-        })
-    }
-
-    /// Gives the layout to every partition, as long as `check` agrees with the member's bytes and by how many they grew.
-    fn install_with(
-        &self,
-        layout: &MapLayout,
-        check: impl Fn(usize, usize) -> Result<(), GridError>,
-    ) -> Result<(), GridError> {
-        let (shared, core) = (&*self.shared, &*self.core);
-        let layout = core.layouts.compiled_of(layout);
-        for cell in &shared.cells {
-            let mut state = cell.lock();
-            let before = state.partition.bytes();
-            state.partition.set_layout(core.id, layout.clone());
-            let after = state.partition.bytes();
-            shared.account(before, after);
-            core.account(before, after);
-            drop(state);
-            check(shared.memory_bytes.load(Ordering::Relaxed), after.saturating_sub(before))?;
-        }
-        Ok(())
     }
 }

@@ -1,41 +1,72 @@
-//! One member's services over the store's partitions: maps, locks and those who wait for them, listeners, near-cache
-//! invalidation, eviction, expiry, clients, distributed objects, Compact schemas, the budget of buffers, and the one table of errors.
+//! The services of one member over the store's partitions: maps, locks and their waiters,
+//! listeners, near-cache invalidation, eviction, expiry, clients, distributed objects, Compact
+//! schemas, the budget of buffers, and the single table of errors.
 //!
-//! This crate must not know wire protocols, sockets, files or an async runtime: front doors and the embedded API bring
-//! them. It is called from many threads; each call waits for at most one partition's lock at a time, holding none.
+//! This crate must not know wire protocols, sockets, files or an async runtime: front doors and the
+//! embedded API provide them. It is called from many threads. Each call waits for at most one
+//! partition's lock at a time, and holds none while it waits.
 //!
 //! ```text
-//!  door or embedded API              Grid                                   filbert-store
-//!  ────────────────────              ────                                   ─────────────
+//!  door or embedded API              Grid                        filbert-store
+//!  ────────────────────              ────                        ─────────────
 //!  grid.map(name) ────────────────►  Map (handle)
-//!  map.get(partition, key, read) ──► lock one cell ───────────────────────► Partition::get ──► read(value)
-//!  map.change(.., change, reply) ──► lock one cell ───────────────────────► Partition::apply ─► reply(..)
-//!                                      │ events                                  │
-//!       sinks of listeners ◄───────────┴─────── Tap (observer) ◄─────────────────┘
-//!       parked changes     ◄── key released ──┘
+//!  map.get(partition, key, read) ──► lock one cell ────────────► Partition::get ───► read(value)
+//!  map.change(.., change, reply) ──► lock one cell ────────────► Partition::apply ─► reply(..)
+//!                                      │ events                        │
+//!       sinks of listeners ◄───────────┴────── Tap (observer) ◄────────┘
+//!       parked changes ◄───── key released ────┘
 //! ```
 //!
 //! # Invariants
 //!
-//! - A partition changes under its cell's lock only; sinks and replies are called under it, in order, and must neither
-//!   block nor call back into the grid.
-//! - A parked change's reply is called exactly once, whatever happens to the key, the client or the member.
-//! - What a client owned (locks, listeners, parked changes) is gone when its last connection is.
+//! - A partition changes only under its cell's lock. Sinks and replies are called under this lock,
+//!   in the order of the changes. They must neither block nor call back into the grid.
+//! - The reply of a parked change is called exactly once, whatever happens to the key, the client
+//!   or the member.
+//! - The resources of a client (locks, listeners, parked changes) are released with its last
+//!   connection.
 //!
-//! Where changes go through the logs of a cluster, they are proposed and applied by [`replication`]; else where they are asked for.
+//! In a cluster, changes go through logs: [`replication`] proposes and applies them. Without logs,
+//! a change is applied in the calling thread.
+//!
+//! # Modules, from bottom to top
+//!
+//! A module uses only modules of lower numbers, and earlier modules of its own line. Methods of a
+//! type may be in a higher module than the type: [`Grid`] is below the modules of the logs, and
+//! maps are created above those.
+//!
+//! 1. Modules without dependencies: `budget`, `clock`, `random`, `statistics`, `threads`; `groups`
+//!    (of partitions that share a log), and `errors`.
+//! 2. Declarations and registries of members and clients: `names`, `patterns`, `indexes`, `config`,
+//!    `cluster` (the trait), `definitions`, `schemas`, `clients`, `listeners`, `invalidation`,
+//!    `objects`.
+//! 3. The parts of a member: `waiters`, `cell`, `signatures`, `layouts`, `map_core`, `replicator`
+//!    (the trait, and the pending answers), `shared`.
+//! 4. A change under a cell's lock: `tap`, `eviction`, `applying`.
+//! 5. The handle of a map: `map`, `lookups`, `building`, `direct`, `together`; queries over maps:
+//!    [`query`] (the traits); and [`metrics`].
+//! 6. The member: `grid`; its part in logs: [`replication`]; and operations with or without logs:
+//!    `changes`, `claims`, `maps`, `connections`, `sweep`, `membership`, `replacement`.
 //!
 //! Start reading at [`Grid`], then [`Map::change`].
 
+mod applying;
 mod budget;
+mod building;
 mod cell;
+mod changes;
+mod claims;
 mod clients;
 mod clock;
 mod cluster;
 mod config;
+mod connections;
 mod definitions;
+mod direct;
 mod errors;
 mod eviction;
 mod grid;
+mod groups;
 mod indexes;
 mod invalidation;
 mod layouts;
@@ -43,14 +74,19 @@ mod listeners;
 mod lookups;
 mod map;
 mod map_core;
+mod maps;
+mod membership;
+mod names;
 mod objects;
 mod patterns;
 mod random;
+mod replacement;
+mod replicator;
 mod schemas;
 mod shared;
 mod signatures;
 mod statistics;
-mod succession;
+mod sweep;
 mod tap;
 mod together;
 mod waiters;
@@ -61,7 +97,8 @@ pub mod replication;
 pub mod threads;
 
 pub use budget::{Exhausted, MemoryBudget, Reservation, UNCOUNTED_BYTES_MAX};
-pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};
+pub use claims::Claims;
+pub use clients::{ClientInfo, ClientView, Clients, ConnectionId};
 pub use clock::{Clock, SystemClock};
 pub use cluster::{
     Cluster, ClusterCounters, ClusterOrder, ClusterStatus, ClusterView, ClusterWarning, Definition, Definitions,
@@ -69,28 +106,29 @@ pub use cluster::{
     PartitionLoss, Redefinition, ViewCallback,
 };
 pub use config::{
-    BitmapConfig, ColumnConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind,
-    MapConfig, MapConfigs, MaxSizePolicy, NearCacheConfig, SIZE_UNLIMITED, eviction_policy_from_name,
-    eviction_policy_name,
+    ColumnConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, MapConfig, MapConfigs, MaxSizePolicy,
+    NearCacheConfig, SIZE_UNLIMITED, eviction_policy_from_name, eviction_policy_name,
 };
+pub use connections::ClientConnection;
 pub use errors::{ErrorFacts, ErrorKind, GridError};
-pub use grid::{Environment, Grid, Unlinked};
+pub use grid::{Environment, Grid};
+pub use indexes::{BitmapConfig, IndexConfig};
 pub use invalidation::{Invalidation, InvalidationMetadata, InvalidationSink};
-pub use layouts::{ColumnInfo, IndexInfo, MapLayout, layout_changes};
+pub use layouts::{ColumnInfo, IndexInfo, LayoutChanges, MapLayout};
 pub use listeners::{EntryEvent, EntrySink, EventKinds, ListenerId, ListenerSpec};
 pub use map::{JournalRead, Map, Refused};
-pub use objects::{
-    MAP_SERVICE, NAME_BYTES_MAX, ObjectEvent, ObjectEventKind, ObjectId, ObjectSink, Objects, check_name,
-};
+pub use maps::Unlinked;
+pub use names::{MAP_SERVICE, NAME_BYTES_MAX, check_name};
+pub use objects::{ObjectEvent, ObjectEventKind, ObjectId, ObjectSink, Objects};
+pub use replacement::MapReplacement;
 pub use schemas::Schemas;
 pub use statistics::GridStatistics;
-pub use succession::Succession;
-pub use together::{Claims, NotMade, Together};
+pub use together::{NotMade, Together};
 pub use waiters::ParkedReply;
 
 pub use filbert_data::{Blob, PartitionId};
 pub use filbert_store::{
     BatchItem, Caller, Change, Chunk, ColumnId, ColumnRange, ColumnType, ColumnView, Columns, Cursor, EntryView,
-    EventKind, EvictionPolicy, Expected, Expiry, IndexId, IndexStatistics, JournalEvent, LockState, MapId, MapSettings,
-    MapStatistics, Metadata, Millis, OwnedChange, PartitionSet, Probe, PutMode, Reply, SlotSet, Value,
+    EventKind, EvictionPolicy, Expected, Expiry, IndexId, IndexKind, IndexStatistics, JournalEvent, LockState, MapId,
+    MapSettings, MapStatistics, Metadata, Millis, OwnedChange, PartitionSet, Probe, PutMode, Reply, SlotSet, Value,
 };

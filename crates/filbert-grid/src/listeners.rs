@@ -1,4 +1,4 @@
-//! Entry listeners of one map: who hears of which changes.
+//! The entry listeners of one map, and their filters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,42 +8,41 @@ use filbert_store::EventKind;
 use parking_lot::RwLock;
 use uuid::Uuid;
 
-use crate::ConnectionId;
-use crate::query::EntryFilter;
+use crate::clients::ConnectionId;
 
-/// Names a registration; clients get it to remove the listener again.
+/// The id of a registration. Clients use it to remove the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListenerId(pub Uuid);
 
-/// A set of kinds of events, as the client protocol's bit mask has them.
+/// A set of event kinds, as the bit mask of the client protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventKinds(pub u32);
 
 impl EventKinds {
-    /// An entry is new.
+    /// An entry was added.
     pub const ADDED: EventKinds = EventKinds(1);
-    /// An entry was taken out.
+    /// An entry was removed.
     pub const REMOVED: EventKinds = EventKinds(2);
-    /// An entry has a new value.
+    /// The value of an entry was updated.
     pub const UPDATED: EventKinds = EventKinds(4);
     /// An entry was evicted.
     pub const EVICTED: EventKinds = EventKinds(8);
-    /// An entry outlived its time.
+    /// An entry has expired.
     pub const EXPIRED: EventKinds = EventKinds(16);
     /// The whole map was evicted.
     pub const EVICT_ALL: EventKinds = EventKinds(32);
     /// The whole map was cleared.
     pub const CLEAR_ALL: EventKinds = EventKinds(64);
-    /// An entry came out of a merge of two clusters; never happens here.
+    /// An entry was merged from another cluster. Never sent.
     pub const MERGED: EventKinds = EventKinds(128);
-    /// A near cache must forget an entry; has listeners of its own.
+    /// An entry of a near cache is invalid. Sent to invalidation listeners only.
     pub const INVALIDATION: EventKinds = EventKinds(256);
     /// An entry was loaded.
     pub const LOADED: EventKinds = EventKinds(512);
     /// All of the above.
     pub const ALL: EventKinds = EventKinds(1023);
 
-    /// The mask's bit for a kind of event; none for those that are no event of a map.
+    /// The bit of an event kind; empty for kinds that are not events of a map.
     pub const fn of(kind: EventKind) -> EventKinds {
         match kind {
             EventKind::Added => EventKinds::ADDED,
@@ -58,7 +57,7 @@ impl EventKinds {
         }
     }
 
-    /// Whether the sets share a kind.
+    /// Whether the sets have a common kind.
     pub const fn intersects(self, other: EventKinds) -> bool {
         self.0 & other.0 != 0
     }
@@ -72,55 +71,64 @@ impl std::ops::BitOr for EventKinds {
     }
 }
 
-/// What a listener wants to hear, and whose it is.
+/// A filter of entries.
+pub trait EntryFilter: Send + Sync {
+    /// Whether an entry matches. An entry with an unreadable value does not.
+    fn matches(&self, key: &[u8], value: &[u8]) -> bool;
+}
+
+/// The filter and the owner of a listener.
 #[derive(Clone)]
 pub struct ListenerSpec {
-    /// The one key of interest; `None` for all.
+    /// The key whose events are sent; `None` = all keys.
     pub key: Option<Blob>,
-    /// The entries of interest; `None` = all. An update that makes an entry one of them is told as [`EventKind::Added`], one
-    /// that makes it none of them any more as [`EventKind::Removed`].
+    /// The filter of entries; `None` = all entries. An update that makes an entry match is sent as
+    /// [`EventKind::Added`]. An update after which it no longer matches is sent as
+    /// [`EventKind::Removed`].
     pub filter: Option<Arc<dyn EntryFilter>>,
-    /// Whether events carry values.
+    /// Whether events include values.
     pub include_value: bool,
-    /// The kinds of interest.
+    /// The kinds of events that are sent.
     pub kinds: EventKinds,
-    /// The connection that the listener goes with; `None` for one that stays until it is removed.
+    /// The connection that owns the listener; `None` = the listener stays until it is removed.
     pub connection: Option<ConnectionId>,
 }
 
-/// What a listener hears.
+/// An event of a map.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryEvent<'a> {
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// The partition it happened in; `None` for a change of the whole map.
+    /// The partition; `None` for a change of the whole map.
     pub partition: Option<PartitionId>,
     /// The key; `None` for a change of the whole map.
     pub key: Option<&'a [u8]>,
-    /// The new value, if asked for and there is one.
+    /// The new value, if requested and present.
     pub value: Option<&'a [u8]>,
-    /// The value before, if asked for and there was one.
+    /// The old value, if requested and present.
     pub old_value: Option<&'a [u8]>,
-    /// The member on which it happened.
+    /// The member that reports the event.
     pub member: Uuid,
-    /// Entries taken out by a change of the whole map; otherwise 1.
+    /// The number of removed entries of a change of the whole map; otherwise 1.
     pub affected: usize,
 }
 
-/// Where a listener's events go. Called under a partition's lock, in the order of the changes: it must neither block
-/// nor call back into the grid.
+/// The receiver of a listener's events. Called under a partition's lock, in the order of the
+/// changes. It must neither block nor call back into the grid.
 pub trait EntrySink: Send + Sync {
-    /// Takes an event.
+    /// Receives an event.
     fn deliver(&self, event: &EntryEvent<'_>);
 
-    /// Is told that a clear or an eviction of the whole map has come through a partition, for those who must know where it
-    /// stands between the partition's changes. The change of the whole map is an event of its own, at its end.
+    /// Called when a clear or an eviction of the whole map was applied to a partition, for
+    /// listeners that need its position among the partition's changes. The event of the whole map
+    /// is delivered separately, at the end.
     fn partition_emptied(&self, kind: EventKind, partition: PartitionId) {
         let _ = (kind, partition);
     }
 
-    /// Is told that a partition's entries were replaced as a whole, by those that another member has sent: what has changed was told to nobody
-    /// here. Of interest to those who follow a copy, see [`Map::follow_copies`](crate::Map::follow_copies).
+    /// Called when all entries of a partition were replaced by a snapshot from another member. The
+    /// individual changes are not delivered. Only for listeners that follow replicas, see
+    /// [`Map::follow_copies`](crate::Map::follow_copies).
     fn partition_replaced(&self, partition: PartitionId) {
         let _ = partition;
     }
@@ -136,7 +144,8 @@ struct Registered {
     id: ListenerId,
     spec: ListenerSpec,
     sink: Arc<dyn EntrySink>,
-    /// Whether it hears of all changes of this member's copies, also of those that another member tells of.
+    /// Whether the listener receives all changes of this member's replicas, including those that
+    /// another member reports to listeners.
     follows: bool,
 }
 
@@ -145,21 +154,22 @@ struct Registered {
 pub(crate) struct Listeners {
     all: RwLock<Vec<Registered>>,
     count: AtomicUsize,
-    /// How many of them follow copies.
+    /// The number of listeners that follow replicas.
     following: AtomicUsize,
 }
 
 impl Listeners {
-    /// Whether anyone listens: one load, for paths that nobody should slow down.
+    /// Whether there are listeners. Costs one atomic load, for the fast path.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    /// Whether anyone hears of a change: of one that another member tells of, only who follows copies does.
+    /// Whether a change has to be delivered. If `notifies` is false, another member reports it, and
+    /// only listeners that follow replicas receive it.
     #[inline]
-    pub(crate) fn any_hears(&self, tells: bool) -> bool {
-        if tells { self.any() } else { self.following.load(Ordering::Acquire) > 0 }
+    pub(crate) fn any_to_notify(&self, notifies: bool) -> bool {
+        if notifies { self.any() } else { self.following.load(Ordering::Acquire) > 0 }
     }
 
     pub(crate) fn add(&self, id: ListenerId, spec: ListenerSpec, sink: Arc<dyn EntrySink>, follows: bool) {
@@ -177,7 +187,7 @@ impl Listeners {
         self.retain(|registered| registered.id != id) > 0
     }
 
-    /// Removes those of a connection; returns how many there were.
+    /// Removes the listeners of a connection. Returns their number.
     pub(crate) fn remove_connection(&self, connection: ConnectionId) -> usize {
         self.retain(|registered| registered.spec.connection != Some(connection))
     }
@@ -186,7 +196,7 @@ impl Listeners {
         self.retain(|_| false)
     }
 
-    /// Gives all to another map.
+    /// Moves all listeners to another map.
     pub(crate) fn move_to(&self, other: &Self) {
         let mut taken = std::mem::take(&mut *self.all.write());
         self.count(&[]);
@@ -206,26 +216,27 @@ impl Listeners {
         before - all.len()
     }
 
-    /// Tells everyone that a change of the whole map has come through a partition; if another member tells of it, those who follow copies.
-    pub(crate) fn partition_emptied(&self, kind: EventKind, partition: PartitionId, tells: bool) {
-        for registered in self.all.read().iter().filter(|registered| tells || registered.follows) {
+    /// Notifies all listeners that a change of the whole map was applied to a partition. If
+    /// `notifies` is false, only those that follow replicas.
+    pub(crate) fn partition_emptied(&self, kind: EventKind, partition: PartitionId, notifies: bool) {
+        for registered in self.all.read().iter().filter(|registered| notifies || registered.follows) {
             registered.sink.partition_emptied(kind, partition);
         }
     }
 
-    /// Tells those who follow copies that a partition's entries were replaced as a whole.
+    /// Notifies the listeners that follow replicas that all entries of a partition were replaced.
     pub(crate) fn partition_replaced(&self, partition: PartitionId) {
-        if self.any_hears(false) {
+        if self.any_to_notify(false) {
             for registered in self.all.read().iter().filter(|registered| registered.follows) {
                 registered.sink.partition_replaced(partition);
             }
         }
     }
 
-    /// Tells everyone who wants to hear of it, or, if another member tells of it, those who follow copies; values are left out for those who
-    /// did not ask for them.
-    pub(crate) fn deliver(&self, event: &EntryEvent<'_>, tells: bool) {
-        for registered in self.all.read().iter().filter(|registered| tells || registered.follows) {
+    /// Delivers an event to all matching listeners; if `notifies` is false, only to those that
+    /// follow replicas. Values are omitted for listeners that did not request them.
+    pub(crate) fn deliver(&self, event: &EntryEvent<'_>, notifies: bool) {
+        for registered in self.all.read().iter().filter(|registered| notifies || registered.follows) {
             let spec = &registered.spec;
             let of_key = match (&spec.key, event.key) {
                 (Some(wanted), Some(key)) => wanted.as_bytes() == key,
@@ -248,7 +259,7 @@ impl Listeners {
     }
 }
 
-/// What an event is to someone who sees only the entries of a filter; `None` if it is nothing to them.
+/// The kind of an event as seen through a filter; `None` if the filter excludes it.
 fn kind_within(filter: &dyn EntryFilter, event: &EntryEvent<'_>) -> Option<EventKind> {
     let Some(key) = event.key else { return Some(event.kind) };
     let matches = |value: Option<&[u8]>| value.is_some_and(|value| filter.matches(key, value));

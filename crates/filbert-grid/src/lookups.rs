@@ -1,19 +1,26 @@
-//! Looking at a map for queries: all entries of a partition, or those that an index finds. None of it counts as a read
-//! of the entries, and each partition is seen at one moment of its own.
+//! Lookups of queries in a map: all entries of a partition, or the entries that an index finds.
+//! Lookups do not count as reads of the entries. Each partition is read at a different time.
 
 use filbert_data::PartitionId;
-use filbert_store::{Change, Columns, IndexId, IndexStatistics, Probe, SlotSet};
+use filbert_store::{Change, Columns, IndexId, IndexStatistics, PartitionSet, Probe, SlotSet};
 use parking_lot::MutexGuard;
 
 use crate::cell::CellState;
 use crate::map::Map;
 
 impl Map {
-    /// Visits key and value of the entries of one partition that an index finds, in the probe's order, until `visit` answers
-    /// `false`. Each is visited once; an index with an `[any]` in its fields keeps no order.
+    /// The partitions in which an index may find entries: few for a few keys of a large index,
+    /// otherwise all. No partition with a matching entry is missing.
+    pub fn probe_partitions(&self, index: IndexId, probe: &Probe) -> PartitionSet {
+        self.core.layouts.signatures.partitions_of(index, probe, self.shared.config.partition_count)
+    }
+
+    /// Visits the key and the value of the entries of one partition that an index finds, in the
+    /// probe's order, until `visit` returns `false`. Each entry is visited once. An index with an
+    /// `[any]` in its fields has no order.
     ///
-    /// Returns whether it was the index that answered. If it is not there any more, all entries of the partition are
-    /// visited, in no order: what is found must be compared with what was asked for in any case.
+    /// Returns whether the index was used. If the index was dropped, all entries of the partition
+    /// are visited, unordered. The caller must check each entry against its predicate in any case.
     pub fn probe(
         &self,
         partition: PartitionId,
@@ -31,7 +38,7 @@ impl Map {
         false
     }
 
-    /// As [`Map::probe`] with several indexes, for the entries that all of them find, in no order.
+    /// As [`Map::probe`] with several indexes: visits the entries that all of them find, unordered.
     pub fn probe_all_of(
         &self,
         partition: PartitionId,
@@ -64,9 +71,9 @@ impl Map {
         true
     }
 
-    /// Visits the keys of an index in one partition that a probe finds, and how many entries have each, until `visit`
-    /// answers `false`; whether it never did. `None` if the index is not there any more, or has
-    /// expired entries.
+    /// Visits the keys of an index in one partition that a probe finds, each with its number of
+    /// entries, until `visit` returns `false`. Returns whether it visited all of them; `None` if
+    /// the index was dropped or has expired entries.
     pub fn probe_keys(
         &self,
         partition: PartitionId,
@@ -78,7 +85,8 @@ impl Map {
         state.partition.probe_keys(self.core.id, index, probe, visit)
     }
 
-    /// What is known of an index over all partitions, each at a moment of its own. `None` if it is not there any more.
+    /// The statistics of an index over all partitions. Each partition is read at a different time.
+    /// `None` if the index was dropped.
     pub fn index_statistics(&self, index: IndexId) -> Option<IndexStatistics> {
         let mut sum = IndexStatistics::default();
         for cell in &self.shared.cells {
@@ -87,15 +95,16 @@ impl Map {
         Some(sum)
     }
 
-    /// The columns of one partition at this instant, of no expired entry; `None` if the map keeps none, there is no such
-    /// partition, or it cannot be freed of expired entries at once. Writers are held up for no longer than it takes to copy a few pointers.
+    /// A snapshot of the columns of one partition, without expired entries; `None` if the map has
+    /// no columns, there is no such partition, or the expired entries cannot be removed now.
+    /// Writers wait only while a few pointers are copied.
     pub fn scan_columns(&self, partition: PartitionId) -> Option<Columns> {
         let state = self.lock_without_expired(partition)?;
         state.partition.columns(self.core.id)
     }
 
-    /// Locks a partition that holds nothing expired: frees that where changes are made directly. Under a log, `None` as long as there is
-    /// any.
+    /// Locks a partition without expired entries. Without a log, it removes expired entries first.
+    /// With a log, it returns `None` if there are any.
     fn lock_without_expired(&self, partition: PartitionId) -> Option<MutexGuard<'_, CellState>> {
         let cell = self.shared.cell(partition)?;
         let now = self.shared.read_time(partition);
@@ -103,7 +112,7 @@ impl Map {
         if self.is_replicated() {
             return state.partition.next_expiry().is_none_or(|expiry| expiry > now).then_some(state);
         }
-        // No deadline is earlier than what is noted as due.
+        // No deadline is earlier than the recorded time.
         if cell.due() <= now {
             self.shared.apply_to_all(cell, &mut state, now, Change::Expire { limit: usize::MAX });
         }

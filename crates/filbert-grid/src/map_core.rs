@@ -1,27 +1,23 @@
-//! One map as the member keeps it: its settings, listeners and accounts, and what each change means for them.
+//! The state of one map on the member: its settings, layout, listeners and memory accounts. This
+//! module must not know the member.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use filbert_data::{PartitionId, SchemaSource};
-use filbert_store::{
-    Caller, Change, Command, Event, EventKind, Expiry, MapId, MapSettings, Millis, Partition, PutMode, StoreError,
-};
+use filbert_data::PartitionId;
+use filbert_store::{Event, EventKind, MapId, MapSettings, StoreError};
 
-use crate::cell::Cell;
 use crate::config::MapConfig;
 use crate::errors::GridError;
-use crate::eviction;
 use crate::invalidation::InvalidationListeners;
 use crate::layouts::Layouts;
 use crate::listeners::Listeners;
-use crate::objects::MAP_SERVICE;
-use crate::shared::Shared;
+use crate::names::MAP_SERVICE;
 
-/// Bytes that a record costs beside key and value, as the memory limit counts before it is made.
+/// The memory overhead of a record beside its key and value, in bytes. The memory limit check adds
+/// it before the record is created.
 pub(crate) const RECORD_OVERHEAD_BYTES: usize = 64;
 
-/// One map of the member, without the member.
+/// One map of the member.
 pub(crate) struct MapCore {
     pub(crate) id: MapId,
     pub(crate) name: String,
@@ -29,26 +25,29 @@ pub(crate) struct MapCore {
     pub(crate) layouts: Layouts,
     pub(crate) listeners: Listeners,
     pub(crate) near_caches: InvalidationListeners,
-    /// Entries over all partitions; counted for maps that evict only.
+    /// The number of entries over all partitions. Counted only for maps that evict.
     pub(crate) entries: AtomicUsize,
-    /// Bytes over all partitions; kept for maps that evict by bytes only.
+    /// The bytes over all partitions. Counted only for maps that evict by bytes.
     pub(crate) bytes: AtomicUsize,
     pub(crate) destroyed: AtomicBool,
-    /// Whether another map is about to take its place, see `succession.rs`: changes are refused.
+    /// Whether another map is about to replace this one, see [`MapCore::hold`]. Changes are refused
+    /// meanwhile.
     pub(crate) held: AtomicBool,
-    /// Statements that change several keys together and are not done: each looks at `held` once it is counted here.
+    /// The number of running statements that change several keys together. A statement checks
+    /// `held` after it is counted here.
     pub(crate) claiming: AtomicUsize,
-    /// Changes that are on their way through a log: each looks at `held` once it is counted here.
+    /// The number of changes in flight through a log. A change checks `held` after it is counted
+    /// here.
     pub(crate) in_flight: AtomicUsize,
-    /// Entries, or bytes of them, that are on their way out through a log.
+    /// The entries, or their bytes, with an eviction in flight through a log.
     pub(crate) evicting: AtomicUsize,
-    /// What partitions make the map with.
+    /// The settings with which partitions create the map.
     pub(crate) settings: MapSettings,
-    /// By partition, whether the log has made the map there.
-    pub(crate) made: Box<[AtomicBool]>,
-    /// Whether the member's account has what the member keeps of the map beside its partitions.
-    is_counted: AtomicBool,
-    /// Whether the map has a limit that eviction keeps.
+    /// By partition, whether the log has created the map there.
+    pub(crate) created: Box<[AtomicBool]>,
+    /// Whether the member's memory account includes the map's bytes outside the partitions.
+    pub(crate) is_counted: AtomicBool,
+    /// Whether the map has a limit that eviction enforces.
     pub(crate) evicts: bool,
     counts_bytes: bool,
 }
@@ -59,11 +58,10 @@ impl MapCore {
         name: String,
         (config, settings): (MapConfig, MapSettings),
         partitions: u32,
-        schemas: Arc<dyn SchemaSource>,
+        layouts: Layouts,
     ) -> Self {
-        let evicts = eviction::applies(&config);
-        let layouts = Layouts::of_config(&name, &config, schemas);
-        let counts_bytes = evicts && eviction::counts_bytes(config.eviction.max_size_policy);
+        let evicts = config.eviction.applies();
+        let counts_bytes = evicts && config.eviction.max_size_policy.counts_bytes();
         MapCore {
             id,
             name,
@@ -82,23 +80,14 @@ impl MapCore {
             evicting: AtomicUsize::new(0),
             is_counted: AtomicBool::new(false),
             settings,
-            made: (0..partitions).map(|_| AtomicBool::new(false)).collect(),
+            created: (0..partitions).map(|_| AtomicBool::new(false)).collect(),
         }
     }
 
-    /// Bytes that the member keeps of the map beside its partitions, as long as it is there.
+    /// The map's bytes outside its partitions, as long as it exists.
     pub(crate) fn own_bytes(&self) -> usize {
-        // The name is the key of a table as well, and that of an object.
-        size_of::<MapCore>() + self.name.len() * 3 + self.made.len()
-    }
-
-    /// Takes what the member keeps of the map beside its partitions into the account, or out of it, once however often the map ends.
-    pub(crate) fn count_own(&self, shared: &Shared, is_there: bool) {
-        if self.is_counted.swap(is_there, Ordering::AcqRel) != is_there {
-            let (before, after) = if is_there { (0, self.own_bytes()) } else { (self.own_bytes(), 0) };
-            shared.account(before, after);
-            self.account(before, after);
-        }
+        // The name is also the key of a table, and the name of a distributed object.
+        size_of::<MapCore>() + self.name.len() * 3 + self.created.len()
     }
 
     #[inline]
@@ -106,18 +95,18 @@ impl MapCore {
         self.listeners.any() || self.near_caches.any()
     }
 
-    /// Whether the log has made the map in a partition.
-    pub(crate) fn is_made_in(&self, partition: PartitionId) -> bool {
-        self.made.get(partition.0 as usize).is_none_or(|made| made.load(Ordering::Acquire))
+    /// Whether the log has created the map in a partition.
+    pub(crate) fn is_created_in(&self, partition: PartitionId) -> bool {
+        self.created.get(partition.0 as usize).is_none_or(|created| created.load(Ordering::Acquire))
     }
 
-    pub(crate) fn note_made(&self, partition: PartitionId, is_made: bool) {
-        if let Some(made) = self.made.get(partition.0 as usize) {
-            made.store(is_made, Ordering::Release);
+    pub(crate) fn set_created(&self, partition: PartitionId, is_created: bool) {
+        if let Some(created) = self.created.get(partition.0 as usize) {
+            created.store(is_created, Ordering::Release);
         }
     }
 
-    /// Keeps the number of entries of a map that evicts.
+    /// Updates the number of entries of a map that evicts.
     #[inline]
     pub(crate) fn count_entry(&self, event: &Event<'_>) {
         if !self.evicts {
@@ -137,7 +126,7 @@ impl MapCore {
         }
     }
 
-    /// Keeps the bytes of a map that evicts by them.
+    /// Updates the bytes of a map that evicts by bytes.
     #[inline]
     pub(crate) fn account(&self, before: usize, after: usize) {
         if self.counts_bytes {
@@ -145,48 +134,11 @@ impl MapCore {
         }
     }
 
-    /// Refuses a change that would take the member beyond its memory limit.
-    #[inline]
-    pub(crate) fn check_memory(
-        &self,
-        shared: &Shared,
-        partition: &Partition,
-        command: &Command<'_>,
-    ) -> Result<(), GridError> {
-        let Some(max) = shared.config.memory_bytes_max else { return Ok(()) };
-        let (key, value) = match command.change {
-            Change::Put { key, value, .. } | Change::ReplaceIfSame { key, value, .. } => (key, value),
-            Change::Lock { key, .. } => (key, [].as_slice()),
-            _ => return Ok(()),
-        };
-        let used = shared.memory_bytes.load(Ordering::Relaxed);
-        let wanted = key.len().saturating_add(value.len()).saturating_add(RECORD_OVERHEAD_BYTES);
-        if used.saturating_add(wanted) <= max {
-            return Ok(());
-        }
-        // Near the limit it pays to look: an update needs only what the value grows by.
-        let existing = partition.entry_view(self.id, key, command.now);
-        match command.change {
-            // They write nothing then.
-            Change::Put { mode: PutMode::IfAbsent, .. } if existing.is_some() => return Ok(()),
-            Change::Put { mode: PutMode::Replace, .. } | Change::ReplaceIfSame { .. } if existing.is_none() => {
-                return Ok(());
-            }
-            _ => {}
-        }
-        let needed = wanted.saturating_sub(existing.map_or(0, |view| view.key.len() + view.value.len()));
-        let needed = if existing.is_some() { needed.saturating_sub(RECORD_OVERHEAD_BYTES) } else { needed };
-        if needed == 0 || used.saturating_add(needed) <= max {
-            return Ok(());
-        }
-        Err(GridError::OutOfMemory { needed, used, max })
-    }
-
     pub(crate) fn destroyed_error(&self) -> GridError {
         GridError::Destroyed { service: MAP_SERVICE.to_owned(), name: self.name.clone() }
     }
 
-    /// What the store's refusal means to a caller.
+    /// Translates an error of the store for a caller.
     pub(crate) fn refusal(&self, error: StoreError) -> GridError {
         match error {
             StoreError::NoSuchMap(_) => self.destroyed_error(),
@@ -194,40 +146,26 @@ impl MapCore {
         }
     }
 
-    /// Remembers that a client may hold locks, so that they are released when it goes.
-    #[inline]
-    pub(crate) fn note_locks(&self, shared: &Shared, change: &Change<'_>, caller: Caller) {
-        if matches!(change, Change::Lock { .. }) {
-            shared.clients.may_leave_traces(caller.client);
+    /// Refuses changes from now on, because another map is about to replace this one.
+    pub(crate) fn hold(&self) -> Result<(), GridError> {
+        match self.held.swap(true, Ordering::SeqCst) {
+            true => Err(self.held_error()),
+            false => Ok(()),
         }
     }
 
-    /// Notes when the sweep must come, if the change may have set a deadline.
+    /// Accepts changes again.
+    pub(crate) fn release(&self) {
+        self.held.store(false, Ordering::Release);
+    }
+
+    fn held_error(&self) -> GridError {
+        GridError::BeingReplaced { map: self.name.clone() }
+    }
+
+    /// Refuses a change while another map is about to replace this one.
     #[inline]
-    pub(crate) fn note_deadlines(&self, shared: &Shared, cell: &Cell, change: &Change<'_>, now: Millis) {
-        let config = &self.config;
-        let of = |given_ms: i64, default_seconds: u32| match given_ms {
-            0 => i64::MAX,
-            ms if ms > 0 => ms,
-            _ if default_seconds > 0 => i64::from(default_seconds) * 1_000,
-            _ => i64::MAX,
-        };
-        let of_expiry =
-            |expiry: Expiry| of(expiry.ttl_ms, config.ttl_seconds).min(of(expiry.max_idle_ms, config.max_idle_seconds));
-        let after_ms = match change {
-            Change::Put { mode: PutMode::Metadata(metadata), .. } => {
-                of_expiry(metadata.expiry).min(metadata.expires_ms.saturating_sub(now.0).max(0))
-            }
-            Change::Put { expiry, .. } => of_expiry(*expiry),
-            Change::WriteBatch { .. } => of_expiry(Expiry::DEFAULT),
-            Change::SetTtl { ttl_ms, .. } => of(*ttl_ms, config.ttl_seconds),
-            Change::Lock { lease_ms: Some(lease_ms), .. } => *lease_ms,
-            _ => i64::MAX,
-        };
-        let journal_ms = config.event_journal.map_or(0, |journal| i64::from(journal.ttl_seconds) * 1_000);
-        let after_ms = if journal_ms > 0 { after_ms.min(journal_ms) } else { after_ms };
-        if after_ms != i64::MAX {
-            shared.due_by(cell, now.plus(after_ms));
-        }
+    pub(crate) fn check_held(&self) -> Result<(), GridError> {
+        if self.held.load(Ordering::SeqCst) { Err(self.held_error()) } else { Ok(()) }
     }
 }

@@ -1,4 +1,5 @@
-//! Distributed objects: the names that exist, and who wants to hear when they come and go.
+//! Distributed objects: the registry of their names, and listeners for their creation and
+//! destruction.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,47 +7,25 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use uuid::Uuid;
 
-use crate::ConnectionId;
+use crate::clients::ConnectionId;
 use crate::errors::GridError;
 use crate::listeners::ListenerId;
 
-/// The service that maps belong to.
-pub const MAP_SERVICE: &str = "hz:impl:mapService";
-
-/// Bytes of one name that a client gives and the member keeps: of a map, an index, an attribute, a query cache, a type and its fields.
-/// Hazelcast has no such limit. Names are kept several times and with every registration, and their number is bounded by settings, so
-/// that this bounds their memory.
-pub const NAME_BYTES_MAX: usize = 1_024;
-
-/// Checks the length of a name that is to be kept; `what` says whose it is, for example `map`.
-///
-/// # Errors
-/// [`GridError::IllegalArgument`] for a name of more than [`NAME_BYTES_MAX`] bytes.
-#[inline]
-pub fn check_name(what: &str, name: &str) -> Result<(), GridError> {
-    if name.len() <= NAME_BYTES_MAX { Ok(()) } else { Err(too_long(what, name.len())) }
-}
-
-#[cold]
-fn too_long(what: &str, bytes: usize) -> GridError {
-    GridError::IllegalArgument(format!("{what} name of {bytes} bytes, expected at most {NAME_BYTES_MAX}"))
-}
-
-/// A distributed object's name.
+/// The name of a distributed object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId {
-    /// The service, [`MAP_SERVICE`] for maps.
+    /// The name of the service; [`MAP_SERVICE`](crate::MAP_SERVICE) for maps.
     pub service: String,
     /// The name within the service.
     pub name: String,
 }
 
-/// What happened to an object.
+/// The kind of an object event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectEventKind {
-    /// It was made.
+    /// The object was created.
     Created,
-    /// It was destroyed.
+    /// The object was destroyed.
     Destroyed,
 }
 
@@ -60,22 +39,22 @@ impl ObjectEventKind {
     }
 }
 
-/// What listeners of objects hear.
+/// An event of a distributed object.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectEvent<'a> {
-    /// The service.
+    /// The name of the service.
     pub service: &'a str,
-    /// The name.
+    /// The name of the object.
     pub name: &'a str,
-    /// What happened.
+    /// The kind of the event.
     pub kind: ObjectEventKind,
-    /// The member on which it happened.
+    /// The member that reports the event.
     pub source: Uuid,
 }
 
-/// Where a listener's events go; must neither block nor call back into the grid.
+/// The receiver of a listener's events. It must neither block nor call back into the grid.
 pub trait ObjectSink: Send + Sync {
-    /// Takes an event.
+    /// Receives an event.
     fn deliver(&self, event: &ObjectEvent<'_>);
 }
 
@@ -104,7 +83,7 @@ impl Objects {
         Objects { ids: RwLock::default(), listeners: RwLock::default(), objects_max, listeners_max }
     }
 
-    /// Takes a name that is not there yet.
+    /// Registers a new name.
     pub(crate) fn reserve(&self, service: &str, name: &str) -> Result<(), GridError> {
         let mut ids = self.ids.write();
         if ids.len() >= self.objects_max {
@@ -116,15 +95,15 @@ impl Objects {
     }
 
     pub(crate) fn announce_created(&self, service: &str, name: &str, source: Uuid) {
-        self.tell(&ObjectEvent { service, name, kind: ObjectEventKind::Created, source });
+        self.notify(&ObjectEvent { service, name, kind: ObjectEventKind::Created, source });
     }
 
     pub(crate) fn destroy(&self, service: &str, name: &str, source: Uuid) {
         self.ids.write().remove(&ObjectId { service: service.to_owned(), name: name.to_owned() });
-        self.tell(&ObjectEvent { service, name, kind: ObjectEventKind::Destroyed, source });
+        self.notify(&ObjectEvent { service, name, kind: ObjectEventKind::Destroyed, source });
     }
 
-    fn tell(&self, event: &ObjectEvent<'_>) {
+    fn notify(&self, event: &ObjectEvent<'_>) {
         for registered in self.listeners.read().iter() {
             registered.sink.deliver(event);
         }
@@ -135,7 +114,7 @@ impl Objects {
         self.ids.read().iter().cloned().collect()
     }
 
-    /// Number of objects.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.ids.read().len()
     }
@@ -145,10 +124,10 @@ impl Objects {
         self.len() == 0
     }
 
-    /// Adds a listener of created and destroyed objects under an id of the caller's choice.
+    /// Adds a listener for created and destroyed objects, with an id that the caller has chosen.
     ///
     /// # Errors
-    /// There are as many of them as the settings allow.
+    /// The number of these listeners has reached the limit of the settings.
     pub fn add_listener(
         &self,
         id: ListenerId,
@@ -164,7 +143,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Removes a listener; whether there was one.
+    /// Removes a listener. Returns whether there was one.
     pub fn remove_listener(&self, id: ListenerId) -> bool {
         let mut listeners = self.listeners.write();
         let before = listeners.len();

@@ -1,11 +1,11 @@
-//! Name patterns of map settings: which of several patterns fits a name best.
+//! Name patterns of map settings: finds the pattern that matches a name best.
 //!
-//! A pattern has one `*`, which stands for any text, the empty one included. The best match is the pattern with the
-//! most characters besides the `*`, as Hazelcast's default matcher decides.
+//! A pattern has one `*`, which matches any text, including the empty one. The best match is the
+//! pattern with the most characters besides the `*`, as in Hazelcast's default matcher.
 
 use crate::errors::GridError;
 
-/// Refuses patterns that could never match as their author meant.
+/// Rejects patterns that can never match as intended.
 ///
 /// # Errors
 /// [`GridError::InvalidConfiguration`] for a pattern with more than one `*`.
@@ -16,10 +16,10 @@ pub(crate) fn check(pattern: &str) -> Result<(), GridError> {
     Ok(())
 }
 
-/// The pattern that fits `name` best, if any does.
+/// The pattern that matches `name` best, if any does.
 ///
 /// # Errors
-/// [`GridError::AmbiguousPattern`] when two patterns fit equally well.
+/// [`GridError::AmbiguousPattern`] if two patterns match equally well.
 pub(crate) fn best_match<'a>(
     patterns: impl Iterator<Item = &'a str>,
     name: &str,
@@ -39,7 +39,8 @@ pub(crate) fn best_match<'a>(
     }
     match (best, rival) {
         (Some((_, one)), Some(other)) => {
-            // The patterns come out of a hash table: sorted, so that the text is the same every time.
+            // The patterns come from a hash table. They are sorted, so that the text is always the
+            // same.
             let (first, second) = if one <= other { (one, other) } else { (other, one) };
             Err(GridError::AmbiguousPattern {
                 name: name.to_owned(),

@@ -1,5 +1,5 @@
-//! The member's deterministic source of identifiers: the same seed gives the same UUIDs, so that tests and simulations
-//! repeat. Nothing here is secret.
+//! The member's deterministic source of identifiers. The same seed gives the same UUIDs, so that
+//! tests and simulations are repeatable. The values are not secret.
 
 use parking_lot::Mutex;
 use uuid::{Builder, Uuid};
@@ -32,7 +32,7 @@ impl SplitMix {
     }
 }
 
-/// Makes UUIDs for listeners, from any thread.
+/// Generates UUIDs of listeners, from any thread.
 #[derive(Debug)]
 pub(crate) struct UuidSource(Mutex<SplitMix>);
 

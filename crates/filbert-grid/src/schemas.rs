@@ -1,4 +1,5 @@
-//! Compact schemas that clients have announced: bounded, and never changed once they are there.
+//! The registry of Compact schemas that clients have announced. Its size is limited, and a schema
+//! never changes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -10,14 +11,14 @@ use parking_lot::RwLock;
 use crate::cluster::Cluster;
 use crate::definitions::of_schema;
 use crate::errors::GridError;
-use crate::objects::check_name;
+use crate::names::check_name;
 
-/// The schemas of the member.
+/// The Compact schemas of the member.
 pub struct Schemas {
     by_id: RwLock<HashMap<SchemaId, Arc<Schema>>>,
     schemas_max: usize,
     fields_max: usize,
-    /// The cluster that the member is in, if it is in one.
+    /// The cluster of the member, if it is in one.
     cluster: OnceLock<Weak<dyn Cluster>>,
 }
 
@@ -27,31 +28,34 @@ impl Schemas {
     }
 
     pub(crate) fn join_cluster(&self, cluster: &Arc<dyn Cluster>) {
-        // A member is in one cluster.
+        // A member is in at most one cluster.
         let _first = self.cluster.set(Arc::downgrade(cluster));
     }
 
-    /// As [`Schemas::put`], for all members of a cluster: returns when this one knows it, and entries with it can be written. Not to be
-    /// called by a thread that others wait for.
+    /// As [`Schemas::put`], on all members of a cluster. Returns when this member has the schema,
+    /// so that entries of the type can be written.
+    ///
+    /// Blocks. Must not be called on a thread for which other threads wait.
     ///
     /// # Errors
-    /// As [`Schemas::put`], or the cluster cannot be asked.
+    /// As [`Schemas::put`], or the cluster cannot be reached.
     pub fn announce(&self, schema: Schema) -> Result<SchemaId, GridError> {
         if let Some(cluster) = self.cluster.get().and_then(Weak::upgrade)
             && self.get(schema.fingerprint()).is_none()
         {
             check_names(&schema)?;
-            // `false`: it is known by another member's announcement.
+            // `false` means that another member has announced the schema already.
             cluster.redefine(vec![of_schema(&schema)])?;
         }
         self.put(schema)
     }
 
-    /// Keeps a schema; one that is there already changes nothing.
+    /// Stores a schema. A schema that exists already has no effect.
     ///
     /// # Errors
-    /// Another schema has the same fingerprint, it has too many fields, one of its names is longer than
-    /// [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX), or there are too many schemas.
+    /// A different schema has the same fingerprint, the schema has too many fields, one of its
+    /// names is longer than [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX), or there are too many
+    /// schemas.
     pub fn put(&self, schema: Schema) -> Result<SchemaId, GridError> {
         if schema.fields().len() > self.fields_max {
             let limit = self.fields_max;
@@ -78,17 +82,17 @@ impl Schemas {
         Ok(id)
     }
 
-    /// The schema of an id, if a client has announced it.
+    /// The schema with this id, if it is registered.
     pub fn get(&self, id: SchemaId) -> Option<Arc<Schema>> {
         self.by_id.read().get(&id).cloned()
     }
 
-    /// All schemas, in no order.
+    /// All schemas, unordered.
     pub fn all(&self) -> Vec<Arc<Schema>> {
         self.by_id.read().values().cloned().collect()
     }
 
-    /// Number of schemas.
+    /// The number of schemas.
     pub fn len(&self) -> usize {
         self.by_id.read().len()
     }

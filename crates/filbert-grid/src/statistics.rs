@@ -1,17 +1,18 @@
-//! Figures of the whole member.
+//! Statistics of the whole member.
 
-/// Figures of the whole member at one moment, each taken by itself.
+/// Statistics of the whole member. Each value is read separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GridStatistics {
-    /// Bytes that all maps own (records, tables, expiry, locks, journals), and those of parked changes.
+    /// Bytes of all maps (records, tables, expiry, locks, journals), of parked changes, and of
+    /// commands in flight.
     pub memory_bytes: usize,
-    /// The limit of them, if one is set.
+    /// The limit of `memory_bytes`, if one is set.
     pub memory_bytes_max: Option<usize>,
-    /// Bytes of buffers that follow what clients send and ask for.
+    /// Bytes of buffers that grow with client requests and responses.
     pub buffer_bytes: usize,
-    /// The limit of them.
+    /// The limit of `buffer_bytes`.
     pub buffer_bytes_max: usize,
-    /// How often there was no room for one more.
+    /// The number of buffer reservations that were refused.
     pub buffers_refused: u64,
     /// Number of maps.
     pub maps: usize,

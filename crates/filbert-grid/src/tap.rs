@@ -1,4 +1,5 @@
-//! The observer that a grid gives to its partitions: passes changes on to listeners and near caches, and notes freed keys.
+//! The observer of a grid's partitions: notifies listeners and near caches of changes, and records
+//! released keys.
 
 use filbert_store::{Event, EventKind, MapId, Observer};
 
@@ -8,39 +9,43 @@ use crate::listeners::EntryEvent;
 use crate::map_core::MapCore;
 use crate::shared::Shared;
 
-/// Keys whose locks were released; `None` = any of the map, whose claims were.
+/// Keys with released locks. `None` instead of a key = claims of the map were released, so that any
+/// of its keys may be free.
 pub(crate) type Freed = Vec<(MapId, Option<Box<[u8]>>)>;
 
-/// Hears of the changes of one command.
+/// Observes the changes of one command.
 pub(crate) struct Tap<'t> {
     shared: &'t Shared,
     cell: &'t Cell,
-    /// The map that the command is about; `None` for commands about all maps.
+    /// The map that the command changes; `None` for commands that change all maps.
     map: Option<&'t MapCore>,
-    /// Whether entries that come and go are counted here; eviction by count has done so already.
+    /// Whether added and removed entries are counted. Eviction by entry count has already counted
+    /// them.
     counts: bool,
-    /// Whether listeners and near caches hear of it: from one member alone. Who follows copies hears of all that this member has.
-    tells: bool,
+    /// Whether this member notifies listeners and near caches. Only one member does. Listeners that
+    /// follow replicas are notified by every member that has them.
+    notifies: bool,
     freed: Freed,
 }
 
 impl<'t> Tap<'t> {
     #[inline]
     pub(crate) fn new(shared: &'t Shared, cell: &'t Cell, map: Option<&'t MapCore>) -> Self {
-        Tap { shared, cell, map, counts: true, tells: true, freed: Vec::new() }
+        Tap { shared, cell, map, counts: true, notifies: true, freed: Vec::new() }
     }
 
-    /// For a command of a log, whose events this member tells or does not.
-    pub(crate) fn of_log(shared: &'t Shared, cell: &'t Cell, map: Option<&'t MapCore>, tells: bool) -> Self {
-        Tap { tells, ..Tap::new(shared, cell, map) }
+    /// A tap for a command of a log. `notifies` = this member notifies listeners.
+    pub(crate) fn of_log(shared: &'t Shared, cell: &'t Cell, map: Option<&'t MapCore>, notifies: bool) -> Self {
+        Tap { notifies, ..Tap::new(shared, cell, map) }
     }
 
-    /// For an eviction from one map, whose entries are taken off the count before if `counted` says so.
+    /// A tap for an eviction from one map. `counted` = the removed entries are already subtracted
+    /// from the count.
     pub(crate) fn uncounted(shared: &'t Shared, cell: &'t Cell, map: &'t MapCore, counted: bool) -> Self {
         Tap { counts: !counted, ..Tap::new(shared, cell, Some(map)) }
     }
 
-    /// The keys whose locks were released, for those who wait.
+    /// The released keys, for their waiters.
     #[inline]
     pub(crate) fn into_freed(self) -> Freed {
         self.freed
@@ -48,7 +53,7 @@ impl<'t> Tap<'t> {
 
     fn pass_on(&self, map: &MapCore, event: &Event<'_>) {
         let whole_map = matches!(event.kind, EventKind::Cleared | EventKind::EvictedAll);
-        if self.tells && map.near_caches.any() {
+        if self.notifies && map.near_caches.any() {
             map.near_caches.deliver(&Invalidation {
                 partition: event.partition,
                 key: (!whole_map).then_some(event.key),
@@ -57,8 +62,9 @@ impl<'t> Tap<'t> {
                 sequence: i64::try_from(event.sequence).unwrap_or(i64::MAX),
             });
         }
-        // A change of the whole map is told once for the member, by whoever goes through the partitions.
-        if !whole_map && map.listeners.any_hears(self.tells) {
+        // The event of the whole map is delivered once for the member, by the code that iterates
+        // over the partitions.
+        if !whole_map && map.listeners.any_to_notify(self.notifies) {
             let event = EntryEvent {
                 kind: event.kind,
                 partition: Some(event.partition),
@@ -68,7 +74,7 @@ impl<'t> Tap<'t> {
                 member: self.shared.member,
                 affected: event.count,
             };
-            map.listeners.deliver(&event, self.tells);
+            map.listeners.deliver(&event, self.notifies);
         }
     }
 }

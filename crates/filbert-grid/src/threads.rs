@@ -1,47 +1,56 @@
-//! How threads stand in line for the processor: those that answer clients before those that compute.
+//! The CPU scheduling of threads: threads that answer clients run before threads that compute
+//! queries.
 //!
-//! Where every processor is taken, two things make a client wait for a query, and each has its remedy
-//! ([decision 0014](../../../docs/decisions/0014-query-threads-take-turns.md)):
-//! - A thread that wakes waits until the slice of the running one has passed, some milliseconds, unless the waking one asks
-//!   for a shorter slice (`sched(7)`; since Linux 6.12, before which the wish is ignored). Both sides ask for theirs.
-//! - A thread that was only interrupted, by another that woke, may come after a query thread, whose slice the kernel ends
-//!   no sooner than with its next tick. So query threads end theirs: they yield every 0.1 ms ([`give_way`]).
+//! If all processors are busy, a client waits for a query for one of two reasons. Each has its
+//! remedy ([decision 0014](../../../docs/decisions/0014-query-threads-take-turns.md)):
+//! - A thread that wakes up waits until the time slice of the running thread has passed, some
+//!   milliseconds, unless the waking thread has requested a shorter slice (`sched(7)`; since Linux
+//!   6.12, earlier versions ignore the request). Both kinds of threads request their slices.
+//! - A thread that was preempted by another waking thread may be scheduled after a query thread,
+//!   whose slice the kernel ends at its next tick at the earliest. So query threads end their
+//!   slices themselves: they yield every 0.1 ms ([`give_way`]).
 //!
-//! Shares of the processor are not changed by slices; they follow niceness.
+//! Slices do not change the shares of CPU time; these follow niceness.
 //!
-//! What is wished for may be refused, by a container's rules for instance. Then a thread is as good, only less polite.
+//! The system may refuse a request, for example by the rules of a container. The thread then works
+//! correctly, but delays others more.
 
 use std::cell::Cell;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Long enough for some calls, in nanoseconds; the least that Linux takes.
+/// The slice of threads that answer clients, in nanoseconds. Long enough for some calls, and the
+/// minimum that Linux accepts.
 #[cfg(target_os = "linux")]
 const ANSWERING_SLICE_NS: u64 = 100_000;
-/// Longer than the slice of any thread that asks for none (at most some 3 ms), so that those come first too, and no longer:
-/// another query thread may wait for it that holds a partition's lock. In nanoseconds.
+/// The slice of query threads, in nanoseconds. It is longer than the slice of any thread without a
+/// request (at most some 3 ms), so that those run first too. It is not longer than that, because
+/// another query thread may wait for a partition's lock that this thread holds.
 #[cfg(target_os = "linux")]
 const COMPUTING_SLICE_NS: u64 = 5_000_000;
-/// How long a thread that computes goes on before it lets others by: a few calls' time, and a hundred times what it costs.
+/// The time after which a computing thread yields: the duration of a few calls, and a hundred times
+/// the cost of a yield.
 const TURN: Duration = Duration::from_micros(100);
-/// Rows of a loop between two looks at the clock.
+/// The number of rows of a loop between two reads of the clock.
 const ROWS_BETWEEN_LOOKS: usize = 64;
-/// How much a thread that computes stands back where processors are scarce.
+/// The niceness increment of threads that compute.
 #[cfg(target_os = "linux")]
 const COMPUTING_NICENESS: i32 = 10;
 
 thread_local! {
-    /// Since when a thread that computes has been at it; `None` for all others.
+    /// The start of the current turn of a thread that computes; `None` for all other threads.
     static TURN_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// The calling thread answers clients: it runs soon after it wakes, and briefly.
+/// Marks the calling thread as one that answers clients: it runs soon after it wakes up, and
+/// briefly.
 pub fn answer_clients() {
     #[cfg(target_os = "linux")]
     linux::ask_for_slice(ANSWERING_SLICE_NS);
 }
 
-/// The calling thread computes: it comes after all that wake to answer clients, if its long loops call [`give_way`].
+/// Marks the calling thread as one that computes: it runs after all threads that wake up to answer
+/// clients, provided that its long loops call [`give_way`].
 pub fn compute_behind_clients() {
     TURN_BEGAN.set(Some(Instant::now()));
     #[cfg(target_os = "linux")]
@@ -51,8 +60,9 @@ pub fn compute_behind_clients() {
     }
 }
 
-/// Lets others by, if the calling thread computes and has done so for 0.1 ms. To be called often, and never with a lock
-/// held; it costs a look at the clock. Other threads than those of [`compute_behind_clients`] just go on.
+/// Yields the processor if the calling thread computes and has run for 0.1 ms. Call it often, and
+/// never while holding a lock. It costs one read of the clock. It has no effect on threads that
+/// have not called [`compute_behind_clients`].
 pub fn give_way() {
     let Some(began) = TURN_BEGAN.get() else { return };
     if began.elapsed() >= TURN {
@@ -61,7 +71,7 @@ pub fn give_way() {
     }
 }
 
-/// As [`give_way`], in a loop over rows: it thinks of it only now and then.
+/// As [`give_way`], for a loop over rows: checks only every 64th row.
 #[inline]
 pub fn give_way_at(row: usize) {
     if row.is_multiple_of(ROWS_BETWEEN_LOOKS) {
@@ -76,11 +86,11 @@ mod linux {
 
     use libc::{SCHED_BATCH, SCHED_OTHER, SYS_sched_getattr, SYS_sched_setattr, c_int, c_long, sched_attr, syscall};
 
-    /// In the place of a thread's number: the one that calls.
+    /// Stands for the calling thread, in place of a thread id.
     const THIS_THREAD: c_long = 0;
     const NO_FLAGS: c_long = 0;
 
-    /// How the calling thread is scheduled.
+    /// The scheduling attributes of the calling thread.
     pub(super) fn attributes() -> Option<sched_attr> {
         let mut attributes = sched_attr {
             size: 0,
@@ -93,17 +103,20 @@ mod linux {
             sched_period: 0,
         };
         let size = c_long::try_from(size_of::<sched_attr>()).ok()?;
-        // SAFETY: the kernel writes no more than the size it is told, into numbers that live until the call has ended.
+        // SAFETY: the kernel writes at most `size` bytes, to a struct that lives until the call
+        // returns.
         let failed = unsafe { syscall(SYS_sched_getattr, THIS_THREAD, &raw mut attributes, size, NO_FLAGS) };
         (failed == 0).then_some(attributes)
     }
 
-    /// Asks for a slice and leaves everything else as it is; a thread that was given a real-time policy keeps that.
+    /// Requests a slice, and leaves all other attributes unchanged. A thread with a real-time
+    /// policy keeps it.
     pub(super) fn ask_for_slice(nanoseconds: u64) {
         let Some(mut attributes) = attributes() else { return };
         let Ok(SCHED_OTHER | SCHED_BATCH) = c_int::try_from(attributes.sched_policy) else { return };
         attributes.sched_runtime = nanoseconds;
-        // SAFETY: the kernel reads as much as the struct's own `size` says, which it filled in for the call above.
+        // SAFETY: the kernel reads as many bytes as the struct's own `size` field says, which the
+        // kernel set in the call above.
         let _refused = unsafe { syscall(SYS_sched_setattr, THIS_THREAD, &raw const attributes, NO_FLAGS) };
     }
 }
@@ -123,9 +136,9 @@ mod tests {
         .unwrap()
     }
 
-    /// Kernels before 6.12 tell none.
-    fn is_slice(told: u64, wished: u64) -> bool {
-        told == 0 || told == wished
+    /// Kernels before 6.12 report no slice.
+    fn is_slice(reported: u64, requested: u64) -> bool {
+        reported == 0 || reported == requested
     }
 
     #[test]

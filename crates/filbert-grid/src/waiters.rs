@@ -1,32 +1,32 @@
-//! Changes that wait for a locked key of one partition, in the order in which they came.
+//! The changes of one partition that wait for locked keys, in order of arrival.
 
 use std::collections::{HashMap, VecDeque};
 
 use filbert_store::{Caller, Change, MapId, Millis, OwnedChange, Reply};
 use uuid::Uuid;
 
-use crate::GridError;
+use crate::errors::GridError;
 
-/// What to do with the answer to a parked change. Called exactly once, under the partition's lock, on whichever thread
-/// frees the key: it must neither block nor call back into the grid.
+/// The callback for the answer to a parked change. Called exactly once, under the partition's lock,
+/// on the thread that releases the key. It must neither block nor call back into the grid.
 pub type ParkedReply = Box<dyn FnOnce(Result<Reply<'_>, GridError>) + Send>;
 
-/// A change that waits.
+/// A change that waits for its key.
 pub(crate) struct Waiter {
     pub(crate) caller: Caller,
     pub(crate) change: OwnedChange,
-    /// When to give up; `Millis::MAX` = never.
+    /// The deadline of the wait; `Millis::MAX` = none.
     pub(crate) deadline: Millis,
     pub(crate) reply: ParkedReply,
 }
 
 impl Waiter {
-    /// Whether its time is over.
+    /// Whether the deadline has passed.
     pub(crate) fn is_late(&self, now: Millis) -> bool {
         self.deadline <= now && self.deadline != Millis::MAX
     }
 
-    /// Bytes of memory that the change takes while it waits.
+    /// The memory of the waiter, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let of_value = match self.change.borrow() {
             Change::Put { value, .. } => value.len(),
@@ -38,11 +38,12 @@ impl Waiter {
     }
 }
 
-/// Those who wait for one key.
+/// The waiters of one key.
 #[derive(Default)]
 struct Queue {
     waiters: VecDeque<Waiter>,
-    /// Whose change is on its way through a log, of one who waited: the queue stays until it is back, and so do those behind it.
+    /// The caller of the waiter whose change is proposed to the log, if there is one. The queue and
+    /// the waiters behind it stay until the proposal ends.
     proposed: Option<Caller>,
 }
 
@@ -57,9 +58,10 @@ type Queues = HashMap<Box<[u8]>, Queue>;
 /// The queues of one partition.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    /// By map, then by key, so that a queue is found by a borrowed key. No map and no queue is kept empty.
+    /// By map, then by key, so that a borrowed key finds its queue. Empty maps and queues are
+    /// removed.
     by_map: HashMap<MapId, Queues>,
-    /// No waiter's deadline is before this; `None` when nobody waits with a deadline.
+    /// A lower bound of all deadlines; `None` if no waiter has a deadline.
     deadline_min: Option<Millis>,
 }
 
@@ -69,12 +71,12 @@ impl Waiters {
         self.by_map.is_empty()
     }
 
-    /// Whether anyone waits for the key, or has waited and is on its way.
+    /// Whether there is a waiter for the key, or a waiter's change of the key is proposed.
     pub(crate) fn any_for(&self, map: MapId, key: &[u8]) -> bool {
         self.by_map.get(&map).is_some_and(|queues| queues.contains_key(key))
     }
 
-    /// The keys of a map that someone waits for.
+    /// The keys of a map with waiters.
     pub(crate) fn keys_of(&self, map: MapId) -> Vec<Box<[u8]>> {
         self.by_map.get(&map).map_or_else(Vec::new, |queues| queues.keys().cloned().collect())
     }
@@ -84,45 +86,45 @@ impl Waiters {
         self.queue(map, key).waiters.push_back(waiter);
     }
 
-    /// Puts a change back that was taken out and still has to wait.
+    /// Puts a removed waiter back to the front, because it has to wait again.
     pub(crate) fn push_front(&mut self, map: MapId, key: &[u8], waiter: Waiter) {
         self.note_deadline(waiter.deadline);
         self.queue(map, key).waiters.push_front(waiter);
     }
 
-    /// As [`Waiters::next`], unless one who has waited is on its way through a log.
+    /// As [`Waiters::next`]. `None` while another waiter's change of the key is proposed.
     pub(crate) fn next_to_propose(&mut self, map: MapId, key: &[u8], owner: Option<Caller>) -> Option<Waiter> {
         let queue = self.by_map.get(&map)?.get(key)?;
         if queue.proposed.is_some() { None } else { self.next(map, key, owner) }
     }
 
-    /// Notes that a change of this caller, who waited, is on its way through a log.
+    /// Records that the change of a waiter with this caller is proposed.
     pub(crate) fn set_proposed(&mut self, map: MapId, key: &[u8], caller: Caller) {
         self.queue(map, key).proposed = Some(caller);
     }
 
-    /// Whether a change of this caller, who waited, is on its way through a log.
+    /// Whether the change of a waiter with this caller is proposed.
     pub(crate) fn is_proposed_by(&self, map: MapId, key: &[u8], caller: Caller) -> bool {
         self.by_map.get(&map).and_then(|queues| queues.get(key)).is_some_and(|queue| queue.proposed == Some(caller))
     }
 
-    /// Puts one back that was on its way and still has to wait.
+    /// Puts a proposed waiter back to the front, because it has to wait again. Ends the proposal.
     pub(crate) fn come_back(&mut self, map: MapId, key: &[u8], waiter: Waiter) {
         self.push_front(map, key, waiter);
         self.end_proposal(map, key);
     }
 
-    /// Notes that the one on its way is answered.
+    /// Ends the proposal of a waiter, because its change was answered.
     pub(crate) fn end_proposal(&mut self, map: MapId, key: &[u8]) {
         self.edit(map, key, |queue| queue.proposed = None);
     }
 
-    /// Takes out all who wait for a key.
+    /// Removes and returns all waiters of a key.
     pub(crate) fn take_queue(&mut self, map: MapId, key: &[u8]) -> VecDeque<Waiter> {
         self.edit(map, key, std::mem::take).map_or_else(VecDeque::new, |queue| queue.waiters)
     }
 
-    /// Changes a queue if there is one, and removes it if it is over then.
+    /// Edits a queue if it exists, and removes it if it is empty afterwards.
     fn edit<R>(&mut self, map: MapId, key: &[u8], change: impl FnOnce(&mut Queue) -> R) -> Option<R> {
         let queues = self.by_map.get_mut(&map)?;
         let queue = queues.get_mut(key)?;
@@ -146,8 +148,9 @@ impl Waiters {
         }
     }
 
-    /// Takes out who has waited longest for a key; of one that is locked, who has waited longest of its owner's changes. These wait for nobody: a client
-    /// sends a request again when it has lost a connection, and then two of them wait for the same lock.
+    /// Removes and returns the first waiter of a key. If the key is locked, the first waiter of the
+    /// lock's owner: the owner does not have to wait. A client that lost a connection sends its
+    /// request again, and then two of its requests wait for the same lock.
     pub(crate) fn next(&mut self, map: MapId, key: &[u8], owner: Option<Caller>) -> Option<Waiter> {
         self.edit(map, key, |queue| match owner {
             None => queue.waiters.pop_front(),
@@ -158,13 +161,15 @@ impl Waiters {
         })?
     }
 
-    /// A moment that no waiter's deadline is before, if any waiter has one.
+    /// A time that is not after any waiter's deadline, if any waiter has one.
     pub(crate) fn first_deadline(&self) -> Option<Millis> {
         self.deadline_min
     }
 
-    /// Takes out those whose deadline is not after `now`, each with its map. Looks at nobody while none can be late. Who waits for a key that
-    /// its own change is about to lock is not late: told of no lock, it would have one all the same.
+    /// Removes and returns the waiters with a deadline at or before `now`, each with its map. Costs
+    /// nothing if no deadline can have passed. A waiter does not time out while a change of its own
+    /// caller is proposed for the key: the change may lock the key, and the caller would own a lock
+    /// after a timeout.
     pub(crate) fn take_late(&mut self, now: Millis) -> Vec<(MapId, Waiter)> {
         if self.deadline_min.is_none_or(|min| min > now) {
             return Vec::new();
@@ -176,12 +181,12 @@ impl Waiters {
         late
     }
 
-    /// Takes out those of one client.
+    /// Removes and returns the waiters of one client.
     pub(crate) fn take_client(&mut self, client: Uuid) -> Vec<(MapId, Waiter)> {
         self.take_where(|_, _, waiter| waiter.caller.client == client)
     }
 
-    /// Takes out those of one map.
+    /// Removes and returns the waiters of one map.
     pub(crate) fn take_map(&mut self, map: MapId) -> Vec<(MapId, Waiter)> {
         self.take_where(|of, _, _| of == map)
     }
@@ -194,7 +199,7 @@ impl Waiters {
         let mut taken = Vec::new();
         self.by_map.retain(|map, queues| {
             queues.retain(|_, queue| {
-                // Everyone goes round once: those who stay keep their order.
+                // Each waiter is visited once. The remaining waiters keep their order.
                 for _ in 0..queue.waiters.len() {
                     let Some(waiter) = queue.waiters.pop_front() else { break };
                     if wanted(*map, queue.proposed, &waiter) {

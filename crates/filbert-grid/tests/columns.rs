@@ -1,4 +1,5 @@
-//! Columns of maps: declared before and after their entries, by configuration and by mappings, and read while they change.
+//! Columns of maps: declared before and after their entries, by configuration and by mappings, and
+//! read while they change.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod common;
@@ -21,7 +22,7 @@ fn column(field: &str, field_type: FieldType) -> ColumnConfig {
     ColumnConfig { field: FieldPath::parse(field).unwrap(), field_type }
 }
 
-/// The columns of a partition. Through a log, what has expired goes with a sweep.
+/// The columns of a partition. With a log, a sweep must first remove expired entries.
 fn columns_of(map: &Map, partition: PartitionId) -> Columns {
     loop {
         match map.scan_columns(partition) {
@@ -32,7 +33,7 @@ fn columns_of(map: &Map, partition: PartitionId) -> Columns {
     }
 }
 
-/// Sum and count of the column of a field, and how many of its values are broken.
+/// The sum, the count and the number of broken values of a field's column.
 fn sum(map: &Map, field: &str) -> (i64, usize, usize) {
     let layout = map.layout();
     let path = FieldPath::parse(field).unwrap();

@@ -1,5 +1,6 @@
-//! What maps cost that have nothing in them, or one entry: as the member counts it, and as the allocator does. One test alone in its
-//! binary, as others would take memory meanwhile.
+//! The memory of empty maps, and of maps with one entry: as the member counts it, and as the
+//! allocator counts it. The binary has only this test, because other tests would allocate memory at
+//! the same time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -12,14 +13,15 @@ use filbert_data::{FieldPath, FieldType, Json, ToBlob};
 use filbert_grid::*;
 
 const MAPS: usize = 1_000;
-/// What a map without entries may take on 271 partitions.
+/// The maximum memory of a map without entries, with 271 partitions, in bytes.
 const EMPTY_BYTES_MAX: usize = 8 << 10;
-/// What each index or column may take beside that, once for all partitions.
+/// The maximum memory of each index or column, once for all partitions, in bytes.
 const DECLARED_BYTES_MAX: usize = 2_560;
-/// What the first entry of a map may add: its partition's share of the map, of two indexes and of two columns.
+/// The maximum memory of a map's first entry, in bytes: its partition's share of the map, of two
+/// indexes and of two columns.
 const FIRST_ENTRY_BYTES_MAX: usize = 8 << 10;
 
-/// The system's allocator, which counts what is allocated.
+/// The system allocator with a counter of allocated bytes.
 struct Counting;
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
@@ -27,18 +29,19 @@ static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-// SAFETY: all is the system allocator's; counting changes nothing of it.
+// SAFETY: all calls are forwarded to the system allocator. The counter does not change its
+// behavior.
 #[expect(unsafe_code, reason = "an allocator can be told by no safe code")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller has promised.
+        // SAFETY: the caller fulfils the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller has promised.
+        // SAFETY: the caller fulfils the contract of `dealloc`.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -51,7 +54,7 @@ fn index(kind: IndexKind, attribute: &str) -> IndexConfig {
     IndexConfig { kind, attributes: vec![attribute.to_owned()], ..IndexConfig::default() }
 }
 
-/// A map, with so many indexes of different kinds, and columns if it is to have any.
+/// Creates a map with a number of indexes of different kinds, and optionally with columns.
 fn make(member: &Member, name: &str, indexes: usize, has_columns: bool) {
     let map = member.grid.map(name).unwrap();
     settle();
@@ -75,7 +78,7 @@ fn names(kind: usize) -> impl Iterator<Item = String> {
 fn empty_maps_cost_little_and_give_it_back() {
     let member = member();
     let counted = || member.grid.statistics().memory_bytes;
-    // What there is once for all maps: the tables of their names grow, and stay.
+    // Warms up the memory that all maps share: the tables of their names grow, and keep their size.
     (0..4).flat_map(names).for_each(|name| make(&member, &name, 3, true));
     (0..4).flat_map(names).for_each(|name| assert!(member.destroy_map(&name)));
     let (counted_first, allocated_first) = (counted(), allocated());

@@ -1,4 +1,5 @@
-//! Indexes of maps: declared before and after their entries, dropped, used while they are built, and their limits.
+//! Indexes of maps: declared before and after their entries, dropped, used while they are built,
+//! and their limits.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod common;
@@ -149,7 +150,7 @@ fn declaring_an_index_again_changes_nothing_and_a_dropped_one_is_gone() {
     assert!(map.layout().version > layout.version);
     assert_eq!(map.index_statistics(layout.indexes[0].id), None);
     assert_eq!(map.statistics().index_bytes, 0);
-    // Who still asks it gets all entries to choose from.
+    // A query that still uses the dropped index gets all entries.
     let mut keys = BTreeSet::new();
     let mut by_index = false;
     for partition in 0..map.partition_count() {
@@ -163,7 +164,7 @@ fn declaring_an_index_again_changes_nothing_and_a_dropped_one_is_gone() {
 
 #[test]
 fn limits_hold_for_indexes() {
-    // Each partition keeps some 600 bytes of a map beside its entries.
+    // Each partition uses some 600 bytes for a map, beside its entries.
     let config = GridConfig { indexes_max: 1, memory_bytes_max: Some(400_000 + 271 * 600), ..GridConfig::default() };
     let member = member_with(config);
     let map = member.grid.map("m").unwrap();
@@ -217,7 +218,7 @@ fn a_declared_layout_makes_indexes_see_into_values() {
     let change = Change::Put { key: &key, value: &blob, expiry: Expiry::DEFAULT, mode: PutMode::Set };
     map.change(map.partition_of(&key), caller(ANYONE, 1), change, |_| ()).unwrap();
     let probe = Probe::Equal(encoded(&[Value::Int32(77)]));
-    // Nobody knows the keys of a value that cannot be read, so it is always among the candidates.
+    // The index keys of an unreadable value are unknown, so it is always among the candidates.
     let other = Probe::Equal(encoded(&[Value::Int32(78)]));
     let unread = |map: &Map| map.index_statistics(map.layout().indexes[0].id).unwrap().unread;
     assert_eq!((found(&map, "m_hash_id", &other), unread(&map)), (BTreeSet::from([1]), 1));
@@ -259,7 +260,7 @@ fn an_index_that_is_built_while_entries_change_misses_none() {
     assert_eq!(by_scan.len(), 10_000);
 }
 
-/// A summary that was made for other entries would leave partitions out.
+/// A lookup with a summary of other entries would miss partitions.
 #[test]
 fn a_lookup_finds_what_a_snapshot_brought_into_a_large_index() {
     let (brings, takes) = (member(), member());
@@ -274,7 +275,7 @@ fn a_lookup_finds_what_a_snapshot_brought_into_a_large_index() {
     let id = map.layout().indexes[0].id;
     let probe = |value: i32| Probe::Equal(encoded(&[Value::Int32(value)]));
     assert!(map.probe_partitions(id, &probe(100_000)).iter().count() < 10);
-    // Without a log, all partitions are of the first group.
+    // Without a log, all partitions are in group 0.
     for group in (0..24).map(replication::GroupId) {
         let mut export = brings.grid.begin_export(group).unwrap();
         let mut import = takes.grid.begin_import(group);
@@ -297,7 +298,7 @@ fn a_lookup_finds_what_a_snapshot_brought_into_a_large_index() {
     assert!((0..30_000).all(|value| found(value) == [value]));
     assert!((100_000..130_000).all(|value| found(value).is_empty()));
     assert_eq!(takes.grid.statistics().memory_bytes, map.statistics().bytes_owned);
-    // It is summed up again.
+    // A new summary was built.
     assert!(map.probe_partitions(id, &probe(1)).iter().count() < 10);
 }
 
@@ -309,13 +310,13 @@ fn a_lookup_in_a_large_index_asks_few_partitions_and_none_too_few() {
     let id = map.layout().indexes[0].id;
     let partitions_of = |value: i32| map.probe_partitions(id, &Probe::Equal(encoded(&[Value::Int32(value)])));
     let check = |values: std::ops::Range<i32>, partitions_max: usize| {
-        let mut asked = 0;
+        let mut probed = 0;
         for value in values.clone() {
             let partitions = partitions_of(value);
             assert!(partitions.contains(map.partition_of(&value.to_blob().unwrap())), "{value}");
-            asked += partitions.iter().count();
+            probed += partitions.iter().count();
         }
-        assert!(asked <= partitions_max * values.len(), "{asked} partitions for {} lookups", values.len());
+        assert!(probed <= partitions_max * values.len(), "{probed} partitions for {} lookups", values.len());
     };
     let range_probe = Probe::All { descending: false };
     assert_eq!(map.probe_partitions(id, &range_probe).iter().count(), 271);
@@ -342,7 +343,7 @@ fn a_lookup_in_a_large_index_asks_few_partitions_and_none_too_few() {
 }
 
 #[test]
-fn a_lookup_finds_what_was_put_before_it_while_summaries_are_made_anew() {
+fn a_lookup_finds_what_was_put_before_it_while_summaries_are_rebuilt() {
     let member = member();
     let map = member.grid.map("m").unwrap();
     map.add_index(index(IndexKind::Sorted, &["this"])).unwrap();

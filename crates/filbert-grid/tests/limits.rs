@@ -1,4 +1,5 @@
-//! Limits of maps that many threads fill at once, locked entries that cannot go, and the names of settings.
+//! Limits of maps that many threads fill concurrently, locked entries that cannot be evicted, and
+//! the names of settings.
 
 mod common;
 
@@ -42,7 +43,7 @@ fn per_partition_is_exact_in_each_partition() {
     let mut entries = vec![0usize; 271];
     for n in 0..3_000 {
         put(&map, caller(1, 1), n, b"v");
-        // The newest entry is never the victim.
+        // The newest entry is never evicted.
         assert_eq!(get(&map, n), Some(b"v".to_vec()));
         let partition = map.partition_of(&key(n)).0 as usize;
         entries[partition] = (entries[partition] + 1).min(3);
@@ -110,7 +111,7 @@ fn room_comes_back_with_removals_expiry_and_clearing() {
 #[test]
 fn percentages_of_the_memory_limit_are_kept() {
     let max = 16 << 20;
-    // A percentage is of whole bytes, rounded down.
+    // A percentage is computed in whole bytes, rounded down.
     let free = max - max / 100 * 50;
     for (policy, percent, allowed) in
         [(MaxSizePolicy::UsedHeapPercentage, 25, max / 4), (MaxSizePolicy::FreeNativeMemoryPercentage, 50, free)]
@@ -136,9 +137,9 @@ fn a_member_never_grows_beyond_its_memory_limit() {
         .count();
     assert!(refused > 10_000, "{refused}");
     let used = member.grid.statistics().memory_bytes;
-    // A table that splits may take a little more than the record's share.
+    // The split of a table may take a little more memory than the record's share.
     assert!(used < (8 << 20) + (64 << 10), "{used}");
-    // What writes nothing is not refused for want of memory.
+    // Changes that write nothing are not refused for lack of memory.
     let value = vec![7; 5_000];
     let replace = Change::Put { key: &key(90_000), value: &value, expiry: Expiry::DEFAULT, mode: PutMode::Replace };
     assert_eq!(change(&map, caller(1, 1), replace), Said::Previous(None));

@@ -68,7 +68,7 @@ fn the_end_of_a_lease_lets_waiters_run_and_calls_for_the_sweep() {
     let called = Arc::new(std::sync::Mutex::new(Vec::new()));
     let calls = called.clone();
     member.run_expiry();
-    member.grid.on_due(move |moment| calls.lock().unwrap().push(moment));
+    member.grid.on_due(move |time| calls.lock().unwrap().push(time));
     let now = member.grid.now();
     change(&map, caller(1, 1), Change::Lock { key: &key(7), lease_ms: Some(50), reference: 0 });
     assert_eq!(*called.lock().unwrap(), [now.plus(50)]);

@@ -31,7 +31,7 @@ fn entries_expire_and_give_their_memory_back_without_a_read() {
         member.run_expiry();
         emptied.push(member.grid.statistics().memory_bytes);
     }
-    // What each partition keeps of a map that had entries stays.
+    // The memory that each partition keeps for a map after its entries have expired stays.
     assert_eq!(emptied[0], emptied[1]);
     assert!(emptied[0] < 271 * 1_000, "{emptied:?}");
     assert_eq!(map.statistics().expirations, 10_000);
@@ -128,7 +128,7 @@ fn over_the_memory_limit_writes_are_refused_and_reads_and_removals_go_on() {
 }
 
 #[test]
-fn listeners_hear_what_they_asked_for() {
+fn listeners_receive_the_kinds_they_requested() {
     let member = member();
     let map = member.grid.map("m").unwrap();
     let (everything, no_values, one_key, removals) =
@@ -294,7 +294,7 @@ fn replace_if_same_from_many_threads_adds_up() {
 }
 
 #[test]
-fn many_gets_answer_in_order_and_stop_when_told() {
+fn many_gets_answer_in_order_and_stop_on_request() {
     let member = member();
     let map = member.grid.map("m").unwrap();
     for n in (0..1_000).step_by(2) {
@@ -334,7 +334,7 @@ fn many_gets_of_one_partition_and_from_many_threads_do_not_wait_for_each_other()
         for thread in 0..4 {
             let (map, blobs) = (&map, &blobs);
             scope.spawn(move || {
-                // Each thread asks in another order, and for some keys several times in a row.
+                // Each thread uses a different order, and some keys several times in a row.
                 let order: Vec<usize> = (0..64).map(|at| (at / 3 * (2 * thread + 7)) % 64).collect();
                 let keys: Vec<_> =
                     order.iter().map(|at| (map.partition_of(&blobs[*at]), blobs[*at].as_slice())).collect();

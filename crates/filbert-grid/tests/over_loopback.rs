@@ -1,5 +1,5 @@
-//! What a member does, of one whose changes go through a log: the same tests as of one that makes them where it is asked,
-//! word for word. `common::member` makes the other kind of member in this binary.
+//! Runs tests of directly applied changes again, with members that send their changes through a
+//! log. `common::member` creates that kind of member in this binary.
 #![allow(clippy::duplicate_mod, reason = "each of these files is a test binary of its own as well")]
 
 #[path = "columns.rs"]
@@ -14,8 +14,8 @@ mod locks;
 mod maps;
 #[path = "registries.rs"]
 mod registries;
-#[path = "succession.rs"]
-mod succession;
+#[path = "replacement.rs"]
+mod replacement;
 #[path = "together.rs"]
 mod together;
 #[path = "waiting.rs"]

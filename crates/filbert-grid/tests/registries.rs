@@ -1,4 +1,5 @@
-//! What a member remembers of its clients: schemas, connections, statistics; and listeners while everything runs at once.
+//! The registries of a member: schemas, connections and statistics of clients; and listeners under
+//! concurrency.
 
 mod common;
 
@@ -63,7 +64,7 @@ fn names_without_end_are_refused_and_leave_nothing() {
     let fields = [FieldDescriptor { name: long.clone(), kind: FieldKind::Int32 }];
     refused(grid.schemas().put(Schema::new("person", fields)).unwrap_err());
     assert_eq!(grid.statistics(), before);
-    // The longest one is as good as others.
+    // A name of the maximum length is valid.
     let map = grid.map(&long[1..]).unwrap();
     refused(grid.succeed(&map, &long).unwrap_err());
     assert_eq!(grid.map_names(), [&long[1..]]);
@@ -103,7 +104,7 @@ fn listeners_are_bounded_and_their_place_is_given_back() {
 }
 
 #[test]
-fn each_kind_of_event_reaches_those_who_asked_for_it_and_no_one_else() {
+fn each_kind_of_event_reaches_only_the_listeners_that_requested_it() {
     let member = member();
     let map = member.grid.map("m").unwrap();
     let heard: Arc<Mutex<HashMap<u32, Vec<EventKind>>>> = Arc::default();

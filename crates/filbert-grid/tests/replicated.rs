@@ -1,4 +1,5 @@
-//! What is there under a log alone: leadership that comes and goes, followers, refusals, and what goes into one entry.
+//! Behavior that only exists with a log: changes of leadership, followers, refusals, and the
+//! contents of entries.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
@@ -9,7 +10,9 @@ use std::sync::{Arc, Mutex};
 
 use common::loopback::{Loopback, Whims, is_refusal};
 use common::*;
-use filbert_grid::replication::{GroupId, InFlight, NotTaken, Part, Replicator, Role, SubmitError, Term, WhenLocked};
+use filbert_grid::replication::{
+    GroupId, InFlight, Part, RejectedSubmission, Replicator, Role, SubmitError, Term, WhenLocked,
+};
 use filbert_grid::{
     Change, EntryEvent, EntrySink, Environment, ErrorKind, EventKind, EventKinds, Expected, Expiry, Grid, GridConfig,
     GridError, ListenerSpec, Map, MapConfig, MapId, MapSettings, Millis, NotMade, PartitionId, PutMode, Refused, Reply,
@@ -39,7 +42,7 @@ fn kind(said: &Said) -> Option<ErrorKind> {
 }
 
 #[test]
-fn who_leads_no_more_changes_and_answers_nothing_and_tells_those_who_wait() {
+fn a_former_leader_changes_and_answers_nothing_and_notifies_waiters() {
     let (member, loopback) = started();
     let map = member.grid.map("m").unwrap();
     let given = Answers::default();
@@ -65,7 +68,7 @@ fn who_leads_no_more_changes_and_answers_nothing_and_tells_those_who_wait() {
 }
 
 #[test]
-fn a_read_that_spans_two_terms_is_not_told() {
+fn a_read_that_spans_two_terms_is_not_answered() {
     let (member, loopback) = started();
     let map = member.grid.map("m").unwrap();
     let (partition, group) = (map.partition_of(&key(7)), group_of(&map, 7));
@@ -77,7 +80,7 @@ fn a_read_that_spans_two_terms_is_not_told() {
 }
 
 #[test]
-fn what_was_on_its_way_when_leadership_went_is_not_known() {
+fn what_was_in_flight_when_leadership_was_lost_is_unknown() {
     let (member, loopback) = started();
     let map = member.grid.map("m").unwrap();
     loopback.settle();
@@ -121,7 +124,7 @@ fn changes_of_one_batch_are_one_submission_for_each_group_and_are_counted_on_the
     assert_eq!(map.size(), 500);
 }
 
-/// A log that this member only follows.
+/// The log of a member that only follows.
 struct Follower(Arc<Loopback>);
 
 impl Replicator for Follower {
@@ -134,8 +137,11 @@ impl Replicator for Follower {
         group: GroupId,
         _: Vec<u8>,
         answers: filbert_grid::replication::Answers,
-    ) -> Result<(), Box<NotTaken>> {
-        Err(Box::new(NotTaken { answers, why: SubmitError::NotLeader { group, hint: "it follows".to_owned() } }))
+    ) -> Result<(), Box<RejectedSubmission>> {
+        Err(Box::new(RejectedSubmission {
+            answers,
+            why: SubmitError::NotLeader { group, hint: "it follows".to_owned() },
+        }))
     }
 
     fn lease(&self, group: GroupId) -> Result<Term, SubmitError> {
@@ -146,7 +152,7 @@ impl Replicator for Follower {
         self.0.read_time(group)
     }
 
-    fn make_map(&self, _: Option<&str>, _: MapSettings) -> Result<(MapId, MapSettings), GridError> {
+    fn create_map(&self, _: Option<&str>, _: MapSettings) -> Result<(MapId, MapSettings), GridError> {
         Err(SubmitError::NotLeader { group: GroupId(0), hint: "it follows".to_owned() }.into())
     }
 
@@ -179,10 +185,11 @@ fn a_follower_holds_what_the_leader_holds() {
         let mut parts: Vec<_> = parts.iter().map(|commands| Part { commands, answers: None }).collect();
         follower.apply_batch(stamp, Role::FOLLOWER, &mut parts).unwrap();
     }
-    // It has not heard of the map's name, and so keeps nothing of the map beside its partitions.
+    // The follower does not know the map's name, so it has no memory for the map outside its
+    // partitions.
     let bytes = bytes - (map.statistics().bytes_owned - follower.statistics().memory_bytes);
     assert!(leader.grid.statistics().memory_bytes - bytes < 1_500);
-    // It proposes nothing by itself.
+    // A follower proposes nothing.
     clock.advance(10_000);
     follower.run_expiry();
     assert_eq!(follower.statistics().memory_bytes, bytes);
@@ -232,7 +239,7 @@ fn who_leads_again_believes_no_read_that_the_log_does_not_know_of() {
     put(&map, caller(1, 1), 1, b"v");
     member.clock.advance(600);
     assert_eq!(get(&map, 1), Some(b"v".to_vec()));
-    // To whoever led in between, it has expired.
+    // For an intermediate leader, the entry has expired.
     loopback.depose(&member.grid, group_of(&map, 1));
     member.clock.advance(600);
     loopback.elect(&member.grid, group_of(&map, 1));
@@ -290,7 +297,7 @@ fn a_statement_is_made_as_a_whole_or_says_that_it_is_not_known() {
             }
             Err(other) => panic!("{other:?}"),
         }
-        // What was claimed is given back in the end, however often that is refused.
+        // The claims are released in the end, however often the release is refused.
         while (0..40).any(|n| change(&map, caller(1, 1), Change::Await { key: &key(n) }) != Said::Done) {
             member.grid.run_expiry();
             loopback.settle();
@@ -299,7 +306,7 @@ fn a_statement_is_made_as_a_whole_or_says_that_it_is_not_known() {
     assert!(made > 0 && not_made > 0 && not_known > 0, "{made} {not_made} {not_known}");
 }
 
-/// Notes what comes as a whole beside what is heard of entries.
+/// Records notifications of whole partitions, in addition to entry events.
 struct Follows {
     entries: Arc<dyn EntrySink>,
     wholes: Arc<Mutex<Vec<String>>>,
@@ -320,16 +327,16 @@ impl EntrySink for Follows {
 }
 
 #[test]
-fn who_follows_copies_hears_of_each_change_once_whoever_tells_of_it() {
+fn a_listener_of_replicas_receives_each_change_once_whichever_member_notifies() {
     let (leader, loopback) = replicated(GridConfig::default(), Whims { keeps_log: true, ..Whims::default() });
     let map = leader.grid.map("m").unwrap();
     let environment = Environment { clock: Arc::new(ManualClock::default()), random_seed: 43 };
     let follower = Arc::new(Follower(loopback.clone()));
     let follower = Grid::replicated(GridConfig::default(), environment, follower).unwrap();
-    let copy = follower.map_made(MapId(1), "m", MapSettings::default()).unwrap();
+    let copy = follower.map_created(MapId(1), "m", MapSettings::default()).unwrap();
     let spec = ListenerSpec { key: None, filter: None, include_value: true, kinds: EventKinds::ALL, connection: None };
-    let (told, follows, wholes) = (Heard::default(), Heard::default(), Arc::new(Mutex::new(Vec::new())));
-    copy.add_listener(spec.clone(), told.sink()).unwrap();
+    let (notified, follows, wholes) = (Heard::default(), Heard::default(), Arc::new(Mutex::new(Vec::new())));
+    copy.add_listener(spec.clone(), notified.sink()).unwrap();
     let sink = Arc::new(Follows { entries: follows.sink(), wholes: wholes.clone() });
     let id = copy.follow_copies(spec, sink).unwrap();
     let replay = |from: usize, role: Role| {
@@ -344,12 +351,15 @@ fn who_follows_copies_hears_of_each_change_once_whoever_tells_of_it() {
     put(&map, caller(1, 1), 7, b"v");
     put(&map, caller(1, 1), 7, b"w");
     let seen = replay(0, Role::FOLLOWER);
-    assert_eq!((told.take(), follows.take()), (vec![], vec!["Added 7 ->v 1".to_owned(), "Updated 7 v>w 1".to_owned()]));
+    assert_eq!(
+        (notified.take(), follows.take()),
+        (vec![], vec!["Added 7 ->v 1".to_owned(), "Updated 7 v>w 1".to_owned()])
+    );
     map.change(map.partition_of(&key(7)), caller(1, 1), Change::Delete { key: &key(7) }, |_| ()).unwrap();
-    // It leads by now, and tells others as well.
-    let seen = replay(seen, Role { leads: false, tells: true });
+    // Now this member notifies all listeners.
+    let seen = replay(seen, Role { leads: false, notifies: true });
     let removed = vec!["Removed 7 w>- 1".to_owned()];
-    assert_eq!((told.take(), follows.take()), (removed.clone(), removed));
+    assert_eq!((notified.take(), follows.take()), (removed.clone(), removed));
     map.clear(caller(1, 1)).unwrap();
     replay(seen, Role::FOLLOWER);
     let emptied = std::mem::take(&mut *wholes.lock().unwrap());
@@ -362,7 +372,7 @@ fn who_follows_copies_hears_of_each_change_once_whoever_tells_of_it() {
     }
     follower.install(import);
     assert!(wholes.lock().unwrap().contains(&format!("{} replaced", map.partition_of(&key(7)))));
-    assert_eq!((told.take(), follows.take()), (vec![], vec![]));
+    assert_eq!((notified.take(), follows.take()), (vec![], vec![]));
     assert!(copy.remove_listener(id));
 }
 
@@ -375,9 +385,9 @@ fn listeners_hear_of_a_clear_once() {
     (0..100).for_each(|n| _ = put(&map, caller(1, 1), n, b"v"));
     map.add_listener(spec, heard.sink()).unwrap();
     let given = Arc::new(Mutex::new(None));
-    let told = given.clone();
+    let slot = given.clone();
     let reply = Box::new(move |answer: Result<Reply<'_>, GridError>| {
-        *told.lock().unwrap() = Some(format!("{answer:?}"));
+        *slot.lock().unwrap() = Some(format!("{answer:?}"));
     });
     map.submit_evict_all(caller(1, 1), reply).unwrap();
     while given.lock().unwrap().is_none() {
@@ -400,9 +410,10 @@ fn a_change_that_is_refused_at_once_is_not_answered_as_well() {
     assert!(matches!(refused, Err(Refused::Error(error)) if is_refusal(&error)));
 }
 
-/// A client that loses a connection sends its request again, and the first one may be about to get the lock.
+/// A client that lost a connection sends its request again while the first request is about to get
+/// the lock.
 #[test]
-fn a_request_for_a_lock_that_is_sent_again_is_answered_as_the_first_one_that_is_on_its_way() {
+fn a_retried_request_for_a_lock_is_answered_as_the_first_one_in_flight() {
     let (member, loopback) = started();
     let map = member.grid.map("m").unwrap();
     let (given, partition) = (Answers::default(), map.partition_of(&key(7)));
@@ -413,20 +424,21 @@ fn a_request_for_a_lock_that_is_sent_again_is_answered_as_the_first_one_that_is_
     park(&map, caller(2, 1), again(), Some(now.plus(150)), &given, 2);
     park(&map, caller(3, 1), owned_lock(7), Some(now.plus(150)), &given, 3);
     loopback.settle();
-    // The lease ends unseen; a newcomer finds that, and whoever has waited longest is on its way.
+    // The lease has ended before a sweep. A new caller detects that, and the first waiter is
+    // proposed.
     member.clock.advance(100);
     loopback.pause();
     assert_eq!(lock(&map, caller(4, 1), 7), Said::Locked);
     assert_eq!(loopback.queued(), 1);
-    let (mut to, told) = (map.submissions(), given.clone());
-    let tell = Box::new(move |answer: Result<Reply<'_>, GridError>| {
-        told.lock().unwrap().push((4, answer.map_or_else(Said::Error, said)));
+    let (mut to, replies) = (map.submissions(), given.clone());
+    let callback = Box::new(move |answer: Result<Reply<'_>, GridError>| {
+        replies.lock().unwrap().push((4, answer.map_or_else(Said::Error, said)));
     });
     let third = again();
-    let submitted = map.submit(&mut to, partition, caller(2, 1), third.borrow(), WhenLocked::Answer, tell);
+    let submitted = map.submit(&mut to, partition, caller(2, 1), third.borrow(), WhenLocked::Answer, callback);
     assert!(submitted.is_ok(), "refused, and has the lock in a moment: {submitted:?}");
     to.send();
-    // The second one's time is over, while the first is about to get the lock.
+    // The deadline of the second waiter has passed while the first one is about to get the lock.
     member.clock.advance(100);
     member.grid.run_expiry();
     let timeout = Said::Error(GridError::LockTimeout { map: "m".to_owned() });

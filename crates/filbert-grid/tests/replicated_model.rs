@@ -1,5 +1,6 @@
-//! Random changes from several threads through a log, against the same changes made where they are asked for, in the order of
-//! the log: replies, events, journals and contents are the same, and what was refused is not there.
+//! Compares random changes of several threads through a log with the same changes applied directly,
+//! in the order of the log. Replies, events, journals and contents must be equal, and refused
+//! changes must not be in the log.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
@@ -21,14 +22,14 @@ const THREADS: u64 = 4;
 const PARTITIONS: u32 = 7;
 const OPERATIONS: usize = 150;
 
-/// What is known of one change in the end.
+/// A change and its final outcome.
 #[derive(Clone, Debug)]
 struct Operation {
     change: OwnedChange,
     outcome: Option<Result<common::Said, GridError>>,
 }
 
-/// The operations of one thread on one partition, in the order in which it submitted them.
+/// The operations of one thread on one partition, in the order of their submission.
 type Operations = BTreeMap<(u64, PartitionId), Vec<Arc<Mutex<Operation>>>>;
 
 struct Random(u64);
@@ -47,7 +48,8 @@ fn config() -> GridConfig {
     config
 }
 
-/// Every change of a run differs from all others of the same thread, so that it is found in the log.
+/// Creates a random change. It differs from all other changes of the same thread, so that it can be
+/// identified in the log.
 fn random_change(random: &mut Random, id: u64, keys: u64) -> OwnedChange {
     let key = key(random.below(keys) as u32);
     let key = key.as_slice();
@@ -79,15 +81,16 @@ fn listen(map: &Map) -> Arc<Mutex<Vec<String>>> {
         spec,
         Arc::new(move |event: &EntryEvent<'_>| {
             let (kind, partition) = (event.kind, event.partition);
-            let told = format!("{partition:?} {kind:?} {:?} {:?} {:?}", event.key, event.old_value, event.value);
-            sink.lock().unwrap().push(told);
+            let event = format!("{partition:?} {kind:?} {:?} {:?} {:?}", event.key, event.old_value, event.value);
+            sink.lock().unwrap().push(event);
         }),
     )
     .unwrap();
     heard
 }
 
-/// Has threads submit changes in batches, some waited for and some not, until all are answered.
+/// Runs threads that submit changes in batches, with and without waiting, until all changes are
+/// answered.
 fn run_threads(member: &Member, map: &Map, seed: u64, next_id: &mut u64) -> Operations {
     let operations = Mutex::new(Operations::new());
     std::thread::scope(|scope| {
@@ -106,9 +109,9 @@ fn run_threads(member: &Member, map: &Map, seed: u64, next_id: &mut u64) -> Oper
                         let partition = map.partition_of(change.key().unwrap());
                         let operation = Arc::new(Mutex::new(Operation { change: change.clone(), outcome: None }));
                         mine.entry((thread, partition)).or_default().push(operation.clone());
-                        let told = operation.clone();
+                        let submitted = operation.clone();
                         let reply = Box::new(move |answer: Result<Reply<'_>, GridError>| {
-                            let outcome = told.lock().unwrap().outcome.replace(answer.map(said_all));
+                            let outcome = submitted.lock().unwrap().outcome.replace(answer.map(said_all));
                             assert!(outcome.is_none(), "answered twice");
                         });
                         let me = caller(1, thread as i64);
@@ -144,7 +147,8 @@ fn said_all(reply: Reply<'_>) -> common::Said {
     }
 }
 
-/// Makes the changes of the log's entries in its order; what threads were told must be what is said here.
+/// Applies the changes of the log's entries in their order. The replies must equal the answers of
+/// the threads.
 fn replay(reference: &Member, map: &Map, entries: &[Entry], operations: Operations) {
     let mut expected: BTreeMap<_, VecDeque<Operation>> = operations
         .into_iter()
@@ -172,7 +176,7 @@ fn replay(reference: &Member, map: &Map, entries: &[Entry], operations: Operatio
                 Err(Refused::Error(error)) => panic!("{error}"),
             };
             match operation.outcome {
-                Some(Ok(told)) => assert_eq!(told, reply, "{command:?}"),
+                Some(Ok(answer)) => assert_eq!(answer, reply, "{command:?}"),
                 Some(Err(GridError::Submit(SubmitError::Unknown { .. }))) => {}
                 other => panic!("{command:?} was made, and answered {other:?}"),
             }
@@ -188,7 +192,7 @@ fn assert_not_made(operation: &Operation) {
     assert!(is_refusal(error) || is_unknown, "{operation:?}");
 }
 
-/// All that a map holds and remembers.
+/// All entries, locks and journal events of a map.
 fn contents(map: &Map) -> Vec<String> {
     let mut all = Vec::new();
     for partition in (0..PARTITIONS).map(PartitionId) {
@@ -217,7 +221,7 @@ fn contents(map: &Map) -> Vec<String> {
 
 fn by_partition(events: &Mutex<Vec<String>>) -> Vec<String> {
     let mut events = std::mem::take(&mut *events.lock().unwrap());
-    // Of one partition, in their order.
+    // The sort is stable, so events of a partition stay in their order.
     events.sort_by_key(|event| event.split(' ').next().unwrap_or_default().to_owned());
     events
 }
@@ -251,7 +255,7 @@ fn run(whims: Whims) {
             assert_eq!(by_partition(&events), by_partition(&direct_events));
             assert_eq!(contents(&map), contents(&direct), "seed {} phase {phase}", whims.seed);
         } else {
-            // The sweep may be refused as well; what has expired is not seen all the same.
+            // The sweep may be refused as well. Reads do not return expired entries in any case.
             let live =
                 |map: &Map| contents(map).into_iter().filter(|line| !line.contains("Journal")).collect::<Vec<_>>();
             assert_eq!(live(&map), live(&direct), "seed {} phase {phase}", whims.seed);
@@ -261,14 +265,14 @@ fn run(whims: Whims) {
 }
 
 #[test]
-fn changes_through_a_log_do_what_they_do_where_they_are_asked_for() {
+fn changes_through_a_log_have_the_effect_of_direct_changes() {
     for seed in 0..12 {
         run(Whims { seed, groups: 3, ..Whims::default() });
     }
 }
 
 #[test]
-fn what_is_refused_is_not_made_and_what_is_made_is_told_or_not_known() {
+fn refused_changes_are_not_applied_and_applied_changes_are_answered_or_unknown() {
     for seed in 100..112 {
         run(Whims { seed, groups: 3, refused_percent: 4, unknown_percent: 6, ..Whims::default() });
     }

@@ -1,4 +1,4 @@
-//! What a session of SQL keeps, and how much it may.
+//! The memory limits of SQL sessions.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -17,10 +17,13 @@ fn settings_have_a_limit() {
     let error = session.set("a.c", Some("x".repeat(60_000))).unwrap_err();
     assert_eq!(error.sqlstate(), "53200");
     assert!(error.message.contains("session_bytes_max"), "{error}");
-    // Another value of the same setting needs only what it has more.
+    // A new value of the same setting needs only the difference in memory.
     session.set("a.b", Some("y".repeat(90_000))).unwrap();
     session.set("a.b", None).unwrap();
+    assert_eq!(budget.used(), 0, "its room is given back");
     session.set("a.c", Some("x".repeat(60_000))).unwrap();
+    session.set("a.c", Some("x".into())).unwrap();
+    assert_eq!(budget.used(), 0, "that of what it had more is, too");
     drop(session);
     assert_eq!(budget.used(), 0);
 }
@@ -32,7 +35,7 @@ fn settings_of_all_sessions_share_one_room() {
     let value = "x".repeat(1 << 20);
     let set = sessions.iter().filter(|session| session.set("a.b", Some(value.clone())).is_ok()).count();
     assert_eq!(set, 9);
-    // Few bytes always fit.
+    // Small settings always fit.
     assert!(sessions.iter().all(|session| session.set("search_path", Some("s".into())).is_ok()));
     drop(sessions);
     assert_eq!(budget.used(), 0);
@@ -44,7 +47,7 @@ fn savepoints_have_a_limit() {
     let session = session(100_000, &budget);
     session.set("a.b", Some("x".repeat(20_000))).unwrap();
     session.begin(None);
-    // They share settings that are the same.
+    // Savepoints share equal settings.
     for _ in 0..500 {
         session.save("s".into()).unwrap();
     }
@@ -57,4 +60,36 @@ fn savepoints_have_a_limit() {
     assert!(set.count() < 6, "each keeps settings of its own");
     session.end(true);
     assert!(session.setting("a.b").unwrap().starts_with('x'));
+}
+
+#[test]
+fn many_small_settings_count_as_what_they_take() {
+    let budget = MemoryBudget::new(1 << 30, "max");
+    let session = session(100_000, &budget);
+    let set = (0..10_000).take_while(|n| session.set(&format!("a.b{n}"), Some("1".into())).is_ok()).count();
+    // Each setting takes about a hundred bytes, less than ten of them for its name and value.
+    assert!((500..1_500).contains(&set), "{set} settings in 100 KB");
+}
+
+#[test]
+fn what_a_transaction_keeps_of_settings_that_are_gone_has_room() {
+    let budget = MemoryBudget::new(1 << 30, "max");
+    let session = session(1 << 20, &budget);
+    session.set("a.b", Some("x".repeat(300_000))).unwrap();
+    session.begin(None);
+    session.reset();
+    assert!(budget.used() > 300_000, "they come back with a rollback");
+    session.end(false);
+    session.set("a.b", Some("x".repeat(20_000))).unwrap();
+    session.begin(None);
+    let set = |n: usize| {
+        session.set(&format!("a.b{n}"), Some("x".repeat(100_000))).and_then(|()| {
+            // The previous value is stored until the transaction ends.
+            session.set_local(&format!("a.b{n}"), Some(String::new()))
+        })
+    };
+    assert!((0..100).take_while(|n| set(*n).is_ok()).count() < 11);
+    session.end(true);
+    session.reset();
+    assert_eq!(budget.used(), 0);
 }

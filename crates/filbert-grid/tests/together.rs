@@ -1,4 +1,5 @@
-//! Changes of several keys that are made together: claimed, refused, given back, waited for.
+//! Changes of several keys that are applied together: claims, refusals, released claims, and
+//! waiters.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -55,7 +56,7 @@ fn what_differs_stays_claimed_until_it_is_given_back() {
     let mut claims = map.claims();
     assert_eq!(map.make_together(&together, &mut claims), Err(NotMade::Differ(vec![key(7).into()])));
     assert_eq!(map.size(), 1);
-    // Others wait; readers do not, and see no lock.
+    // Other writers wait. Readers do not wait, and see no lock.
     assert_eq!(put(&map, caller(1, 1), 3, b"x"), Said::Locked);
     assert_eq!(lock(&map, caller(1, 1), 3), Said::Locked);
     assert_eq!(get(&map, 7), Some(b"there".to_vec()));
@@ -90,9 +91,9 @@ fn a_second_attempt_keeps_what_the_first_one_claimed() {
     assert!(together.add(&key(1), Expected::Value(b"old"), Some(b"newer")).unwrap());
     map.make_together(&together, &mut claims).unwrap();
     assert_eq!((get(&map, 1), get(&map, 9)), (Some(b"newer".to_vec()), Some(b"new".to_vec())));
-    // Nothing is claimed any more, though the guard lives on.
+    // The claims are released, although the guard still exists.
     assert_eq!(put(&map, caller(1, 1), 5, b"x"), Said::Previous(Some(b"new".to_vec())));
-    // An attempt at fewer keys gives back what it wants no more.
+    // A later attempt with fewer keys releases the claims of the other keys.
     assert!(matches!(map.make_together(&inserts(&map, 1..10, b"n"), &mut claims), Err(NotMade::Differ(_))));
     map.make_together(&inserts(&map, 50..51, b"n"), &mut claims).unwrap();
     assert_eq!(put(&map, caller(1, 1), 5, b"y"), Said::Previous(Some(b"x".to_vec())));
@@ -125,7 +126,7 @@ fn what_expires_or_is_cleared_between_stays_gone() {
     member.clock.advance(100);
     let mut claims = map.claims();
     assert_eq!(map.make_together(&together, &mut claims), Err(NotMade::Differ(vec![key(1).into()])));
-    // Clearing does not look at claims.
+    // A clear ignores claims.
     assert_eq!(map.clear(caller(1, 1)), Ok(1));
     assert!(matches!(map.make_together(&together, &mut claims), Err(NotMade::Differ(keys)) if keys.len() == 2));
     assert_eq!(map.size(), 0);
@@ -166,7 +167,7 @@ fn entries_that_expired_do_not_count_against_a_limit_once_the_map_is_cleared() {
         for n in 0..8 {
             put_ttl(&map, n, b"v", 100);
         }
-        // Nothing has swept them when the map is cleared.
+        // The expired entries are not swept yet when the map is cleared.
         member.clock.advance(100);
         clear(&map, caller(1, 1)).unwrap();
         for n in 0..10 {

@@ -1,5 +1,5 @@
-//! Parked changes where it is easy to be unfair or to forget someone: leases that ended unseen, late sweeps, memory,
-//! destroyed maps, and a member that is dropped.
+//! Fairness and completeness of parked changes: leases that ended before a sweep, late sweeps,
+//! memory, destroyed maps, and a dropped member.
 
 mod common;
 
@@ -24,14 +24,15 @@ fn who_waited_goes_before_who_finds_the_lease_ended() {
     park(&map, caller(2, 1), owned_lock(1), None, &said, 2);
     park(&map, caller(3, 1), owned_lock(1), None, &said, 3);
     member.clock.advance(100);
-    // No sweep has come by, and a newcomer tries.
+    // No sweep has run when a new caller requests the lock.
     assert_eq!(lock(&map, caller(4, 1), 1), Said::Locked);
     assert_eq!(answers(&said), [(2, Said::Flag(true))]);
     assert_eq!(unlock(&map, caller(2, 1), 1), Said::Done);
     assert_eq!(answers(&said), [(2, Said::Flag(true)), (3, Said::Flag(true))]);
 }
 
-/// A client that loses a connection sends its request again by another one, and the first one may wait still.
+/// A client that lost a connection sends its request again by another connection, while the first
+/// request may still wait.
 #[test]
 fn a_request_for_a_lock_that_waits_twice_is_answered_twice_and_takes_the_lock_once() {
     let member = member();

@@ -1,5 +1,5 @@
-//! Prints the table of what is compatible, in Markdown, from the table of messages and the table of handlers. The README
-//! holds what this prints; `cargo xtask fix` puts it there.
+//! Prints the table of supported messages in Markdown, from the table of messages and the table of
+//! handlers. The README contains this output; `cargo xtask fix` inserts it.
 
 #![allow(clippy::print_stdout)]
 
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use filbert_hazelcast::{Support, support};
 use filbert_wire::table;
 
-/// The messages of one service, by what becomes of them.
+/// The messages of one service, by their support.
 #[derive(Default)]
 struct Service {
     served: Vec<String>,

@@ -1,5 +1,5 @@
-//! A member with nothing but the front door, for trying clients by hand: `door [address]`. Maps named
-//! `journal...` keep an event journal.
+//! A member with only the Hazelcast front door, for trying clients by hand: `door [address]`. Maps
+//! named `journal...` keep an event journal.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     });
     door.run(async {
-        // Ends with the terminal's interrupt.
+        // Ends with an interrupt from the terminal.
         let _ = tokio::signal::ctrl_c().await;
     })
     .await;

@@ -1,4 +1,4 @@
-//! The first message of a connection: who the client is, and whether it may come in.
+//! The first message of a connection: the identity of the client, and its admission.
 
 use filbert_grid::{ClientInfo, ErrorKind};
 use filbert_wire::{
@@ -8,10 +8,9 @@ use filbert_wire::{
 use tracing::{debug, info};
 
 use crate::{
-    Authentication,
+    config::Authentication,
     failure::{Failure, Outcome},
-    relay::Relays,
-    rows::Row,
+    row::Row,
     session::Session,
     view::{CLUSTER_VERSION, SERIALIZATION_VERSION, SERVER_VERSION, View},
 };
@@ -19,16 +18,16 @@ use crate::{
 pub(crate) const ROWS: &[(filbert_wire::MessageId, Row)] =
     &[(authentication::ID, Row::Authenticates(by_password)), (authentication_custom::ID, Row::Authenticates(by_token))];
 
-/// How an authentication ends, as the protocol numbers it.
+/// The result of an authentication, with the protocol's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
     Authenticated = 0,
-    /// Wrong credentials or cluster name: clients are not told which.
+    /// Wrong credentials or a wrong cluster name. Clients are not told which.
     CredentialsFailed = 1,
     SerializationVersionMismatch = 2,
 }
 
-/// What both kinds of request say of the client.
+/// The common fields of both kinds of requests.
 struct Applicant<'a> {
     cluster_name: &'a str,
     uuid: Option<Uuid>,
@@ -55,14 +54,14 @@ fn by_password(session: &mut Session, message: &Message<'_>) -> Outcome {
         labels: request.labels.clone(),
         accepted,
     };
-    let view = View::of(session);
+    let view = session.view();
     let status = admit(session, applicant, &view)?;
     let admitted = status == Status::Authenticated;
     if admitted && let Some(cluster) = session.relays_to().cloned() {
         let uuid = Some(session.client);
         let mut bytes = Vec::new();
         authentication::Request { uuid, ..request }.encode(CorrelationId(0), -1, &mut bytes);
-        session.relays = Some(Box::new(Relays::new(session, cluster, bytes)));
+        session.open_relays(cluster, bytes);
     }
     authentication::Response {
         status: status as u8,
@@ -75,9 +74,9 @@ fn by_password(session: &mut Session, message: &Message<'_>) -> Outcome {
         failover_supported: false,
         tpc_ports: None,
         tpc_token: None,
-        member_list_version: if admitted { view.told().members_version } else { -1 },
+        member_list_version: if admitted { view.snapshot().members_version } else { -1 },
         member_infos: if admitted { view.members() } else { Vec::new() },
-        partition_list_version: if admitted { view.told().leaders_version } else { -1 },
+        partition_list_version: if admitted { view.snapshot().leaders_version } else { -1 },
         partitions: if admitted { view.partitions() } else { Vec::new() },
         key_value_pairs: if admitted { vec![("clusterVersion", CLUSTER_VERSION)] } else { Vec::new() },
     }
@@ -85,7 +84,7 @@ fn by_password(session: &mut Session, message: &Message<'_>) -> Outcome {
     Ok(())
 }
 
-/// Whether a client shows what it must, unless its address was wrong too often.
+/// Whether the client's credentials are right. Fails if its address has sent wrong ones too often.
 fn guessed(session: &Session, name: &str, accepts: impl FnOnce(&Authentication) -> bool) -> Result<bool, Box<Failure>> {
     let authentication = &session.config.authentication;
     if *authentication == Authentication::None {
@@ -116,14 +115,14 @@ fn by_token(session: &mut Session, message: &Message<'_>) -> Outcome {
         labels: request.labels.clone(),
         accepted,
     };
-    let view = View::of(session);
+    let view = session.view();
     let status = admit(session, applicant, &view)?;
     let admitted = status == Status::Authenticated;
     if admitted && let Some(cluster) = session.relays_to().cloned() {
         let uuid = Some(session.client);
         let mut bytes = Vec::new();
         authentication_custom::Request { uuid, ..request }.encode(CorrelationId(0), -1, &mut bytes);
-        session.relays = Some(Box::new(Relays::new(session, cluster, bytes)));
+        session.open_relays(cluster, bytes);
     }
     authentication_custom::Response {
         status: status as u8,
@@ -136,9 +135,9 @@ fn by_token(session: &mut Session, message: &Message<'_>) -> Outcome {
         failover_supported: false,
         tpc_ports: None,
         tpc_token: None,
-        member_list_version: if admitted { view.told().members_version } else { -1 },
+        member_list_version: if admitted { view.snapshot().members_version } else { -1 },
         member_infos: Some(if admitted { view.members() } else { Vec::new() }),
-        partition_list_version: if admitted { view.told().leaders_version } else { -1 },
+        partition_list_version: if admitted { view.snapshot().leaders_version } else { -1 },
         partitions: Some(if admitted { view.partitions() } else { Vec::new() }),
         key_value_pairs: if admitted { vec![("clusterVersion", CLUSTER_VERSION)] } else { Vec::new() },
     }
@@ -150,7 +149,7 @@ fn partition_count(session: &Session) -> i32 {
     i32::try_from(session.grid.partition_count()).unwrap_or(i32::MAX)
 }
 
-/// Registers the client with the grid if it may come in.
+/// Registers the client with the grid if it is accepted.
 fn admit(session: &mut Session, applicant: Applicant<'_>, view: &View) -> Result<Status, Box<Failure>> {
     if session.registration.is_some() {
         return Err(Failure::new(ErrorKind::IllegalState, "this connection is authenticated already"));
@@ -177,7 +176,7 @@ fn admit(session: &mut Session, applicant: Applicant<'_>, view: &View) -> Result
         failure.closes = true;
         return Err(failure);
     }
-    // Stock clients choose their UUID; one that does not is told apart by a fresh one.
+    // Stock clients choose their UUID. Other clients get a new one.
     let uuid = applicant.uuid.unwrap_or_else(Uuid::new_v4);
     session.client = uuid;
     session.registration = Some(session.grid.connect(ClientInfo {

@@ -1,11 +1,12 @@
-//! Days and times of day from counts of them.
+//! Dates and times of day, computed from numbers of days, seconds and nanoseconds.
 
 use filbert_wire::sql_page::{SqlDate, SqlTime, SqlTimestamp};
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// The day so many days after 1970-01-01, in the proleptic Gregorian calendar. As in "chrono-Compatible Low-Level Date
-/// Algorithms" by Howard Hinnant: years begin with March, so that a leap day is a year's last, and 400 years are an era.
+/// The date of a number of days after 1970-01-01, in the proleptic Gregorian calendar. The
+/// algorithm is from "chrono-Compatible Low-Level Date Algorithms" by Howard Hinnant: years begin
+/// with March, so a leap day is the last day of a year, and an era has 400 years.
 pub(crate) fn date_of_days(days: i64) -> SqlDate {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -19,7 +20,7 @@ pub(crate) fn date_of_days(days: i64) -> SqlDate {
     SqlDate { year: i32::try_from(year).unwrap_or(i32::MAX), month: narrow(month), day: narrow(day) }
 }
 
-/// The time of day so many nanoseconds after midnight; whole days are left out.
+/// The time of day of a number of nanoseconds after midnight. Whole days are ignored.
 pub(crate) fn time_of_nanoseconds(nanoseconds: i64) -> SqlTime {
     let seconds = nanoseconds.div_euclid(1_000_000_000).rem_euclid(SECONDS_PER_DAY);
     SqlTime {
@@ -30,7 +31,8 @@ pub(crate) fn time_of_nanoseconds(nanoseconds: i64) -> SqlTime {
     }
 }
 
-/// The day and time of day so many seconds after 1970-01-01 00:00, and 0 to 999,999,999 nanoseconds more.
+/// The date and the time of a number of seconds after 1970-01-01 00:00, plus 0 to 999,999,999
+/// nanoseconds.
 pub(crate) fn timestamp_of(seconds: i64, nanoseconds: i64) -> SqlTimestamp {
     let second_of_day = seconds.rem_euclid(SECONDS_PER_DAY);
     SqlTimestamp {
@@ -39,7 +41,7 @@ pub(crate) fn timestamp_of(seconds: i64, nanoseconds: i64) -> SqlTimestamp {
     }
 }
 
-/// A number below 256 by construction.
+/// Converts a number that is below 256 by construction.
 fn narrow(number: i64) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
@@ -65,9 +67,9 @@ mod tests {
     }
 
     #[test]
-    fn moments_before_1970_have_their_time_of_day() {
-        let moment = timestamp_of(-1, 999_999_999);
-        assert_eq!(moment.date, SqlDate { year: 1969, month: 12, day: 31 });
-        assert_eq!(moment.time, SqlTime { hour: 23, minute: 59, second: 59, nanosecond: 999_999_999 });
+    fn timestamps_before_1970_have_their_time_of_day() {
+        let timestamp = timestamp_of(-1, 999_999_999);
+        assert_eq!(timestamp.date, SqlDate { year: 1969, month: 12, day: 31 });
+        assert_eq!(timestamp.time, SqlTime { hour: 23, minute: 59, second: 59, nanosecond: 999_999_999 });
     }
 }

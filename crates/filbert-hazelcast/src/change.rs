@@ -1,4 +1,5 @@
-//! Changes of one key: made in place, or parked in the grid until the key's lock is free and answered from there.
+//! Changes of one key. They are made in place, or parked in the grid until the key's lock is free,
+//! and answered then.
 
 use std::{
     sync::{
@@ -15,24 +16,24 @@ use filbert_wire::{CorrelationId, Message, MessageId, Request};
 use parking_lot::Mutex;
 
 use crate::{
+    client_link::ClientLink,
     failure::{Failure, Outcome},
-    link::Link,
-    relay::Again,
+    relay::RepeatableRequest,
     session::Session,
 };
 
-/// How long a change waits for a key that someone else has locked.
+/// The time for which a change waits for a key that is locked by another caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// The call timeout, then the request fails.
+    /// Until the call timeout. Then the request fails.
     Call,
-    /// Until the key is free or the client goes.
+    /// Until the key is free or the client disconnects.
     Ever,
-    /// This many milliseconds, then the answer is `false`. Zero and less: not at all.
+    /// For this number of milliseconds. Then the reply is `false`. Zero or less: no wait.
     OrFalse(i64),
 }
 
-/// A request about one key, as [`change`] needs it.
+/// The common fields of a request about one key, for [`change`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OfKey<'a> {
     pub(crate) map: &'a str,
@@ -40,7 +41,8 @@ pub(crate) struct OfKey<'a> {
     pub(crate) wait: Wait,
 }
 
-/// Makes a change and appends what `answer` makes of its reply; when the key is locked by someone else, parks it.
+/// Makes a change and appends the reply, which `answer` encodes. If the key is locked by another
+/// caller, parks the change.
 #[inline]
 pub(crate) fn change<A>(
     session: &mut Session,
@@ -67,7 +69,8 @@ where
     }
 }
 
-/// Makes a change that is not answered at once: its key is locked, or it goes through the log when this batch of requests is read.
+/// Submits a change that is not answered immediately: its key is locked, or it goes through the log
+/// at the end of this batch of requests.
 #[cold]
 #[inline(never)]
 fn submit<A>(
@@ -91,7 +94,8 @@ where
     }
 }
 
-/// A request that waits for a key for so long and no longer, as one that has waited for some time already.
+/// A copy of a request that waits for a key for a limited time. Its timeout is reduced by the time
+/// that it has already waited. `None` for other requests.
 pub(crate) fn having_waited(message: &Message<'_>, waited: Duration) -> Option<Vec<u8>> {
     let (correlation, partition, mut bytes) = (message.correlation_id(), message.partition_id(), Vec::new());
     let left = |timeout: i64| timeout.saturating_sub(millis(waited)).max(0);
@@ -127,7 +131,7 @@ fn when_locked(session: &Session, wait: Wait) -> WhenLocked {
     }
 }
 
-/// What answers a request from whichever thread has its reply.
+/// The function that answers a request. Any thread with the reply may call it.
 fn answer_later<A>(
     session: &Session,
     message: &Message<'_>,
@@ -139,12 +143,12 @@ where
     A: FnOnce(Reply<'_>, CorrelationId, &mut Vec<u8>) -> Outcome + Send + 'static,
 {
     let (id, correlation, link) = (message.id(), message.correlation_id(), session.link.clone());
-    let again = session.again(message, Some(partition));
+    let repeatable = session.repeatable(message, Some(partition));
     Box::new(move |result: Result<Reply<'_>, GridError>| {
-        if let (Err(error), Some(again)) = (&result, again)
-            && again.may_follow(error.kind())
+        if let (Err(error), Some(repeatable)) = (&result, repeatable)
+            && repeatable.may_repeat_after(error.kind())
         {
-            again.fail(&Box::<Failure>::from(error.clone()));
+            repeatable.fail(&Box::<Failure>::from(error.clone()));
             return;
         }
         link.outbox.append_answer(|out| {
@@ -170,7 +174,7 @@ fn timed_out(id: MessageId, map: &str) -> Box<Failure> {
     Failure::new(ErrorKind::Timeout, format!("{id} timed out: the key is locked by someone else (map {map:?})"))
 }
 
-/// The value that a change found, where it answers one.
+/// The previous value, from the reply to a change that returns it.
 #[inline]
 pub(crate) fn previous<'r>(reply: &'r Reply<'_>) -> Result<Option<&'r [u8]>, Box<Failure>> {
     match reply {
@@ -179,7 +183,7 @@ pub(crate) fn previous<'r>(reply: &'r Reply<'_>) -> Result<Option<&'r [u8]>, Box
     }
 }
 
-/// Whether a change did something, where it answers that.
+/// Whether the change had an effect, from the reply to a change that returns this.
 #[inline]
 pub(crate) fn flag(reply: &Reply<'_>) -> Result<bool, Box<Failure>> {
     match reply {
@@ -188,7 +192,7 @@ pub(crate) fn flag(reply: &Reply<'_>) -> Result<bool, Box<Failure>> {
     }
 }
 
-/// That a change was made, whatever it answers.
+/// Checks that the change was made, whatever its reply contains.
 #[inline]
 pub(crate) fn done(reply: &Reply<'_>) -> Outcome {
     match reply {
@@ -207,29 +211,30 @@ fn misfit(reply: &Reply<'_>) -> Box<Failure> {
     }
 }
 
-/// A request that changes many keys and is answered once. Keys that someone else has locked are waited for, each by
-/// itself, while the others are changed already: as in Hazelcast, the whole is not atomic.
+/// A request that changes many keys and has one reply. Keys that are locked by other callers are
+/// waited for separately, while other keys are already changed. As in Hazelcast, the whole is not
+/// atomic.
 pub(crate) struct Batch {
     shared: Arc<BatchState>,
-    /// Whether a change was parked, so that the answer may come from another thread.
+    /// Whether a change was parked, so the reply may come from another thread.
     parked: bool,
 }
 
 struct BatchState {
-    link: Arc<Link>,
+    link: Arc<ClientLink>,
     correlation: CorrelationId,
     id: MessageId,
-    /// Changes that are parked, and one for the request itself while it is read.
+    /// The number of parked changes, plus one for the request itself while it is being read.
     pending: AtomicUsize,
-    /// The first error of a parked change.
+    /// The first error of a parked change. An error for an unknown outcome replaces it.
     failed: Mutex<Option<Box<Failure>>>,
-    /// To make it again, where there is a cluster.
-    again: Mutex<Option<Again>>,
+    /// The request, for a repetition in a cluster.
+    repeatable: Mutex<Option<RepeatableRequest>>,
     answer: fn(CorrelationId, &mut Vec<u8>),
 }
 
 impl Batch {
-    /// Begins a batch that is answered by `answer`.
+    /// Begins a batch. `answer` encodes its reply.
     pub(crate) fn new(session: &Session, message: &Message<'_>, answer: fn(CorrelationId, &mut Vec<u8>)) -> Self {
         let shared = Arc::new(BatchState {
             link: session.link.clone(),
@@ -237,13 +242,13 @@ impl Batch {
             id: message.id(),
             pending: AtomicUsize::new(1),
             failed: Mutex::new(None),
-            again: Mutex::new(session.again(message, session.partition_in_header(message))),
+            repeatable: Mutex::new(session.repeatable(message, session.partition_in_header(message))),
             answer,
         });
         Self { shared, parked: false }
     }
 
-    /// Makes one change, or parks it. An error ends the batch; what was changed stays changed.
+    /// Makes one change, or parks it. An error ends the batch. Changes that were made remain.
     pub(crate) fn change(&mut self, session: &mut Session, map: &str, change: Change<'_>) -> Outcome {
         let partition = session.partition(change.key().unwrap_or_default());
         let nobody = session.caller(0);
@@ -252,8 +257,8 @@ impl Batch {
             return self.submit(session, map, partition, change);
         }
         let map = session.map(map)?;
-        // The request names no thread. A lock that the same client holds must not keep its own write out: whichever of
-        // its threads holds it counts as the caller.
+        // The request names no thread. A lock of the same client must not block the client's own
+        // write, so the thread that holds the lock counts as the caller.
         let holder = |key| map.lock_state(partition, key).map(|lock| lock.owner);
         let caller = match map.change(partition, nobody, change, |reply| done(&reply)) {
             Err(Refused::Locked { .. }) => {
@@ -272,14 +277,14 @@ impl Batch {
         }
     }
 
-    /// Adds one change to those that go through the log.
+    /// Submits one change, which goes through the log.
     #[cold]
     fn submit(&mut self, session: &mut Session, map: &str, partition: PartitionId, change: Change<'_>) -> Outcome {
         let nobody = session.caller(0);
         let deadline = session.grid.now().plus(millis(session.config.call_timeout));
         let map = session.handles.find(&session.grid, map)?;
         let holder = change.key().and_then(|key| map.lock_state(partition, key)).map(|lock| lock.owner);
-        // As above: a lock of the same client counts as the caller's.
+        // As above: a thread of the same client that holds the lock counts as the caller.
         let caller = holder.filter(|owner| owner.client == nobody.client).unwrap_or(nobody);
         let when_locked = WhenLocked::Wait(Some(deadline));
         let reply = self.expect_one();
@@ -290,7 +295,7 @@ impl Batch {
         }
     }
 
-    /// What answers one change that is made later.
+    /// The function that handles the reply to a later change.
     fn expect_one(&mut self) -> ParkedReply {
         self.parked = true;
         self.shared.pending.fetch_add(1, Ordering::AcqRel);
@@ -298,7 +303,7 @@ impl Batch {
         Box::new(move |result: Result<Reply<'_>, GridError>| shared.parked_change_done(result))
     }
 
-    /// Answers, or leaves that to the last parked change.
+    /// Answers the request, or leaves the reply to the last parked change.
     pub(crate) fn finish(self, session: &mut Session) {
         if self.parked {
             self.shared.finish_one();
@@ -330,11 +335,11 @@ impl BatchState {
         if self.pending.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        let (failed, again) = (self.failed.lock().take(), self.again.lock().take());
-        if let (Some(failure), Some(again)) = (&failed, again)
-            && again.may_follow(failure.kind)
+        let (failed, repeatable) = (self.failed.lock().take(), self.repeatable.lock().take());
+        if let (Some(failure), Some(repeatable)) = (&failed, repeatable)
+            && repeatable.may_repeat_after(failure.kind)
         {
-            again.fail(failure);
+            repeatable.fail(failure);
             return;
         }
         self.link.outbox.append_answer(|out| match failed {
@@ -353,11 +358,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_that_is_made_again_waits_for_what_is_left() {
+    fn a_repeated_request_waits_for_the_remaining_time() {
         let key: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 7];
         let mut bytes = Vec::new();
-        let asked = try_lock::Request { name: "m", key, thread_id: 3, lease: 4, timeout: 1_000, reference_id: 5 };
-        asked.encode(CorrelationId(9), 11, &mut bytes);
+        let request = try_lock::Request { name: "m", key, thread_id: 3, lease: 4, timeout: 1_000, reference_id: 5 };
+        request.encode(CorrelationId(9), 11, &mut bytes);
         let left = |waited_ms| {
             let waited = Duration::from_millis(waited_ms);
             let bytes = having_waited(&Message::parse(&bytes).unwrap(), waited).unwrap();

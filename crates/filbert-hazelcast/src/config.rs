@@ -1,20 +1,21 @@
-//! The door's settings: addresses, credentials, limits and timeouts, each with a default, a unit and a reason.
+//! The settings of the door: addresses, credentials, limits and timeouts, each with a default, a
+//! unit and a reason.
 
 use std::{fmt, net::SocketAddr, time::Duration};
 
 use filbert_listen::GuessLimits;
 
-/// An address by which clients reach the member.
+/// An address of the member for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberAddress {
-    /// A host name, or an address without brackets.
+    /// A host name, or an IP address without brackets.
     pub host: String,
     /// The port.
     pub port: u16,
 }
 
 impl MemberAddress {
-    /// Reads a host name or an address, with a port or without; `None` if it is neither.
+    /// Parses a host name or an IP address, with or without a port. `None` if the text is neither.
     pub fn parse(text: &str, default_port: u16) -> Option<MemberAddress> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Some(address.into());
@@ -33,7 +34,7 @@ impl MemberAddress {
                 && !label.ends_with('-')
         };
         let name = host.strip_suffix('.').unwrap_or(host);
-        // What looks like an address and is none is no name either.
+        // A text that looks like an IP address and is not valid as one is not a host name either.
         let is_name = name.len() <= 253
             && name.split('.').all(is_label)
             && !name.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
@@ -42,8 +43,8 @@ impl MemberAddress {
 }
 
 impl From<SocketAddr> for MemberAddress {
-    /// An IPv4 address within an IPv6 one is told as the former: a client that came by IPv4 to a socket for both may not speak
-    /// IPv6.
+    /// An IPv4 address that is mapped into an IPv6 address is reported as an IPv4 address: a client
+    /// that connected over IPv4 to a socket for both may not support IPv6.
     fn from(address: SocketAddr) -> Self {
         MemberAddress { host: address.ip().to_canonical().to_string(), port: address.port() }
     }
@@ -58,97 +59,118 @@ impl fmt::Display for MemberAddress {
     }
 }
 
-/// How the door behaves. All fields have defaults that suit a member with a few thousand clients.
+/// The settings of a door. All fields have defaults that suit a member with a few thousand clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoorConfig {
-    /// The address to listen on; port 0 takes any free port. Default 127.0.0.1:5701: Hazelcast's port, and nobody but
-    /// this machine until the operator says otherwise.
+    /// The address to listen on. Port 0 means any free port. Default 127.0.0.1:5701: Hazelcast's
+    /// port, reachable only from this machine until the operator sets another address.
     pub listen: SocketAddr,
-    /// Whether to try the next port when one is taken. Default true, as in Hazelcast.
+    /// Whether to try the next port when a port is taken. Default true, as in Hazelcast.
     pub port_auto_increment: bool,
-    /// How many ports to try with `port_auto_increment`. Default 100, as in Hazelcast.
+    /// The number of ports to try with `port_auto_increment`. Default 100, as in Hazelcast.
     pub port_count: u16,
-    /// The address that clients are told to connect to, where it differs from the one listened on (a proxy, a
-    /// container). Default none: each client is told the address by which it came.
+    /// The address reported to clients, if it differs from the listening address (a proxy, a
+    /// container). Default none: each client receives the address that it has connected to.
     pub public_address: Option<MemberAddress>,
-    /// What a client must show besides the cluster's name.
+    /// The credentials that a client must present besides the cluster's name.
     pub authentication: Authentication,
-    /// Bytes of one message from a client. Default 1 GiB: above any value that a map should hold, with room for a bulk
-    /// load, and far below what a broken length field claims. Memory is taken only for bytes that have arrived.
+    /// The maximum size of a message from a client, in bytes. Default 1 GiB: above any value that a
+    /// map should hold, with room for a bulk load, and far below the claim of a broken length
+    /// field. Memory is allocated only for bytes that have arrived.
     pub message_bytes_max: usize,
-    /// Bytes of one message from a client that is not authenticated yet. Default 64 KiB: an authentication takes a few
-    /// hundred bytes, and strangers should not be able to fill the member's memory.
+    /// The maximum size of a message from a client that is not authenticated yet, in bytes. Default
+    /// 64 KiB: an authentication takes a few hundred bytes, and strangers must not be able to fill
+    /// the member's memory.
     pub unauthenticated_message_bytes_max: usize,
-    /// Bytes read from a connection at once. Default 64 KiB: some hundred small requests for one system call. A
-    /// connection that is idle holds no such buffer.
+    /// The maximum number of bytes per read from a connection. Default 64 KiB: some hundred small
+    /// requests for one system call. An idle connection holds no such buffer.
     pub read_buffer_bytes: usize,
-    /// Bytes of replies that wait for a client to read them, and of its changes on their way through a log, above which no more of
-    /// its requests are taken. One reply, or change, may be larger than that. Default 1 MiB: more than a socket takes at once, little enough for many slow readers.
+    /// The limit of a connection's unread replies and of its changes in flight through a log,
+    /// together, in bytes. Above it no more requests of the client are accepted. A single reply or
+    /// change may be larger. Default 1 MiB: more than a socket accepts at once, and little enough
+    /// for many slow readers.
     pub write_buffer_bytes_max: usize,
-    /// Bytes of one reply that lists entries (`keySet`, `values`, `entrySet`, `getAll`, a batch of an iteration); a longer
-    /// one is refused. Default 1 GiB, as for messages from clients: a client that wants more than that should iterate,
-    /// and the member's memory should not depend on whether it does.
+    /// The maximum size of a reply that lists entries (`keySet`, `values`, `entrySet`, `getAll`, a
+    /// batch of an iteration), in bytes. A longer reply is refused. Default 1 GiB, as for messages
+    /// from clients: a client that needs more should iterate, and the member's memory should not
+    /// depend on whether it does.
     pub reply_bytes_max: usize,
-    /// Bytes of events that wait for a client to read them, above which it is disconnected: events cannot be held
-    /// back, and a client that lost some would be wrong for ever. Default 16 MiB: a pause of some seconds at the rate
-    /// of a busy map.
+    /// The limit of a client's unread events, in bytes. Above it the client is disconnected: events
+    /// cannot be held back, and a client that has lost events would be wrong forever. Default
+    /// 16 MiB: a pause of some seconds at the rate of a busy map.
     pub event_buffer_bytes_max: usize,
-    /// Bytes of events that wait for all clients together, a share of the member's budget of buffers, of which it is half at most. A client
-    /// for whose events there is no room is disconnected; few of them need none. Default 256 MiB: sixteen clients as far behind as
-    /// they may be.
+    /// The limit of the unread events of all clients together, in bytes. It is a share of the
+    /// member's budget for buffers, and at most half of that budget. A client is disconnected if
+    /// its events exceed the share; a small amount of events needs no reservation. Default 256 MiB:
+    /// sixteen clients at the limit of one client.
     pub events_bytes_max: usize,
-    /// How often somebody may be wrong about a password or a token.
+    /// The limits of wrong passwords and tokens.
     pub guesses: GuessLimits,
-    /// Listeners to query caches of all clients. Default 100,000, as of maps.
+    /// The maximum number of listeners to query caches, of all clients together. Default 100,000,
+    /// as for listeners to maps.
     pub query_cache_listeners_max: usize,
-    /// Connections at a time; more are turned away. Default 20,000: twice what a large installation opens, and at some
-    /// kilobytes each no burden.
+    /// The maximum number of connections. More are refused. Default 20,000: twice as many as a
+    /// large installation opens, and no burden at some kilobytes each.
     pub connections_max: usize,
-    /// Map handles that a connection keeps at hand; beyond that it looks them up again. Default 256: clients use a
-    /// few maps, and a client that uses thousands must not make its connection grow without end.
+    /// The maximum number of map handles that a connection caches. At the limit the cache is
+    /// emptied. Default 256: clients use a few maps, and a client that uses thousands must not make
+    /// its connection grow without end.
     pub handles_max: usize,
-    /// Requests for locks and for events of journals that wait at other members, per connection. They are not counted among what
-    /// `write_buffer_bytes_max` bounds, as their end is up to others. Default 10,000: far more than a client has threads.
+    /// The maximum number of a connection's requests that wait at other members, for locks or for
+    /// events of journals. They do not count in `write_buffer_bytes_max`, because their end depends
+    /// on other clients. Default 10,000: far more than a client has threads.
     pub relayed_waits_max: usize,
-    /// How long a connection to another member, on which a client's requests are sent on to it, may take to open. Default 5 s:
-    /// longer than a bad network needs, and the client is told to try again after it.
+    /// The timeout for opening a connection to another member, on which a client's requests are
+    /// forwarded. After it the client is asked to retry. Default 5 s: longer than a bad network
+    /// needs.
     pub relay_connect_timeout: Duration,
-    /// How long a request waits in a cluster until it is known who leads its partition, in all; then the client is told to try again.
-    /// Such requests count in `write_buffer_bytes_max`. Default 5 s: several times as long as it takes until another member leads.
+    /// The total time for which a request waits in a cluster until the leader of its partition is
+    /// known. After it the client is asked to retry. Waiting requests count in
+    /// `write_buffer_bytes_max`. Default 5 s: several times as long as a change of leaders takes.
     pub relay_hold_max: Duration,
-    /// Reads of event journals that may wait for events, per connection. Default 1,024: one per partition of a few maps.
+    /// The maximum number of a connection's reads of event journals that wait for events. Default
+    /// 1,024: one per partition of a few maps.
     pub journal_waits_max: usize,
-    /// Queries and statements that may run at a time for one connection, beyond those that are done at once. Default 1,024:
-    /// more than a client has threads that wait, and few enough that their results fit.
+    /// The maximum number of queries and statements that run at once for a connection, without
+    /// those that are answered in place. Default 1,024: more than a client has waiting threads, and
+    /// few enough that their results fit.
     pub queries_max: usize,
-    /// Results of statements that a connection may keep open, and statements that run for it. Default 1,000: each holds the
-    /// state of its query, which may be large.
+    /// The maximum number of a connection's open results and running statements together. Default
+    /// 1,000: each holds the state of its query, which may be large.
     pub cursors_max: usize,
-    /// How long the rows of a result may wait to be asked for; then the result is closed. Default 600 s: longer than a program
-    /// works on one page, short enough that forgotten results do not pile up.
+    /// The time after which a result is closed if the client does not request its rows. Default
+    /// 600 s: longer than a program works on one page, and short enough that forgotten results do
+    /// not accumulate.
     pub cursor_idle_timeout: Duration,
-    /// Rows of one page of a result, whatever the client asks for. Default 65,536: sixteen times what clients ask for.
+    /// The maximum number of rows in a page of a result, even if the client requests more. Default
+    /// 65,536: sixteen times the default of the clients.
     pub page_rows_max: usize,
-    /// Bytes of texts and objects in one page of a result; what is beyond comes with the next page. A page has one row at
-    /// least. Default 4 MiB: enough to keep a socket busy, and little beside the rows that an operator holds.
+    /// The limit of the texts and objects in one page of a result, in bytes. The remaining rows
+    /// come with the next page. A page has at least one row. Default 4 MiB: enough to keep a socket
+    /// busy, and little compared with the rows that an operator of a query holds.
     pub page_bytes_max: usize,
-    /// Query caches of one client. Default 1,000: each keeps some changes of every partition.
+    /// The maximum number of query caches of a client. Default 1,000: each keeps some changes of
+    /// every partition.
     pub query_caches_max: usize,
-    /// Bytes of changes that are kept for one query cache; the oldest are lost first, which its client sees. Default 16 MiB,
-    /// as for events that wait for a client.
+    /// The limit of the changes kept for one query cache, in bytes. Above it the oldest changes are
+    /// lost, and the client notices the loss. Default 16 MiB, as for unread events of a client.
     pub query_cache_bytes_max: usize,
-    /// How long a query cache is kept for a client that went. Default 600 s, as in Hazelcast.
+    /// The time for which a query cache is kept after its client has disconnected. Default 600 s,
+    /// as in Hazelcast.
     pub query_cache_orphan_timeout: Duration,
-    /// How long a client may be silent. Default 300 s, as in Hazelcast: its clients send a ping every 5 s.
+    /// The time after which a silent client is disconnected. Default 300 s, as in Hazelcast, whose
+    /// clients send a ping every 5 s.
     pub heartbeat_timeout: Duration,
-    /// How long a connection may take to authenticate. Default 30 s: stock clients do it with their first bytes.
+    /// The timeout for the authentication of a connection. Default 30 s: stock clients authenticate
+    /// with their first bytes.
     pub unauthenticated_timeout: Duration,
-    /// How long a change waits for a key that someone else has locked before it fails with
-    /// `OperationTimeoutException`. Default 60 s, as Hazelcast's `hazelcast.operation.call.timeout.millis`. Lock
-    /// requests are not bounded by it.
+    /// The time for which a change waits for a key that is locked by another thread or client.
+    /// After it the change fails with `OperationTimeoutException`. Default 60 s, as Hazelcast's
+    /// `hazelcast.operation.call.timeout.millis`. It does not limit lock requests.
     pub call_timeout: Duration,
-    /// How long a connection that is being closed may take to read its last replies. Default 5 s: longer than a
-    /// retransmission on a bad network, shorter than an operator's patience at shutdown.
+    /// The time for a client to read its last replies while its connection is being closed. Default
+    /// 5 s: longer than a retransmission on a bad network, and shorter than an operator's patience
+    /// at shutdown.
     pub close_timeout: Duration,
 }
 
@@ -191,20 +213,20 @@ impl Default for DoorConfig {
     }
 }
 
-/// What a client must show besides the cluster's name.
+/// The credentials that a client must present besides the cluster's name.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub enum Authentication {
-    /// Nothing. A client that shows credentials nevertheless is refused, as Hazelcast does: it was told that they
-    /// count.
+    /// None. A client that presents credentials nevertheless is refused, as in Hazelcast: it
+    /// expects that they are checked.
     #[default]
     None,
-    /// The name of one of these users and the user's password.
+    /// The name and the password of one of these users.
     Users(Vec<(String, String)>),
-    /// These bytes.
+    /// This token.
     Token(Vec<u8>),
 }
 
-/// Shows the method and never the secrets, which would otherwise end in a log.
+/// Prints the method and never the secrets, which would otherwise end up in a log.
 impl std::fmt::Debug for Authentication {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -216,12 +238,12 @@ impl std::fmt::Debug for Authentication {
 }
 
 impl Authentication {
-    /// Whether a client with this name and password may come in.
+    /// Whether a client with this user name and password is accepted.
     pub(crate) fn accepts_password(&self, name: Option<&str>, password: Option<&str>) -> bool {
         match (self, name, password) {
             (Authentication::None, None, None) => true,
             (Authentication::Users(users), Some(name), Some(password)) => {
-                // Every user is compared, so that the time taken tells nothing about which names exist.
+                // All users are compared, so the time does not reveal which names exist.
                 users.iter().fold(false, |found, (user, secret)| {
                     found | (same(user.as_bytes(), name.as_bytes()) & same(secret.as_bytes(), password.as_bytes()))
                 })
@@ -230,13 +252,13 @@ impl Authentication {
         }
     }
 
-    /// Whether a client with this token may come in.
+    /// Whether a client with this token is accepted.
     pub(crate) fn accepts_token(&self, token: &[u8]) -> bool {
         matches!(self, Authentication::Token(expected) if same(expected, token))
     }
 }
 
-/// Compares secrets in a time that depends on their lengths only.
+/// Compares secrets. The time depends only on their lengths.
 fn same(a: &[u8], b: &[u8]) -> bool {
     let difference = a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b));
     a.len() == b.len() && std::hint::black_box(difference) == 0

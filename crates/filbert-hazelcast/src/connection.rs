@@ -1,4 +1,5 @@
-//! The bytes of one connection: reads a batch, has its requests handled in place, writes the replies at once.
+//! The bytes of one connection: reads a batch, handles its requests in place, and writes the
+//! replies with one write.
 
 use std::{
     cell::RefCell,
@@ -14,38 +15,36 @@ use filbert_grid::metrics::OperationKind;
 use filbert_grid::{GridError, Reservation, UNCOUNTED_BYTES_MAX};
 use filbert_wire::{Limits, Message, PREAMBLE, Skipper, Split, Splitter, WireError, frame::flags};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
 };
 use tracing::{debug, info, warn};
 
 use crate::{
-    handlers::{
-        journal,
-        map_read::{self, GETS_MAX, Get},
-    },
-    link::Link,
+    client_link::ClientLink,
+    handlers::map_read::{self, GETS_MAX, Get},
+    holding::RemainingRequests,
+    linger::linger_on,
     outbox::End,
-    relay::{self, Waiting, Way},
+    relay,
     replies::UNCOUNTED_BYTES,
+    routing::Route,
     session::Session,
 };
 
-/// A write buffer larger than this is not kept for the next batch: it grew for a large reply.
+/// A write buffer larger than this is not kept for the next batch: it has grown for a large reply.
 const KEPT_WRITE_BYTES_MAX: usize = 256 << 10;
 
-/// A buffer of requests larger than this is not kept for the next ones: it grew for a large one.
+/// A larger buffer of requests is not kept for the next ones: it has grown for a large request.
 const KEPT_READ_BYTES_MAX: usize = 256 << 10;
 
-/// How much of what a closed-out client still sends is read and dropped, so that it gets to read the error: closing a
-/// socket with unread input would make the system drop what was written.
-const LINGER_BYTES_MAX: usize = 64 << 20;
-
-/// How long a client is served that goes on sending while the member stops. One that waits for others is served until the close timeout.
+/// The time for which a client that keeps sending is served while the member stops. A client that
+/// waits at another member, or for a long reply, is served until the close timeout.
 const STOPPING_MAX: Duration = Duration::from_millis(500);
 
-/// Buffers that all connections of a thread use in turn: only one of them runs at a time, so that a thousand idle
-/// connections need no buffers and busy ones find theirs in the processor's cache.
+/// Buffers that all connections of a thread use in turn: only one of them runs at a time. So a
+/// thousand idle connections need no buffers, and busy connections find these buffers in the
+/// processor's cache.
 struct Scratch {
     read: Vec<u8>,
     write: Vec<u8>,
@@ -55,18 +54,18 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { read: Vec::new(), write: Vec::new() }) };
 }
 
-/// Why a connection is over.
+/// The reason for the end of a connection.
 #[derive(Debug)]
 enum Closing {
-    /// The client closed it or the network did.
+    /// The client or the network closed it.
     Gone,
-    /// The client was told why; the rest of its input is not looked at.
+    /// The client received the error. The rest of its input is ignored.
     Refused,
     /// The door ends it.
     Ended(End),
 }
 
-/// A run of gets of one map, which are answered together, and where each stands in the bytes at hand.
+/// A run of gets of one map, which are answered together, and their offsets in the current bytes.
 #[derive(Default)]
 struct Gets<'b> {
     gets: [Option<Get<'b>>; GETS_MAX],
@@ -75,7 +74,7 @@ struct Gets<'b> {
 }
 
 impl<'b> Gets<'b> {
-    /// Takes a message in, if it continues the run.
+    /// Adds a message if it continues the run.
     #[inline]
     fn take(&mut self, session: &Session, message: &Message<'b>, start: usize) -> bool {
         let Some(get) = Get::of(session, message) else { return false };
@@ -97,30 +96,31 @@ impl<'b> Gets<'b> {
 pub(crate) struct Connection {
     stream: TcpStream,
     session: Session,
-    link: Arc<Link>,
+    link: Arc<ClientLink>,
     splitter: Splitter,
-    /// What arrived and is not handled yet: the begin of a message, or requests that wait until the client has read
-    /// more of its replies.
+    /// Received bytes that are not handled yet: the beginning of a message, or requests that wait
+    /// until the client has read more of its replies.
     pending: Vec<u8>,
-    /// The room of that, if it is much.
+    /// The reservation for `pending`, if it is large.
     room: Reservation,
-    /// That of fragments.
+    /// The reservation for fragments.
     fragments_room: Reservation,
-    /// That of events that are being written.
+    /// The reservation for events that are being written.
     events_room: Vec<Reservation>,
-    /// Passes over a message for which there was no room.
+    /// Skips a message for which there was no memory.
     skipper: Option<Skipper>,
-    /// Bytes at the front of the session's replies that are written.
+    /// The number of bytes at the front of the session's replies that are written.
     written: usize,
     preamble_seen: bool,
-    /// Whether `pending` may hold whole requests.
+    /// Whether `pending` may contain complete requests.
     held_back: bool,
-    /// Whether the splitter has the limits of an authenticated client.
+    /// Whether the splitter uses the limits of an authenticated client.
     trusted: bool,
     closing: Option<Closing>,
-    /// Since when the member stops: the connection ends as soon as its client waits for nothing, or before long.
+    /// The time at which the member's stop was noticed. The connection ends as soon as its client
+    /// waits for no reply, or after [`STOPPING_MAX`].
     stopping: Option<Instant>,
-    /// Whom the outbox wakes.
+    /// The waker that is registered with the outbox.
     waker: Option<Waker>,
 }
 
@@ -148,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// Serves the client until it goes or is sent away.
+    /// Serves the client until it disconnects or is disconnected.
     pub(crate) async fn serve(mut self) {
         let peer = self.link.peer;
         debug!(%peer, "connection opened");
@@ -177,7 +177,7 @@ impl Connection {
             (!matches!(closing, Closing::Gone | Closing::Ended(End::Abort | End::Overflow | End::Full | End::Silent)))
                 .then_some(self.session.config.close_timeout);
         let Connection { stream, session, .. } = self;
-        // What the client held is free before anything else is waited for.
+        // Releases the client's locks and memory before the wait for the client's close.
         drop(session);
         self.link.set_held_bytes(0);
         if let Some(timeout) = linger {
@@ -185,7 +185,7 @@ impl Connection {
         }
     }
 
-    /// One turn: as long as there is something to do, replies go out before requests come in.
+    /// One turn: while there is work, replies are written before requests are read.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Closing> {
         if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             self.link.outbox.register(context.waker());
@@ -212,14 +212,15 @@ impl Connection {
                     Poll::Ready(Ok(())) => continue,
                     Poll::Ready(Err(error)) => return Poll::Ready(self.broken(&error)),
                     Poll::Pending if self.closing.is_some() || !self.has_room() => {
-                        // An end must be seen even while the client does not read.
+                        // The end of the connection must be noticed even while the client does not
+                        // read.
                         return self.poll_end();
                     }
                     Poll::Pending => {}
                 }
             }
-            if self.closing.is_some() && self.has_changes_on_way() {
-                // What was read is answered.
+            if self.closing.is_some() && self.has_changes_in_flight() {
+                // Requests that were read are answered first.
                 return self.poll_end();
             }
             if self.closing.is_some() && self.session.is_replicated && self.link.outbox.is_filled() {
@@ -229,7 +230,7 @@ impl Connection {
                 return Poll::Ready(closing);
             }
             if self.held_back {
-                // Requests wait for changes that are on their way, whose end wakes this task.
+                // Requests wait for changes in flight. The end of a change wakes this task.
                 return Poll::Pending;
             }
             if self.stopping.is_some_and(|since| since.elapsed() > STOPPING_MAX) && !self.waits_elsewhere() {
@@ -248,7 +249,7 @@ impl Connection {
         }
     }
 
-    /// With the way to the client blocked: whether the connection is to end regardless.
+    /// Checks whether the connection must end although the client does not read its replies.
     fn poll_end(&mut self) -> Poll<Closing> {
         if self.closing.is_some() {
             self.link.set_closing();
@@ -256,7 +257,8 @@ impl Connection {
         match self.link.outbox.peek_end() {
             Some(end @ (End::Abort | End::Overflow | End::Full | End::Silent)) => Poll::Ready(Closing::Ended(end)),
             Some(end) => {
-                // What was read is answered; the replies go out as far as the client reads them in time.
+                // Requests that were read are answered. The replies are written as far as the
+                // client reads them in time.
                 self.link.set_closing();
                 self.closing.get_or_insert(Closing::Ended(end));
                 Poll::Pending
@@ -265,15 +267,17 @@ impl Connection {
         }
     }
 
-    /// Whether the client waits for nothing of what it has sent: to be asked when nothing is to be read. A request that is being sent counts.
+    /// Whether all requests of the client are answered. Called when there is nothing to read. A
+    /// partially received request counts as not answered.
     fn owes_nothing(&self) -> bool {
         self.pending.is_empty()
             && self.backlog() == 0
             && !self.waits_elsewhere()
-            && !(self.session.is_replicated && (self.has_changes_on_way() || self.link.outbox.is_filled()))
+            && !(self.session.is_replicated && (self.has_changes_in_flight() || self.link.outbox.is_filled()))
     }
 
-    /// Whether the client waits for others at another member, where it would have to wait anew, or for a long answer.
+    /// Whether a request of the client waits at another member, where it would have to wait again,
+    /// or for a long reply.
     fn waits_elsewhere(&self) -> bool {
         self.link.is_parking() || self.session.relays.as_ref().is_some_and(|relays| relays.waits())
     }
@@ -283,7 +287,7 @@ impl Connection {
         Closing::Gone
     }
 
-    /// Bytes of replies that are not written yet.
+    /// The number of reply bytes that are not written yet.
     #[inline]
     fn backlog(&self) -> usize {
         self.session.out.bytes() - self.written
@@ -294,52 +298,53 @@ impl Connection {
         self.backlog() <= self.session.config.write_buffer_bytes_max
     }
 
-    /// Whether neither replies nor changes on their way are too many.
+    /// Whether replies and changes in flight are within their limits.
     #[inline]
     fn may_take_requests(&self) -> bool {
         self.has_room()
             && !self.link.is_parking()
             && (!self.link.outbox.is_filled() || self.has_room_in_outbox())
-            && (!self.session.is_replicated || self.has_room_on_way())
+            && (!self.session.is_replicated || self.has_room_in_flight())
     }
 
-    /// Whether replies of other threads leave room as well. They are collected as soon as the client has read.
+    /// Whether replies in the outbox are within the limit as well. They are collected as soon as
+    /// the client has read.
     #[cold]
     fn has_room_in_outbox(&self) -> bool {
         let waiting = self.link.outbox.reply_bytes();
         self.backlog().saturating_add(waiting) <= self.session.config.write_buffer_bytes_max
     }
 
-    /// Whether answers are still to come to changes that were taken. Their end wakes this task.
-    fn has_changes_on_way(&self) -> bool {
+    /// Whether accepted changes are not answered yet. The end of a change wakes this task.
+    fn has_changes_in_flight(&self) -> bool {
         self.session.in_flight.wake_at_next();
         self.session.in_flight.bytes() > 0 || self.relayed_bytes() > 0
     }
 
-    /// Bytes of requests that other members have not answered. An answer wakes this task.
+    /// Bytes of requests that other members have not answered. A reply wakes this task.
     fn relayed_bytes(&self) -> usize {
         self.session.relays.as_ref().map_or(0, |relays| relays.bytes())
     }
 
     #[cold]
-    fn has_room_on_way(&self) -> bool {
+    fn has_room_in_flight(&self) -> bool {
         let max = self.session.config.write_buffer_bytes_max;
         self.session.in_flight.wake_at_next();
-        let on_way = self.session.in_flight.bytes().saturating_add(self.relayed_bytes());
-        self.backlog().saturating_add(on_way) <= max
+        let in_flight = self.session.in_flight.bytes().saturating_add(self.relayed_bytes());
+        self.backlog().saturating_add(in_flight) <= max
     }
 
     #[cold]
     fn collect(&mut self) {
         let (end, room) = self.link.outbox.collect(&mut self.session.out);
         self.events_room.extend(room);
-        journal::retry(&mut self.session);
+        self.session.retry_journal_waits();
         if self.session.relays.is_some() {
-            self.session.look_after_relays();
+            self.session.update_relays();
             self.repeat_held();
         }
         match end {
-            // A client that is told in the middle of a call knows nothing of its outcome.
+            // A client that is disconnected during a call does not know the call's outcome.
             Some(End::Shutdown) => {
                 self.link.set_closing();
                 self.stopping.get_or_insert_with(Instant::now);
@@ -352,20 +357,20 @@ impl Connection {
         }
     }
 
-    /// Makes requests again that waited until it is known who leads.
+    /// Repeats requests that waited for a known leader.
     #[cold]
     fn repeat_held(&mut self) {
         let Some(held) = self.session.take_held() else { return };
         let started = self.session.tally.begin();
-        let mut left = Waiting::default();
-        for again in held {
-            if !self.has_room() || left.is_behind(&again) {
-                left.push(again);
-            } else if let Some(again) = self.session.make_again(again) {
-                left.push(again);
+        let mut left = RemainingRequests::default();
+        for repeatable in held {
+            if !self.has_room() || left.is_behind(&repeatable) {
+                left.push(repeatable);
+            } else if let Some(repeatable) = self.session.repeat(repeatable) {
+                left.push(repeatable);
             }
         }
-        self.session.hold_on(left);
+        self.session.put_back_held(left);
         if !self.session.submissions.is_empty() {
             self.session.submissions.send();
         }
@@ -396,14 +401,15 @@ impl Connection {
             && self.written > KEPT_WRITE_BYTES_MAX
             && self.written > self.session.out.len() / 2
         {
-            // A client that is always a little behind must not make the written part grow without end.
+            // The written part must not grow without end for a client that is always a little
+            // behind.
             self.session.out.drain(..self.written);
             self.written = 0;
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Reads what is there, up to the size of the read buffer, and handles it.
+    /// Reads the available bytes, up to the size of the read buffer, and handles them.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         SCRATCH.with_borrow_mut(|scratch| {
             let Scratch { read, write } = scratch;
@@ -426,7 +432,7 @@ impl Connection {
                 rest = self.pass_over(rest);
             }
             if rest.is_empty() {
-                // All of it was of a message that is passed over.
+                // All bytes belong to a skipped message.
             } else if self.pending.is_empty() {
                 let handled = self.handle(rest);
                 self.keep(rest.get(handled..).unwrap_or_default());
@@ -447,12 +453,12 @@ impl Connection {
             }
             self.pending = pending;
         }
-        // Less than before is never too much.
+        // A reservation that shrinks cannot fail.
         let _ = self.room.follow(self.pending.capacity());
     }
 
-    /// Keeps bytes until what they begin with is whole. Returns whether it did: a message for which there is no room is refused and passed
-    /// over.
+    /// Stores bytes until the message that they begin with is complete. `false` if there is no
+    /// memory for the message: it is refused and skipped.
     #[inline]
     fn keep(&mut self, bytes: &[u8]) -> bool {
         if bytes.is_empty() || self.closing.is_some() {
@@ -466,21 +472,22 @@ impl Connection {
         true
     }
 
-    /// Makes room for a message that is not whole and for more of its bytes. Its own length is believed when a quarter of it has come.
+    /// Reserves memory for an incomplete message with more of its bytes. The length that the
+    /// message claims is used only after a quarter of it has arrived.
     #[cold]
     fn make_room(&mut self, more: &[u8], needed: usize) -> bool {
         let buffer = if self.pending.is_empty() { more } else { &self.pending };
         let expected = self.splitter.expected_bytes(buffer).max(needed);
         let doubled = self.pending.capacity().saturating_mul(2).max(needed);
         let capacity = if needed.saturating_mul(4) >= expected { expected } else { doubled };
-        // The old memory is there until all of it is in the new one.
+        // The old buffer exists until all of its bytes are in the new one.
         match self.room.grow(capacity) {
             Ok(()) => {
                 self.pending.reserve_exact(capacity - self.pending.len());
                 self.room.shrink(capacity);
                 true
             }
-            // What one read brings is taken in any case.
+            // The bytes of one read are accepted in any case.
             Err(_) if needed <= self.session.config.read_buffer_bytes.max(UNCOUNTED_BYTES_MAX) => true,
             Err(exhausted) => {
                 self.refuse_message(exhausted.into(), more);
@@ -489,7 +496,8 @@ impl Connection {
         }
     }
 
-    /// Tells the client that there is no room for the message at hand, of which `more` comes behind what is kept, and passes over it.
+    /// Refuses the current message, because there is no memory for it, and skips it. `more` are its
+    /// bytes after those in `pending`.
     #[cold]
     fn refuse_message(&mut self, error: GridError, more: &[u8]) {
         let pending = std::mem::take(&mut self.pending);
@@ -497,7 +505,7 @@ impl Connection {
         let front = if pending.is_empty() { more } else { &pending };
         self.session.fail_full(error, front);
         self.splitter.rewind();
-        // Fragments of one message belong together; nothing is known of the others.
+        // The fragments of a message belong together, and its other fragments cannot be recognized.
         let bits = front.get(4..6).and_then(|bits| bits.first_chunk::<2>()).map_or(0, |bits| u16::from_le_bytes(*bits));
         if bits & flags::UNFRAGMENTED != flags::UNFRAGMENTED {
             self.closing = Some(Closing::Refused);
@@ -507,13 +515,14 @@ impl Connection {
         self.pass_over(&pending);
         let behind = self.pass_over(more);
         if !behind.is_empty() && self.closing.is_none() {
-            // It was to be whole with what came last, and others are behind it.
+            // `more` contains the end of the refused message and the beginning of the next
+            // messages.
             let handled = self.handle(behind);
             self.pending.extend_from_slice(behind.get(handled..).unwrap_or_default());
         }
     }
 
-    /// Passes over what is of a message that was refused; returns what is behind it.
+    /// Skips the bytes of a refused message. Returns the bytes after it.
     #[cold]
     fn pass_over<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let Some(skipper) = &mut self.skipper else { return bytes };
@@ -532,7 +541,8 @@ impl Connection {
         }
     }
 
-    /// Handles the requests that `bytes` begin with, and counts them; returns how many bytes they were.
+    /// Handles the requests at the front of `bytes`, and counts them. Returns the number of handled
+    /// bytes.
     fn handle(&mut self, bytes: &[u8]) -> usize {
         let started = self.session.tally.begin();
         let handled = self.handle_all(bytes);
@@ -559,7 +569,7 @@ impl Connection {
                     at = relay::PREAMBLE.len();
                     self.session.is_relay = true;
                 }
-                // A stranger's protocol: nothing that could be said in ours would be understood.
+                // Another protocol. Its client would not understand an error of this protocol.
                 Some(other) => return self.refuse_preamble(other, bytes.len()),
                 None if PREAMBLE.starts_with(bytes) => return 0,
                 None => return self.refuse_preamble(bytes, bytes.len()),
@@ -569,7 +579,7 @@ impl Connection {
         let mut gets = Gets::default();
         loop {
             if self.closing.is_some() {
-                // What follows a refusal is not looked at.
+                // Bytes after a refusal are ignored.
                 return bytes.len();
             }
             if gets.count == 0 && !self.may_take_requests() {
@@ -582,25 +592,25 @@ impl Connection {
                 Ok(Some(Split::Whole(length))) => Some(Message::parse(rest.get(..length).unwrap_or_default())),
                 _ => None,
             };
-            let way = match &whole {
-                Some(Ok(message)) => self.session.way(message),
-                _ => Way::Here(None),
+            let route = match &whole {
+                Some(Ok(message)) => self.session.route(message),
+                _ => Route::Here(None),
             };
             if let Some(Ok(message)) = &whole
-                && self.session.must_wait(message, way)
+                && self.session.must_wait(message, route)
             {
                 self.held_back = true;
                 self.splitter.rewind();
                 return self.handle_gets(&mut gets, true).unwrap_or(at);
             }
             if let (Ok(Some(Split::Whole(length))), Some(Ok(message))) = (&split, &whole)
-                && matches!(way, Way::Here(_))
+                && matches!(route, Route::Here(_))
                 && gets.take(&self.session, message, at)
             {
                 at += length;
                 continue;
             }
-            // A fragment that was split off cannot be split off again, so it does not wait behind gets.
+            // A fragment cannot be split off twice, so it does not wait behind gets.
             let may_wait = !matches!(split, Ok(Some(Split::Fragment(_) | Split::Assembled(..))));
             if let Some(start) = self.handle_gets(&mut gets, may_wait) {
                 self.held_back = true;
@@ -610,9 +620,10 @@ impl Connection {
                 Ok(None) => return at,
                 Ok(Some(Split::Whole(length))) => {
                     match whole {
-                        // A run that was full makes room for the next one.
-                        Some(Ok(message)) if matches!(way, Way::Here(_)) && gets.take(&self.session, &message, at) => {}
-                        Some(parsed) => self.handle_message(parsed, rest.get(..length).unwrap_or_default(), way),
+                        // A full run was answered just now. This get begins the next run.
+                        Some(Ok(message))
+                            if matches!(route, Route::Here(_)) && gets.take(&self.session, &message, at) => {}
+                        Some(parsed) => self.handle_message(parsed, rest.get(..length).unwrap_or_default(), route),
                         None => {}
                     }
                     at += length;
@@ -623,10 +634,10 @@ impl Connection {
                 }
                 Ok(Some(Split::Assembled(length, message))) => {
                     let parsed = Message::parse(&message);
-                    let way = parsed.as_ref().map_or(Way::Here(None), |parsed| self.session.way(parsed));
-                    self.handle_message(parsed, &message, way);
+                    let route = parsed.as_ref().map_or(Route::Here(None), |parsed| self.session.route(parsed));
+                    self.handle_message(parsed, &message, route);
                     at += length;
-                    // Less than before is never too much.
+                    // A reservation that shrinks cannot fail.
                     let _ = self.fragments_room.follow(2 * self.splitter.kept_bytes());
                 }
                 Err(error) => {
@@ -637,17 +648,18 @@ impl Connection {
         }
     }
 
-    /// Takes room for the fragments that are kept.
+    /// Reserves memory for the stored fragments.
     #[cold]
     fn count_fragments(&mut self, fragment: &[u8]) {
-        // A list that grows by doubling takes as much again.
+        // A list that grows by doubling may allocate twice its length.
         if let Err(exhausted) = self.fragments_room.follow(2 * self.splitter.kept_bytes()) {
             self.session.fail_full(exhausted.into(), fragment);
             self.closing = Some(Closing::Refused);
         }
     }
 
-    /// Answers a run of gets. Returns where the first one stands that must wait until the client has read more, if they may.
+    /// Answers a run of gets. If the gets may wait, returns the offset of the first one that must
+    /// wait until the client has read more of its replies.
     #[inline]
     fn handle_gets(&mut self, gets: &mut Gets<'_>, may_wait: bool) -> Option<usize> {
         let run = gets.gets.get(..gets.count).unwrap_or_default();
@@ -655,11 +667,11 @@ impl Connection {
         let mut answered = 0;
         while let Some(rest) = run.get(answered..).filter(|rest| !rest.is_empty()) {
             if may_wait && !self.has_room() {
-                // From here on everything is split off once more.
+                // Everything from this get on is split again later.
                 self.splitter.rewind();
                 return gets.starts.get(answered).copied();
             }
-            // They are appended to the tail, of which some may be written.
+            // Replies are appended to the tail. A part of the tail may be written already.
             let written = if self.session.out.has_full() { 0 } else { self.written };
             let out_bytes_max = written.saturating_add(self.session.config.write_buffer_bytes_max);
             let start = self.session.out.mark();
@@ -674,9 +686,9 @@ impl Connection {
     }
 
     #[inline]
-    fn handle_message(&mut self, parsed: Result<Message<'_>, WireError>, bytes: &[u8], way: Way) {
+    fn handle_message(&mut self, parsed: Result<Message<'_>, WireError>, bytes: &[u8], route: Route) {
         let goes_on = match parsed {
-            Ok(message) if !matches!(way, Way::Here(_)) => self.session.send_on(&message, bytes, way),
+            Ok(message) if !matches!(route, Route::Here(_)) => self.session.handle_routed(&message, bytes, route),
             Ok(message) => self.session.handle(&message),
             Err(error) => {
                 self.session.fail_wire(error, bytes);
@@ -690,7 +702,7 @@ impl Connection {
         }
     }
 
-    /// Raises the limits when the client has authenticated.
+    /// Raises the limits after the client's authentication.
     #[cold]
     fn trust(&mut self) {
         if self.session.registration.is_some() {
@@ -707,22 +719,4 @@ impl Connection {
         self.closing = Some(Closing::Refused);
         bytes
     }
-}
-
-/// Tells the client that nothing more comes, and waits a while for it to close in turn.
-pub(crate) async fn linger_on(mut stream: TcpStream, timeout: Duration) {
-    let drain = async {
-        stream.shutdown().await?;
-        let mut dropped = 0;
-        let mut buffer = [0; 4096];
-        while dropped < LINGER_BYTES_MAX {
-            match stream.read(&mut buffer).await? {
-                0 => break,
-                bytes => dropped += bytes,
-            }
-        }
-        io::Result::Ok(())
-    };
-    // Whatever goes wrong here, the connection is over.
-    let _ = tokio::time::timeout(timeout, drain).await;
 }

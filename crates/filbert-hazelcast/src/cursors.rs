@@ -1,16 +1,17 @@
-//! The statements of one connection that run, and the cursors of those whose rows are not all read.
+//! The running statements of one connection, and the cursors whose rows are not all read.
 //!
 //! ```text
-//!            begin                     leave                      take
-//!  execute ─────────► busy ─────────────────────────► idle ─────────────────► busy (fetch) ─► ..
-//!                      │ close: cancelled, forgotten   │ close, or idle for too long: dropped, forgotten
+//!            begin              leave              take
+//!  execute ─────────► busy ──────────────► idle ───────────► busy (fetch) ─► ..
+//!                      │ close:             │ close, or idle for too long:
+//!                      │ cancelled, removed │ dropped, removed
 //! ```
 //!
-//! Whoever works for a busy entry holds its [`Ticket`]; when the entry is gone by the time the work is done, so is its
-//! cursor.
+//! The worker of a busy entry holds its [`Ticket`]. If the entry is removed before the work is
+//! done, the cursor is dropped as well.
 
 use std::{
-    collections::{HashMap, hash_map::Entry as Place},
+    collections::{HashMap, hash_map::Entry as MapEntry},
     fmt,
     sync::Arc,
     time::{Duration, Instant},
@@ -22,22 +23,22 @@ use parking_lot::Mutex;
 
 use crate::sql_rows;
 
-/// The numbers of a query id: of the member, then of the query.
+/// A query id: the numbers of the member, then those of the query.
 type Key = [i64; 4];
 
 fn key(id: &SqlQueryId) -> Key {
     [id.member_id_high, id.member_id_low, id.local_id_high, id.local_id_low]
 }
 
-/// The right to go on with an entry.
+/// The right to continue with an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     key: Key,
-    /// Tells a later query of the same id from this one.
+    /// Distinguishes this query from a later one with the same id.
     number: u64,
 }
 
-/// The table of a connection.
+/// The running statements and open cursors of a connection.
 #[derive(Default)]
 pub(crate) struct Cursors(Mutex<State>);
 
@@ -51,7 +52,8 @@ struct State {
 struct Entry {
     number: u64,
     running: Option<Running>,
-    /// The rows, and since when nobody asks for them; `None` while someone works on them.
+    /// The rows, and the time since which they wait for a request; `None` while a page is being
+    /// read.
     idle: Option<(Rows, Instant)>,
 }
 
@@ -62,15 +64,15 @@ impl fmt::Debug for Cursors {
 }
 
 impl Cursors {
-    /// How many there are.
+    /// The number of running statements and open cursors.
     pub(crate) fn len(&self) -> usize {
         self.0.lock().entries.len()
     }
 
-    /// Enters a query that begins.
+    /// Adds a query that begins.
     ///
     /// # Errors
-    /// There are `cursors_max` already, or one of this id.
+    /// There are `cursors_max` queries already, or one with this id.
     pub(crate) fn begin(&self, id: &SqlQueryId, cursors_max: usize) -> Result<Ticket, SqlError> {
         let mut state = self.0.lock();
         if state.closed || state.entries.len() >= cursors_max {
@@ -83,17 +85,17 @@ impl Cursors {
         let number = state.next_number;
         state.next_number += 1;
         match state.entries.entry(key(id)) {
-            Place::Occupied(_) => {
+            MapEntry::Occupied(_) => {
                 Err(SqlError::new(SqlErrorCode::Generic, "a query with this id runs already, expected a new id"))
             }
-            Place::Vacant(place) => {
-                place.insert(Entry { number, running: None, idle: None });
+            MapEntry::Vacant(vacant) => {
+                vacant.insert(Entry { number, running: None, idle: None });
                 Ok(Ticket { key: key(id), number })
             }
         }
     }
 
-    /// Notes how to cancel a query.
+    /// Stores the handle that cancels a query.
     pub(crate) fn set_running(&self, ticket: Ticket, running: Running) {
         let mut state = self.0.lock();
         if let Some(entry) = state.find(ticket) {
@@ -101,10 +103,10 @@ impl Cursors {
         }
     }
 
-    /// Takes the rows of a query, to read a page of them.
+    /// Takes the rows of a query, for reading a page.
     ///
     /// # Errors
-    /// There is no such query, or someone else works on it.
+    /// There is no such query, or another page of it is being read.
     pub(crate) fn take(&self, id: &SqlQueryId) -> Result<(Ticket, Rows), SqlError> {
         let mut state = self.0.lock();
         let Some(entry) = state.entries.get_mut(&key(id)) else {
@@ -118,7 +120,7 @@ impl Cursors {
         }
     }
 
-    /// Leaves the rows that are still to be read; drops them if the query was closed meanwhile.
+    /// Puts back rows that are not all read. Drops them if the query was closed in the meantime.
     pub(crate) fn leave(&self, ticket: Ticket, rows: Rows) {
         let mut rows = Some(rows);
         let mut state = self.0.lock();
@@ -126,11 +128,11 @@ impl Cursors {
             entry.idle = rows.take().map(|rows| (rows, Instant::now()));
         }
         drop(state);
-        // A cursor is dropped outside of the lock: that may take a while.
+        // A cursor is dropped outside of the lock, because that may take a while.
         drop(rows);
     }
 
-    /// Forgets a query that is over.
+    /// Removes a query that has ended.
     pub(crate) fn end(&self, ticket: Ticket) {
         let mut state = self.0.lock();
         let ended = state.find(ticket).is_some().then(|| state.entries.remove(&ticket.key));
@@ -138,7 +140,7 @@ impl Cursors {
         drop(ended);
     }
 
-    /// Ends a query, wherever it stands.
+    /// Ends a query in any state.
     pub(crate) fn close(&self, id: &SqlQueryId) {
         let closed = self.0.lock().entries.remove(&key(id));
         if let Some(entry) = closed {
@@ -146,7 +148,7 @@ impl Cursors {
         }
     }
 
-    /// Ends all queries that nobody has asked for rows of for `timeout`.
+    /// Ends all queries whose rows were not requested for `timeout`.
     pub(crate) fn close_idle(&self, now: Instant, timeout: Duration) {
         let mut state = self.0.lock();
         if state.entries.is_empty() {
@@ -160,7 +162,7 @@ impl Cursors {
         closed.into_iter().for_each(Entry::close);
     }
 
-    /// Ends all queries for good: the client is gone.
+    /// Ends all queries permanently, because the client has disconnected.
     pub(crate) fn close_all(&self) {
         let mut state = self.0.lock();
         state.closed = true;
@@ -178,7 +180,8 @@ impl State {
 
 impl Entry {
     fn close(self) {
-        // Rows end their query by being dropped; where there are none, someone works on them.
+        // Dropping the rows ends their query. If the rows are not here, a page of them is being
+        // read.
         if self.idle.is_none()
             && let Some(running) = self.running
         {
@@ -187,18 +190,18 @@ impl Entry {
     }
 }
 
-/// How large a page may be.
+/// The limits of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageLimits {
     pub(crate) rows_max: usize,
     pub(crate) bytes_max: usize,
 }
 
-/// The rows of a result that are still to be read.
+/// The unread rows of a result.
 pub(crate) struct Rows {
-    /// `None` when it has given its last page.
+    /// `None` after its last page.
     cursor: Option<Box<dyn Cursor>>,
-    /// What is left of a page that was too large for one reply.
+    /// The rest of a page that was too large for one reply.
     rest: Option<Page>,
     pub(crate) columns: Arc<[ColumnMeta]>,
     pub(crate) is_infinite: bool,
@@ -210,7 +213,7 @@ impl Rows {
         Self { cursor: Some(cursor), rest: None, columns, is_infinite }
     }
 
-    /// The next page, if it is there without waiting.
+    /// The next page, if it is available without waiting.
     pub(crate) fn page_now(&mut self, limits: PageLimits) -> Option<Result<Page, SqlError>> {
         if let Some(rest) = self.rest.take() {
             return Some(Ok(self.cut(rest, limits)));
@@ -219,7 +222,7 @@ impl Rows {
         Some(page.map(|page| self.cut(page, limits)))
     }
 
-    /// The next page as soon as it is there.
+    /// Passes the next page to `reply` when it is available.
     pub(crate) fn page(
         mut self,
         limits: PageLimits,
@@ -239,7 +242,7 @@ impl Rows {
         cursor.page(limits.rows_max, Box::new(reply));
     }
 
-    /// As much of a page as one reply may have; the rest is kept.
+    /// Cuts a page to the limits of one reply. The rest is kept.
     fn cut(&mut self, page: Page, limits: PageLimits) -> Page {
         if page.last {
             self.cursor = None;

@@ -1,4 +1,5 @@
-//! The listening socket, the tasks of its connections, and the watch over those that fall silent.
+//! The listening socket, the tasks of its connections, and the watch, which ends silent
+//! connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{collections::HashMap, fmt, net::SocketAddr, sync::Arc, time::Duration};
@@ -15,22 +16,24 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    DoorConfig, connection::Connection, handlers::continuous_query, link::Link, outbox::End, query_cache::QueryCaches,
-    session::Session, views::Views,
+    client_link::ClientLink, config::DoorConfig, connection::Connection, handlers::continuous_query, outbox::End,
+    query_cache::QueryCaches, session::Session, views::Views,
 };
 
-/// How often the watch looks at the connections, at most and at least.
+/// The minimum and the maximum interval between two checks of the connections.
 const WATCH_INTERVAL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
-/// How long changes of the cluster are collected before clients are told: a member that goes moves many partitions at once.
+/// The time for which changes of the cluster are collected before clients are notified: a member
+/// that leaves moves many partitions at once.
 const VIEW_PAUSE: Duration = Duration::from_millis(50);
 
-/// The connections that are open, by number.
+/// The open connections, by number.
 type Links = HashMap<u64, Watched>;
 
 struct Watched {
-    link: Arc<Link>,
-    /// What [`Link::reads`] said when the watch looked last, and since when it says so.
+    link: Arc<ClientLink>,
+    /// The value of [`ClientLink::reads`] at the last check. `since` is the time of its last
+    /// change.
     reads: u64,
     since: Instant,
     opened: Instant,
@@ -46,14 +49,14 @@ pub struct Door {
     counts: Arc<Counts>,
     caches: Arc<QueryCaches>,
     views: Arc<Views>,
-    /// Room for events that wait for clients.
+    /// The share of the memory budget for events that wait for clients.
     events: MemoryBudget,
-    /// Room for replies that are built and wait for clients.
+    /// The share of the memory budget for replies that are being built or wait for clients.
     replies: MemoryBudget,
     guesses: Arc<Guesses>,
 }
 
-/// What the member's metrics tell of the door.
+/// The door's counters for the member's metrics.
 struct Counts {
     monitor: Monitor,
     address: SocketAddr,
@@ -75,16 +78,16 @@ impl fmt::Debug for Door {
     }
 }
 
-/// Figures of a door at one moment.
+/// The statistics of a door at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DoorStatistics {
-    /// Open connections.
+    /// The number of open connections.
     pub connections: usize,
-    /// Bytes of the buffers that belong to them: requests that are not complete, replies and events not read yet.
+    /// Bytes of the connections' buffers: incomplete requests, and unread replies and events.
     pub buffer_bytes: usize,
 }
 
-/// Looks at a door from outside while it runs.
+/// Reads the statistics of a running door from outside.
 #[derive(Clone)]
 pub struct Monitor {
     links: Arc<Mutex<Links>>,
@@ -97,7 +100,7 @@ impl fmt::Debug for Monitor {
 }
 
 impl Monitor {
-    /// The figures now. Looks at every connection.
+    /// The current statistics. Visits every connection.
     pub fn statistics(&self) -> DoorStatistics {
         let links = self.links.lock();
         DoorStatistics {
@@ -112,7 +115,7 @@ impl Door {
     ///
     /// # Errors
     ///
-    /// No port is free, or the address is not one of this machine.
+    /// No port is free, or the address does not belong to this machine.
     ///
     /// # Panics
     ///
@@ -124,7 +127,7 @@ impl Door {
         Ok(Door::with_listener(grid, config, listener))
     }
 
-    /// A door behind a listener that is there already.
+    /// A door with an existing listener.
     pub fn with_listener(grid: Arc<Grid>, config: DoorConfig, listener: Listener) -> Door {
         let links: Arc<Mutex<Links>> = Arc::default();
         let caches = Arc::new(QueryCaches::new(grid.budget()));
@@ -133,7 +136,7 @@ impl Door {
         let counts = Arc::new(counts);
         grid.metrics().add_door(&counts);
         let views = Arc::default();
-        // Half of the budget is for others, whoever does not read.
+        // Half of the budget is reserved for other buffers, even if no client reads its events.
         let events_bytes_max = config.events_bytes_max.min(grid.budget().bytes_max() / 2);
         let events = grid.budget().share(events_bytes_max, "events_bytes_max");
         let replies =
@@ -142,19 +145,20 @@ impl Door {
         Door { listener, grid, config: Arc::new(config), links, counts, caches, views, events, replies, guesses }
     }
 
-    /// The address that is listened on.
+    /// The address on which the door accepts connections.
     pub fn local_addr(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// To look at the door while it runs.
+    /// A monitor for the statistics of the door while it runs.
     pub fn monitor(&self) -> Monitor {
         Monitor { links: self.links.clone() }
     }
 
-    /// Serves clients until `shutdown` is ready. Then no more connections are accepted, requests that were read are
-    /// answered, replies are written as far as clients read them within the close timeout, and connections are closed,
-    /// by which clients see that they must look for another member.
+    /// Serves clients until `shutdown` is ready. Then no more connections are accepted, requests
+    /// that were read are answered, replies are written as far as clients read them within the
+    /// close timeout, and connections are closed. The close tells clients that they must look for
+    /// another member.
     ///
     /// Cancel safety: dropping the future closes all connections at once.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
@@ -170,7 +174,7 @@ impl Door {
                 () = &mut shutdown => break,
                 _ = watch.tick() => {
                     self.views.attach(&self.grid);
-                    self.look_after_links();
+                    self.check_links();
                 }
                 () = self.views.changed(), if tell_at.is_none() => tell_at = Some(Instant::now() + VIEW_PAUSE),
                 () = tokio::time::sleep_until(tell_at.unwrap_or_else(Instant::now)), if tell_at.is_some() => {
@@ -188,7 +192,7 @@ impl Door {
         self.close(&mut tasks, &mut watch).await;
     }
 
-    /// Ends all connections and waits for them.
+    /// Ends all connections and waits for their tasks.
     async fn close(&self, tasks: &mut JoinSet<u64>, watch: &mut tokio::time::Interval) {
         for watched in self.links.lock().values() {
             watched.link.end(End::Shutdown);
@@ -196,7 +200,7 @@ impl Door {
         while !tasks.is_empty() {
             tokio::select! {
                 biased;
-                _ = watch.tick() => self.look_after_links(),
+                _ = watch.tick() => self.check_links(),
                 Some(finished) = tasks.join_next() => self.forget(finished),
             }
         }
@@ -224,7 +228,7 @@ impl Door {
                 return;
             }
         };
-        let link = Arc::new(Link::new(peer, self.config.event_buffer_bytes_max, &self.events, &self.replies));
+        let link = Arc::new(ClientLink::new(peer, self.config.event_buffer_bytes_max, &self.events, &self.replies));
         let now = Instant::now();
         let watched = Watched { link: link.clone(), reads: 0, since: now, opened: now, closing_since: None };
         links.insert(number, watched);
@@ -253,23 +257,25 @@ impl Door {
                 self.links.lock().remove(&number);
             }
             Err(error) => {
-                // Its number is lost with it; the link is known by nobody else holding it any more.
+                // The number of the connection is lost with its task. Links without another
+                // reference belong to failed tasks.
                 tracing::error!("a connection's task failed: {error}");
                 self.links.lock().retain(|_, watched| Arc::strong_count(&watched.link) > 1);
             }
         }
     }
 
-    /// Tells clients of a cluster that has changed, and has their connections follow it.
+    /// Notifies clients of a change of the cluster, and lets their connections adapt to it.
     fn follow_cluster(&self) {
-        self.views.tell(&self.grid);
+        self.views.send_changes(&self.grid);
         for watched in self.links.lock().values() {
             watched.link.outbox.poke();
         }
     }
 
-    /// Follows where query caches are kept: by other members that may be lost, and here, as long as this member hears of all changes.
-    fn look_after_caches(&self, cluster: &Arc<dyn Cluster>, now: std::time::Instant) {
+    /// Checks the homes of query caches: other members, which may be lost, and this member, which
+    /// is a home only as long as it receives all changes.
+    fn check_caches(&self, cluster: &Arc<dyn Cluster>, now: std::time::Instant) {
         let (view, itself) = (cluster.view(), self.grid.member_uuid());
         for (map, standby) in self.caches.follow_homes(now, &view, itself, self.grid.partition_count()) {
             continuous_query::take_over(&self.grid, &self.config, &self.caches, &map, standby);
@@ -277,7 +283,7 @@ impl Door {
         if self.caches.is_home() {
             let caches = self.caches.clone();
             cluster.catch_up(Box::new(move |caught_up| {
-                // Other errors pass: changes come later then, and none is lost.
+                // Other errors are temporary: changes arrive later, and none is lost.
                 if matches!(caught_up, Err(GridError::UnsupportedOperation(_))) {
                     caches.end_all();
                 }
@@ -285,12 +291,13 @@ impl Door {
         }
     }
 
-    /// Ends connections that are silent, do not authenticate, or do not finish closing.
-    fn look_after_links(&self) {
+    /// Ends connections that are silent, do not authenticate, or do not finish closing. Also closes
+    /// idle cursors and abandoned query caches.
+    fn check_links(&self) {
         let now = Instant::now();
         self.caches.sweep(now.into_std(), self.config.query_cache_orphan_timeout, self.grid.clients());
         if let Some(cluster) = self.grid.cluster() {
-            self.look_after_caches(cluster, now.into_std());
+            self.check_caches(cluster, now.into_std());
         }
         for watched in self.links.lock().values_mut() {
             let link = &watched.link;

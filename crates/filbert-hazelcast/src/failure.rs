@@ -1,4 +1,4 @@
-//! Why a request is answered with an error, and whether its connection goes on after that.
+//! The errors that answer requests, and their effect on the connection.
 
 use filbert_grid::{ErrorKind, GridError};
 use filbert_wire::{
@@ -6,26 +6,28 @@ use filbert_wire::{
     error_message::{ErrorHolder, ErrorMessage},
 };
 
-/// What a handler answers: the reply is in the session's buffer, or there is a failure to tell.
+/// The result of a handler: the reply is in the session's buffer, or there is a failure to report.
 pub(crate) type Outcome = Result<(), Box<Failure>>;
 
 /// The error that answers a request.
 ///
-/// | what the client sent | error | connection |
+/// | message of the client | error | connection |
 /// |---|---|---|
-/// | a request that the grid refuses | by the grid's table | goes on |
-/// | a message that is not served, or not known | `UnsupportedOperationException` naming it | goes on |
-/// | a null where a value is required | `NullPointerException` naming message and field | goes on |
-/// | text that is not UTF-8 | `UTFDataFormatException` naming message and field | is closed |
-/// | a message beyond the limit | `MaxMessageSizeExceeded` with the numbers | is closed |
-/// | frames that are no message, or not this message | `HazelcastException` naming message and field | is closed |
-/// | anything but an authentication at first | `AuthenticationException` | is closed |
+/// | a request that the grid refuses | by the grid's table | stays open |
+/// | an unknown or unserved message | `UnsupportedOperationException` naming it | stays open |
+/// | a null where a value is required | `NullPointerException` | stays open |
+/// | a text that is not UTF-8 | `UTFDataFormatException` | is closed |
+/// | a message beyond the size limit | `MaxMessageSizeExceeded` with the numbers | is closed |
+/// | frames that are not a valid message of its kind | `HazelcastException` | is closed |
+/// | a first message that is not an authentication | `AuthenticationException` | is closed |
+///
+/// An error about a field names the message and the field.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: ErrorKind,
     pub(crate) text: String,
-    /// Whether the connection must be closed once the error is sent: where the next message begins, or what the client
-    /// means, is not certain any more.
+    /// Whether the connection must be closed after the error: the beginning of the next message, or
+    /// the client's intention, is no longer certain.
     pub(crate) closes: bool,
 }
 
@@ -35,19 +37,27 @@ impl Failure {
         Box::new(Self { kind, text: text.into(), closes: false })
     }
 
-    /// A message of the table that is not served.
+    /// A known message that is not supported.
     #[cold]
     pub(crate) fn unsupported(message: MessageId, reason: &str) -> Box<Self> {
         Self::new(ErrorKind::UnsupportedOperation, format!("{message} is not supported: {reason}"))
     }
 
-    /// A field that is well-formed and makes no sense.
+    /// A field that is well-formed but has an invalid value.
     #[cold]
     pub(crate) fn argument(message: MessageId, text: &str) -> Box<Self> {
         Self::new(ErrorKind::IllegalArgument, format!("{message}: {text}"))
     }
 
-    /// Appends the error as the reply.
+    /// The error, encoded as a reply.
+    #[cold]
+    pub(crate) fn encoded(&self, correlation: CorrelationId) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.encode(correlation, &mut out);
+        out
+    }
+
+    /// Appends the error as a reply.
     #[cold]
     pub(crate) fn encode(&self, correlation: CorrelationId, out: &mut Vec<u8>) {
         let facts = self.kind.facts();

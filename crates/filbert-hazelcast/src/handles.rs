@@ -1,11 +1,11 @@
-//! The map handles that a connection has at hand, so that a request finds its map without a lock and without counting
-//! references.
+//! The map handles that a connection caches. A request finds its map without a lock and without
+//! counting references.
 
 use std::{collections::HashMap, sync::Arc};
 
 use filbert_grid::{Grid, GridError, Map};
 
-/// Handles by name, and the one used last, which most requests want again.
+/// The handles by name, and the last one used, which most requests use again.
 #[derive(Debug)]
 pub(crate) struct Handles {
     latest: Option<Arc<Map>>,
@@ -18,7 +18,8 @@ impl Handles {
         Self { latest: None, by_name: HashMap::new(), handles_max }
     }
 
-    /// The map of this name. A destroyed one is made anew, as Hazelcast does when a proxy is used again.
+    /// The map with this name. A destroyed map is created again, as in Hazelcast when a proxy is
+    /// used after its destruction.
     #[inline]
     pub(crate) fn find(&mut self, grid: &Grid, name: &str) -> Result<&Arc<Map>, GridError> {
         let is_latest = self.latest.as_ref().is_some_and(|map| map.name() == name && !map.is_destroyed());

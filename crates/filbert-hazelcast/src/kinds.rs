@@ -1,9 +1,9 @@
-//! What kind of operation a message asks for, for the member's metrics.
+//! The kind of operation of each message, for the member's metrics.
 
 use filbert_grid::metrics::OperationKind;
 use filbert_wire::{MessageId, table::map};
 
-/// Methods of the map's service that the table has room for.
+/// The size of the table: the number of methods of the map service.
 const METHODS: usize = 128;
 
 use OperationKind::{

@@ -1,69 +1,105 @@
 //! The front door for Hazelcast's clients: sessions of the Open Binary Client Protocol over TCP.
 //!
-//! A [`Door`] listens, authenticates clients, and translates their messages into calls of a
-//! [`Grid`](filbert_grid::Grid) and the answers back. It must not know how a map is stored, what a value means, where
-//! settings come from, or any other front door.
+//! A [`Door`] listens, authenticates clients, translates their messages into calls of a
+//! [`Grid`](filbert_grid::Grid), and translates the results into replies. It must not know the
+//! storage of maps, the meaning of values, the source of settings, or any other front door.
 //!
-//! # The way of a batch
+//! # Path of a batch
 //!
 //! ```text
-//!  socket ──► read buffer of the thread ──► Splitter ──► Message ──► rows::find(id) ──► handler(&mut Session, &Message)
-//!             (64 KiB, shared by all                                                       │ decode in place
-//!              connections of the thread)                                                  ▼
-//!                                                                          Grid: map.get / map.change, under the
-//!                                                                          partition's lock, on this very task
-//!                                                                                          │ encode the reply
-//!                                                                                          ▼
-//!  socket ◄── one write per batch ◄──────────────────────────────────────────────── Session::out
+//!  socket ──► read buffer of the thread ──► Splitter ──► Message ──► rows::find(id)
+//!             (64 KiB, shared by all                                      │
+//!              connections of the thread)                                 ▼
+//!                                                handler(&mut Session, &Message), decodes in place
+//!                                                                         │
+//!                                                                         ▼
+//!                                                Grid: map.get / map.change, under the partition's
+//!                                                lock, on the connection's task
+//!                                                                         │ encode the reply
+//!                                                                         ▼
+//!  socket ◄── one write per batch ◄───────────────────────────────── Session::out
 //!                      ▲
-//!  other threads ──► Outbox: events, and replies to requests that waited for a locked key or asked for a long query
+//!  other threads ──► Outbox: events, and replies to requests that waited for a locked key or
+//!                            ran a long query
 //! ```
 //!
-//! In a cluster, a request that another member leads is sent on to it in the client's name, and one about a whole map is answered by
-//! all members together (`relay/`); clients are told of the members and of who leads, and hear of changes (`views.rs`).
+//! In a cluster, a request for a partition that another member leads is forwarded to that member in
+//! the client's name. A request for a whole map is answered by all members together (`relay/`).
+//! Clients receive the list of members and the leaders of partitions, and are notified of changes
+//! (`views.rs`).
 //!
 //! # Invariants
 //!
-//! - A request runs in place on its connection's task. None blocks: a change of a locked key is parked in the grid, and a
-//!   query that takes long runs on the engine's threads (`deferred.rs`); both are answered through the
-//!   [`outbox`](outbox::Outbox).
-//! - What a client's queries hold goes with its connection: cursors are dropped, statements that run are cancelled
-//!   (`cursors.rs`), queries of maps end. Query caches alone outlive it for a while, without what they keep (`query_cache/`).
-//! - Memory grows with the bytes that arrived and never with a length that a client claims. An idle connection holds no
-//!   buffers at all. Long answers draw from a share of the member's budget while they are built and unread (`replies.rs`).
-//! - A client that does not read is not served further: above
-//!   [`write_buffer_bytes_max`](DoorConfig::write_buffer_bytes_max) its requests stay in the socket, above
-//!   [`event_buffer_bytes_max`](DoorConfig::event_buffer_bytes_max) it is disconnected.
-//! - Whatever a client sends, it gets a reply under the request's correlation id, or its connection is closed; nobody
-//!   else notices. The table in `failure.rs` says which error closes.
+//! - A request runs in place on its connection's task and never blocks. A change of a locked key is
+//!   parked in the grid, and a long query runs on the engine's threads (`deferred.rs`). Both are
+//!   answered through the [`outbox`](outbox::Outbox).
+//! - The resources of a client's queries are released with its connection: cursors are dropped,
+//!   running statements are cancelled (`cursors.rs`), and queries of maps end. Only query caches
+//!   outlive the connection for a while, without their changes (`query_cache/`).
+//! - Memory grows with the bytes that have arrived, never with a length that a client claims. An
+//!   idle connection holds no buffers. Long replies use a share of the member's memory budget while
+//!   they are built and until the client has read them (`replies.rs`).
+//! - A client that does not read is not served further. Above
+//!   [`write_buffer_bytes_max`](DoorConfig::write_buffer_bytes_max) bytes, its requests stay in the
+//!   socket. Above [`event_buffer_bytes_max`](DoorConfig::event_buffer_bytes_max) bytes, it is
+//!   disconnected.
+//! - Every message of a client is answered with a reply under the request's correlation id, or its
+//!   connection is closed. Other clients are not affected. The table in `failure.rs` lists the
+//!   errors that close a connection.
+//!
+//! # Modules, from bottom to top
+//!
+//! - Independent of clients: `config`, `failure`, `replies`, `outbox`, `kinds`, `handles`; pages of
+//!   results: `calendar`, `sql_rows`, `cursors`, `sql_reply`, `listing`.
+//! - The parts of a connection that other threads use: `client_link`, `query_slot`. The end of a
+//!   connection: `linger`.
+//! - Information for all clients: `view` and `views` of the cluster, with `losses` and
+//!   `migrations`; `registrations`; `query_cache`; `journal`.
+//! - `relay` has the connections to other members. `session` combines all of these for one
+//!   connection.
+//! - `row` defines the handling of a message. `change` and `deferred` are shared by handlers. Above
+//!   them are `handlers` and `authentication`.
+//! - `rows` is the table of all messages. `routing` decides which requests go to other members.
+//!   `dispatch` answers a request here, `sending` sends it to other members, and `holding` repeats
+//!   it later.
+//! - `connection` reads and writes the bytes. `door` listens.
 //!
 //! # Where to start
 //!
-//! [`Door::run`], then `connection.rs` for the bytes, `session.rs` for what a connection is to a handler, `rows.rs` for
-//! which message goes where, and one of `handlers/`, for example `map_read.rs`.
+//! [`Door::run`], then `connection.rs` for the bytes, `session.rs` for the state that a connection
+//! offers to handlers, `rows.rs` for the table of handlers, `dispatch.rs` for the call of a
+//! handler, and one of `handlers/`, for example `map_read.rs`.
 
 mod authentication;
 mod calendar;
 mod change;
+mod client_link;
 mod config;
 mod connection;
 mod cursors;
 mod deferred;
+mod dispatch;
 mod door;
 mod failure;
 mod handlers;
 mod handles;
+mod holding;
+mod journal;
 mod kinds;
-mod link;
+mod linger;
 mod listing;
 mod losses;
 mod migrations;
 mod outbox;
 mod query_cache;
+mod query_slot;
 mod registrations;
 mod relay;
 mod replies;
+mod routing;
+mod row;
 mod rows;
+mod sending;
 mod session;
 mod sql_reply;
 mod sql_rows;

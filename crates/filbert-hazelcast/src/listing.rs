@@ -1,4 +1,5 @@
-//! Replies that are one long list, written entry by entry while a map is visited, so that no second copy is made.
+//! Replies that are one long list. They are written entry by entry while a map is visited, so no
+//! second copy is needed.
 
 use filbert_grid::{ErrorKind, Exhausted, GridError};
 use filbert_wire::{
@@ -13,30 +14,33 @@ use crate::{
     replies::{Mark, Replies},
 };
 
-/// Bytes that a piece has left behind each item: for the frames that close the list, and a pair.
+/// Bytes that remain free in a piece after each item: for the frames that close the list, and a
+/// pair.
 const CLOSING_BYTES: usize = 64;
 
-/// A response under construction: the first frame is there, lists follow. Its items have room of the budget.
+/// A response under construction. The first frame is written, lists follow. Memory for the items is
+/// reserved in the budget.
 pub(crate) struct Listing<'o> {
     out: &'o mut Replies,
     message: MessageId,
     bytes: usize,
     bytes_max: usize,
-    /// There was no room for an item.
+    /// The error if there was no memory for an item.
     exhausted: Option<Exhausted>,
-    /// Where the last frame begins in the tail.
+    /// The offset of the last frame in the tail.
     last_frame: usize,
-    /// Where the pair at the front stands, if there is one.
+    /// The position of the pair at the beginning, if there is one.
     pair: Option<Mark>,
 }
 
 impl<'o> Listing<'o> {
-    /// Begins the response to `message`, which has no fields of fixed size. It may have `bytes_max` bytes of items.
+    /// Begins the response to `message`, without fields of fixed size. Its items may have
+    /// `bytes_max` bytes.
     pub(crate) fn begin(message: &Message<'_>, bytes_max: usize, out: &'o mut Replies) -> Self {
         Self::answering(message.id(), message.correlation_id(), bytes_max, out)
     }
 
-    /// The same for a request that is not at hand any more.
+    /// As [`Listing::begin`], for a request that is no longer available.
     pub(crate) fn answering(
         message: MessageId,
         correlation: CorrelationId,
@@ -47,7 +51,7 @@ impl<'o> Listing<'o> {
         Writer::new(out).frame_with(flags::UNFRAGMENTED, |out| {
             out.extend_from_slice(&message.part(1).0.to_le_bytes());
             out.extend_from_slice(&correlation.0.to_le_bytes());
-            // No backups to wait for.
+            // There are no backups to wait for.
             out.push(0);
         });
         Self { out, message, bytes: 0, bytes_max, exhausted: None, last_frame, pair: None }
@@ -68,7 +72,7 @@ impl<'o> Listing<'o> {
         }
     }
 
-    /// Appends a value, or a null.
+    /// Appends a value or a null.
     #[inline]
     pub(crate) fn nullable(&mut self, data: Option<Data<'_>>) {
         match data {
@@ -82,7 +86,7 @@ impl<'o> Listing<'o> {
         }
     }
 
-    /// Whether the response may have `needed` more bytes, and there is room for them.
+    /// Whether `needed` more bytes fit into the limit of the response and into memory.
     #[inline]
     fn takes(&mut self, needed: usize) -> bool {
         self.bytes = self.bytes.saturating_add(needed);
@@ -98,7 +102,8 @@ impl<'o> Listing<'o> {
         self.exhausted.is_none()
     }
 
-    /// Whether it will be refused, so that nothing more needs to be appended: there is more than the response may have, or no room.
+    /// Whether the response will be refused, because it exceeds its limit or there is no memory.
+    /// Then more items are not needed.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.bytes > self.bytes_max || self.exhausted.is_some()
@@ -111,7 +116,7 @@ impl<'o> Listing<'o> {
         self.item(value);
     }
 
-    /// Closes the list and the response, or refuses one that became too long.
+    /// Closes the list and the response. Fails if the response is too long.
     pub(crate) fn finish(mut self) -> Outcome {
         self.last_frame = self.out.len();
         Writer::new(self.out).end();
@@ -141,7 +146,7 @@ impl<'o> Listing<'o> {
         self.check()
     }
 
-    /// Closes a response that has no list, or refuses one that became too long.
+    /// Closes a response that has no list. Fails if the response is too long.
     pub(crate) fn finish_open(self) -> Outcome {
         set_flags(self.out.get_mut(self.last_frame..).unwrap_or_default(), flags::FINAL);
         self.check()
@@ -161,13 +166,14 @@ impl<'o> Listing<'o> {
         Ok(())
     }
 
-    /// A packed list of one pair of numbers, to be filled in by [`Listing::fill_pair`] when they are known.
+    /// Writes a packed list of one pair of numbers. [`Listing::fill_pair`] sets the numbers when
+    /// they are known.
     pub(crate) fn pair(&mut self) {
         self.pair = Some(self.out.mark());
         Writer::new(self.out).frame(0, &[0; 8]);
     }
 
-    /// Fills in the pair that the response begins with.
+    /// Sets the numbers of the pair at the beginning of the response.
     pub(crate) fn fill_pair(&mut self, pair: (i32, i32)) {
         if let Some(at) = self.pair {
             self.out.patch(at, FRAME_HEADER_BYTES, &packed(pair));

@@ -1,7 +1,8 @@
-//! Clients that want to hear when a partition has lost something: those of all maps, and those of one.
+//! Clients that listen to data losses of partitions: for all maps, or for one map.
 //!
-//! A loss is told once to each registration, by the member that is asked for all events, or by the one that kept the copy with which the
-//! partition went on. What was lost before a registration is not told.
+//! A loss is sent once to each registration: by the member that the client has asked for all
+//! events, or, if the client has registered with every member, by the member that held the replica
+//! from which the partition continued. Losses before the registration are not sent.
 
 use std::sync::Arc;
 
@@ -11,23 +12,23 @@ use filbert_wire::{
     table::{client, map},
 };
 
-use crate::link::Link;
+use crate::client_link::ClientLink;
 use crate::registrations::Registrations;
 
-/// Which message a registration was made by, and its events come in.
+/// The maps of a registration. They determine the kind of its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum About {
+pub(crate) enum LossScope {
     AllMaps,
     OneMap,
 }
 
 /// A registration.
 struct OfLosses {
-    about: About,
-    /// Whether it is for what this member has kept alone.
+    scope: LossScope,
+    /// Whether it is only for losses where this member held the remaining replica.
     local_only: bool,
-    /// By partition, the epoch of the loss that was told last.
-    told: Vec<u64>,
+    /// By partition, the epoch of the loss that was sent last.
+    last_sent: Vec<u64>,
 }
 
 /// The registrations of one door.
@@ -39,47 +40,47 @@ fn epoch(losses: &[Option<PartitionLoss>], partition: usize) -> u64 {
 }
 
 impl LossListeners {
-    /// Adds a registration; `losses` are those that it is not told of.
+    /// Adds a registration. It is not notified of `losses`.
     ///
     /// # Errors
-    /// There are too many.
+    /// There are too many registrations.
     pub(crate) fn add(
         &mut self,
-        link: &Arc<Link>,
+        link: &Arc<ClientLink>,
         correlation: CorrelationId,
-        about: About,
+        scope: LossScope,
         local_only: bool,
         losses: &[Option<PartitionLoss>],
         limit: usize,
     ) -> Result<Uuid, GridError> {
-        let told = (0..losses.len()).map(|partition| epoch(losses, partition)).collect();
-        self.0.add(link, correlation, OfLosses { about, local_only, told }, limit)
+        let last_sent = (0..losses.len()).map(|partition| epoch(losses, partition)).collect();
+        self.0.add(link, correlation, OfLosses { scope, local_only, last_sent }, limit)
     }
 
-    /// Removes a registration; whether there was one.
+    /// Removes a registration. Returns whether it existed.
     pub(crate) fn remove(&mut self, id: Uuid) -> bool {
         self.0.remove(id)
     }
 
-    /// Tells everybody what they have not heard yet.
-    pub(crate) fn tell(&mut self, here: Uuid, losses: &[Option<PartitionLoss>]) {
-        self.0.tell(|OfLosses { about, local_only, told }, correlation, link| {
-            told.resize(losses.len().max(told.len()), 0);
-            for (partition, (told, loss)) in (0_i32..).zip(told.iter_mut().zip(losses)) {
-                let Some(loss) = loss.filter(|loss| loss.epoch > *told) else { continue };
-                *told = loss.epoch;
+    /// Sends all clients the losses that they have not received yet.
+    pub(crate) fn send(&mut self, here: Uuid, losses: &[Option<PartitionLoss>]) {
+        self.0.notify(|OfLosses { scope, local_only, last_sent }, correlation, link| {
+            last_sent.resize(losses.len().max(last_sent.len()), 0);
+            for (partition, (sent_epoch, loss)) in (0_i32..).zip(last_sent.iter_mut().zip(losses)) {
+                let Some(loss) = loss.filter(|loss| loss.epoch > *sent_epoch) else { continue };
+                *sent_epoch = loss.epoch;
                 if *local_only && loss.kept_by != here {
                     continue;
                 }
-                link.outbox.append(|out| event(*about, correlation, partition, &loss, out));
+                link.outbox.append(|out| event(*scope, correlation, partition, &loss, out));
             }
         });
     }
 }
 
-fn event(about: About, correlation: CorrelationId, partition: i32, loss: &PartitionLoss, out: &mut Vec<u8>) {
-    match about {
-        About::AllMaps => {
+fn event(scope: LossScope, correlation: CorrelationId, partition: i32, loss: &PartitionLoss, out: &mut Vec<u8>) {
+    match scope {
+        LossScope::AllMaps => {
             let lost_backup_count = i32::try_from(loss.copies_lost).unwrap_or(i32::MAX);
             let source = Some(loss.kept_by);
             client::add_partition_lost_listener::PartitionLostEvent {
@@ -89,7 +90,7 @@ fn event(about: About, correlation: CorrelationId, partition: i32, loss: &Partit
             }
             .encode(correlation, partition, out)
         }
-        About::OneMap => {
+        LossScope::OneMap => {
             let uuid = loss.kept_by;
             map::add_partition_lost_listener::MapPartitionLostEvent { partition_id: partition, uuid }.encode(
                 correlation,

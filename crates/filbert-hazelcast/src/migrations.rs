@@ -1,11 +1,13 @@
-//! Clients that want to hear of migrations: of each partition that another member leads than before.
+//! Clients that listen to migrations. A migration is a change of a partition's leader.
 //!
-//! Replicas are copies of equal right here, and which members hold them is no client's concern: what moves for a client is who answers for a partition.
-//! So a change of leaders is told as a migration of first replicas that has just been completed: that it started, each partition with the
-//! members before and after it, that it is finished.
+//! All replicas of a partition have equal rights here, and their placement does not concern
+//! clients. For a client, a partition moves when another member answers for it. So changes of
+//! leaders are sent as completed migrations of first replicas: the start, each partition with its
+//! members before and after, and the end.
 //!
-//! A change is told once to each registration: by the member that is asked for all events, or, where a client registers with all members
-//! for the events of each, by the member that leads the partition now: the one before it may be dead.
+//! A change is sent once to each registration: by the member that the client has asked for all
+//! events, or, if the client has registered with every member, by the new leader of the partition.
+//! The leader before it may have failed.
 
 use std::sync::Arc;
 
@@ -16,29 +18,30 @@ use filbert_wire::{
     table::client::add_migration_listener::{MigrationEvent, ReplicaMigrationEvent},
 };
 
-use crate::link::Link;
+use crate::client_link::ClientLink;
 use crate::registrations::Registrations;
-use crate::views::Told;
+use crate::view::ClusterSnapshot;
 
 /// Kinds of [`MigrationEvent`].
 const STARTED: i32 = 0;
 const FINISHED: i32 = 1;
-/// The partition in the headers of all events: clients handle those of one partition in their order, and others beside each other.
+/// The partition in the headers of all events. Clients handle the events of one partition in order,
+/// and events of different partitions in parallel.
 const IN_ORDER: i32 = 0;
 
 /// A registration.
 struct OfMigrations {
-    /// Whether other members are asked as well.
+    /// Whether the client has registered with the other members as well.
     local_only: bool,
-    /// What it was told last.
-    told: Arc<Told>,
+    /// The information last sent to it.
+    last_sent: Arc<ClusterSnapshot>,
 }
 
 /// The registrations of one door.
 #[derive(Default)]
 pub(crate) struct MigrationListeners(Registrations<OfMigrations>);
 
-/// A partition that another member leads.
+/// A partition with another leader than before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Move {
     partition: i32,
@@ -46,7 +49,7 @@ struct Move {
     destination: Uuid,
 }
 
-fn moves(before: &Told, now: &Told) -> Vec<Move> {
+fn moves(before: &ClusterSnapshot, now: &ClusterSnapshot) -> Vec<Move> {
     let leaders = (0_i32..).zip(before.leaders.iter().zip(&now.leaders));
     leaders
         .filter_map(|(partition, (source, destination))| {
@@ -57,34 +60,34 @@ fn moves(before: &Told, now: &Told) -> Vec<Move> {
 }
 
 impl MigrationListeners {
-    /// Adds a registration; `told` is what it knows of.
+    /// Adds a registration. `snapshot` is the information that the client already has.
     ///
     /// # Errors
-    /// There are too many.
+    /// There are too many registrations.
     pub(crate) fn add(
         &mut self,
-        link: &Arc<Link>,
+        link: &Arc<ClientLink>,
         correlation: CorrelationId,
         local_only: bool,
-        told: Arc<Told>,
+        snapshot: Arc<ClusterSnapshot>,
         limit: usize,
     ) -> Result<Uuid, GridError> {
-        self.0.add(link, correlation, OfMigrations { local_only, told }, limit)
+        self.0.add(link, correlation, OfMigrations { local_only, last_sent: snapshot }, limit)
     }
 
-    /// Removes a registration; whether there was one.
+    /// Removes a registration. Returns whether it existed.
     pub(crate) fn remove(&mut self, id: Uuid) -> bool {
         self.0.remove(id)
     }
 
-    /// Tells everybody what they have not heard yet, at a time of day.
-    pub(crate) fn tell(&mut self, here: Uuid, told: &Arc<Told>, now: Millis) {
-        self.0.tell(|listening, correlation, link| {
-            if Arc::ptr_eq(&listening.told, told) {
+    /// Sends all clients the migrations that they have not received yet, with the time `now`.
+    pub(crate) fn send(&mut self, here: Uuid, snapshot: &Arc<ClusterSnapshot>, now: Millis) {
+        self.0.notify(|listening, correlation, link| {
+            if Arc::ptr_eq(&listening.last_sent, snapshot) {
                 return;
             }
-            let before = std::mem::replace(&mut listening.told, told.clone());
-            let mut moves = moves(&before, told);
+            let before = std::mem::replace(&mut listening.last_sent, snapshot.clone());
+            let mut moves = moves(&before, snapshot);
             moves.retain(|moved| !listening.local_only || moved.destination == here);
             if !moves.is_empty() {
                 events(correlation, &moves, now, link);
@@ -93,7 +96,7 @@ impl MigrationListeners {
     }
 }
 
-fn events(correlation: CorrelationId, moves: &[Move], now: Millis, link: &Link) {
+fn events(correlation: CorrelationId, moves: &[Move], now: Millis, link: &ClientLink) {
     let planned_migrations = i32::try_from(moves.len()).unwrap_or(i32::MAX);
     let state = |completed_migrations| MigrationState {
         start_time: now.0,
@@ -126,10 +129,11 @@ mod tests {
     #[test]
     fn what_had_no_leader_before_is_no_migration() {
         let [a, b] = [1, 2].map(Uuid::from_u128);
-        let told = |leaders: [Option<Uuid>; 4]| Told { leaders: leaders.to_vec(), ..Told::default() };
-        let before = told([Some(a), None, Some(a), Some(b)]);
-        let now = told([Some(b), Some(a), Some(a), None]);
+        let snapshot =
+            |leaders: [Option<Uuid>; 4]| ClusterSnapshot { leaders: leaders.to_vec(), ..ClusterSnapshot::default() };
+        let before = snapshot([Some(a), None, Some(a), Some(b)]);
+        let now = snapshot([Some(b), Some(a), Some(a), None]);
         assert_eq!(moves(&before, &now), [Move { partition: 0, source: a, destination: b }]);
-        assert_eq!(moves(&Told::default(), &now), []);
+        assert_eq!(moves(&ClusterSnapshot::default(), &now), []);
     }
 }

@@ -1,4 +1,4 @@
-//! What other threads have to say to a client: events, and replies to requests that waited.
+//! The messages of other threads to a client: events, and replies to requests that waited.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -10,30 +10,31 @@ use parking_lot::Mutex;
 
 use crate::replies::Replies;
 
-/// Why the door ends a connection from outside of its task.
+/// The reason why the door ends a connection from outside of its task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// The member stops.
     Shutdown,
-    /// Nothing came for longer than the heartbeat timeout.
+    /// No bytes came for longer than the heartbeat timeout.
     Silent,
-    /// No authentication came in time.
+    /// The client did not authenticate in time.
     Unauthenticated,
-    /// More events wait than the limit allows.
+    /// The unread events exceed the limit of the connection.
     Overflow,
-    /// Events wait, and there is no room for more.
+    /// The unread events of all connections exceed their memory budget.
     Full,
-    /// The connection was to close and its client does not read: give up.
+    /// The connection was closing, and its client did not read in time. The remaining replies are
+    /// dropped.
     Abort,
 }
 
-/// A buffer that any thread appends messages to and the connection's task empties.
+/// A buffer to which any thread appends messages, and which the connection's task empties.
 ///
-/// Appending never blocks for longer than another append. The task looks at one flag per turn and locks only when
-/// there is something.
+/// Appending blocks for at most the time of another append. The task checks one flag per turn, and
+/// locks only if there is something.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// Whether there is something for the task: bytes, or an end.
+    /// Whether there is something for the task: bytes, or the end of the connection.
     filled: AtomicBool,
     state: Mutex<State>,
     bytes_max: usize,
@@ -42,26 +43,29 @@ pub(crate) struct Outbox {
 
 #[derive(Debug)]
 struct State {
-    /// That of events, if they are many.
+    /// The reservation for events, if they are many.
     room: Reservation,
     waiting: Replies,
-    /// How many bytes of them are events.
+    /// The number of bytes that are events.
     event_bytes: usize,
-    /// How many are replies, which a client asked for and which the limit of events is not about.
+    /// The number of bytes that are replies. The limit of events does not apply to them, because
+    /// the client has requested them.
     reply_bytes: usize,
     waker: Option<Waker>,
     end: Option<End>,
 }
 
 impl Outbox {
-    /// For at most `bytes_max` bytes of events, for which there is room in the budget; that of replies is `replies`.
+    /// An outbox for at most `bytes_max` bytes of events, which are reserved in `budget`. `replies`
+    /// is the budget for replies.
     pub(crate) fn new(bytes_max: usize, budget: &MemoryBudget, replies: &MemoryBudget) -> Self {
         let waiting = Replies::new(replies);
         let state = State { room: budget.empty(), waiting, event_bytes: 0, reply_bytes: 0, waker: None, end: None };
         Self { filled: AtomicBool::new(false), state: Mutex::new(state), bytes_max, budget: budget.clone() }
     }
 
-    /// Appends what `encode` writes: whole messages. Beyond the limit everything is dropped and the connection ends.
+    /// Appends the bytes that `encode` writes: whole messages. Above the limit all bytes are
+    /// dropped, and the connection ends.
     pub(crate) fn append(&self, encode: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state.lock();
         if state.end.is_some() {
@@ -74,7 +78,7 @@ impl Outbox {
         let end = if events > self.bytes_max {
             Some(End::Overflow)
         } else if state.room.follow(2 * events).is_err() {
-            // A buffer has up to twice the bytes that are in it.
+            // A buffer may have a capacity of twice its length.
             Some(End::Full)
         } else {
             None
@@ -89,11 +93,12 @@ impl Outbox {
         self.wake(&state);
     }
 
-    /// Appends what `encode` writes: the reply to a request that was taken, whose number is bounded by what may wait or be on its way. It
-    /// is not held against the limit of events.
+    /// Appends the bytes that `encode` writes: the reply to an accepted request. The limit of
+    /// events does not apply, because the number of accepted requests that wait or are in flight is
+    /// limited.
     pub(crate) fn append_answer(&self, encode: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state.lock();
-        // While the member stops, what was taken is still answered.
+        // While the member stops, accepted requests are still answered.
         if state.end.is_some_and(|end| end != End::Shutdown) {
             return;
         }
@@ -103,8 +108,8 @@ impl Outbox {
         self.wake(&state);
     }
 
-    /// Appends a reply that was made elsewhere, unless that makes more than `reply_bytes_max` bytes of such replies wait:
-    /// then it is false, and nothing has happened. A reply that is alone always has room.
+    /// Appends a reply that was built elsewhere. Returns `false`, and appends nothing, if more than
+    /// `reply_bytes_max` bytes of replies would wait. A single reply always fits.
     pub(crate) fn append_reply(&self, mut reply: Replies, reply_bytes_max: usize) -> bool {
         let mut state = self.state.lock();
         if state.end.is_some() {
@@ -119,7 +124,8 @@ impl Outbox {
         true
     }
 
-    /// Ends the connection. The first reason counts, but [`End::Abort`] overrules any.
+    /// Ends the connection. The first reason is kept, except that [`End::Abort`] replaces any
+    /// other.
     pub(crate) fn end(&self, end: End) {
         let mut state = self.state.lock();
         if state.end.is_none() || end == End::Abort {
@@ -128,7 +134,8 @@ impl Outbox {
         self.wake_regardless(&state);
     }
 
-    /// Wakes the task even if it knows that there is something: it may be waiting for its client to read.
+    /// Wakes the task even if the flag is already set: the task may be waiting for its client to
+    /// read.
     fn wake_regardless(&self, state: &State) {
         self.filled.store(true, Ordering::Release);
         if let Some(waker) = &state.waker {
@@ -136,7 +143,7 @@ impl Outbox {
         }
     }
 
-    /// Has the task look at what waits within its session.
+    /// Wakes the task, so that it checks the waiting requests of its session.
     pub(crate) fn poke(&self) {
         let state = self.state.lock();
         self.wake(&state);
@@ -150,7 +157,7 @@ impl Outbox {
         }
     }
 
-    /// Whom to wake from now on.
+    /// Sets the waker for later messages.
     pub(crate) fn register(&self, waker: &Waker) {
         self.state.lock().waker = Some(waker.clone());
     }
@@ -161,11 +168,12 @@ impl Outbox {
         self.filled.load(Ordering::Acquire)
     }
 
-    /// Moves what waits behind `out`, and tells how the connection ends if it does. The room of events is to be held until they are
-    /// written.
+    /// Moves the waiting messages to the end of `out`. Returns the reason for the end of the
+    /// connection, if it ends, and the reservation for events. The caller holds the reservation
+    /// until the events are written.
     pub(crate) fn collect(&self, out: &mut Replies) -> (Option<End>, Option<Reservation>) {
         let mut state = self.state.lock();
-        // Within the lock: whoever appends later raises the flag again.
+        // Cleared under the lock: a later append sets the flag again.
         self.filled.store(false, Ordering::Release);
         (state.event_bytes, state.reply_bytes) = (0, 0);
         out.append_all(&mut state.waiting);
@@ -174,17 +182,17 @@ impl Outbox {
         (state.end, room)
     }
 
-    /// How the connection ends, if it does; the bytes stay.
+    /// The reason for the end of the connection, if it ends. The messages stay.
     pub(crate) fn peek_end(&self) -> Option<End> {
         self.state.lock().end
     }
 
-    /// Bytes of replies that wait.
+    /// Bytes of waiting replies.
     pub(crate) fn reply_bytes(&self) -> usize {
         self.state.lock().reply_bytes
     }
 
-    /// Bytes held.
+    /// Bytes of memory held.
     pub(crate) fn bytes(&self) -> usize {
         self.state.lock().waiting.held_bytes()
     }
@@ -212,7 +220,7 @@ mod tests {
         assert_eq!((end, budget.used()), (None, 60_000), "they are not written yet");
         slow.append(|out| out.extend_from_slice(&[1; 30_000]));
         assert_eq!(slow.peek_end(), Some(End::Full));
-        // One that is read in time has few.
+        // A client that reads in time has few unread events, which need no reservation.
         quick.append(|out| out.extend_from_slice(&[1; 8_000]));
         assert_eq!(quick.peek_end(), None);
         drop(room);

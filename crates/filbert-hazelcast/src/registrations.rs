@@ -1,23 +1,25 @@
-//! Registrations of clients for events that a door tells of by itself: of one kind of event, and what each was told last.
+//! Registrations of clients for events that the door itself generates: the registrations for one
+//! kind of event, with the state last sent to each.
 
 use std::sync::{Arc, Weak};
 
 use filbert_grid::GridError;
 use filbert_wire::{CorrelationId, Uuid};
 
-use crate::link::Link;
+use crate::client_link::ClientLink;
 
-/// Registrations up to which nobody looks for those of connections that are gone.
+/// Up to this number of registrations, those of closed connections are not removed.
 const KEPT_UNLOOKED_AT: usize = 64;
 
 struct Registration<T> {
     id: Uuid,
-    link: Weak<Link>,
+    link: Weak<ClientLink>,
     correlation: CorrelationId,
-    told: T,
+    last_sent: T,
 }
 
-/// The registrations of one door; `T` is what one asks for, and what it was told last.
+/// The registrations of one door. `T` is the subject of a registration, with the state last sent to
+/// it.
 pub(crate) struct Registrations<T> {
     all: Vec<Registration<T>>,
     purge_at: usize,
@@ -33,12 +35,12 @@ impl<T> Registrations<T> {
     /// Adds a registration.
     ///
     /// # Errors
-    /// There are `limit` already.
+    /// There are `limit` registrations already.
     pub(crate) fn add(
         &mut self,
-        link: &Arc<Link>,
+        link: &Arc<ClientLink>,
         correlation: CorrelationId,
-        told: T,
+        last_sent: T,
         limit: usize,
     ) -> Result<Uuid, GridError> {
         if self.all.len() >= self.purge_at.max(KEPT_UNLOOKED_AT).min(limit) {
@@ -49,22 +51,22 @@ impl<T> Registrations<T> {
             return Err(GridError::LimitReached { what: "listeners", setting: "listeners_max", limit });
         }
         let (id, link) = (Uuid::new_v4(), Arc::downgrade(link));
-        self.all.push(Registration { id, link, correlation, told });
+        self.all.push(Registration { id, link, correlation, last_sent });
         Ok(id)
     }
 
-    /// Removes a registration; whether there was one.
+    /// Removes a registration. Returns whether it existed.
     pub(crate) fn remove(&mut self, id: Uuid) -> bool {
         let before = self.all.len();
         self.all.retain(|registration| registration.id != id);
         self.all.len() < before
     }
 
-    /// Has `tell` look at each registration of a connection that is there.
-    pub(crate) fn tell(&mut self, mut tell: impl FnMut(&mut T, CorrelationId, &Link)) {
+    /// Calls `notify` for each registration of an open connection.
+    pub(crate) fn notify(&mut self, mut notify: impl FnMut(&mut T, CorrelationId, &ClientLink)) {
         self.all.retain_mut(|registration| {
             let Some(link) = registration.link.upgrade() else { return false };
-            tell(&mut registration.told, registration.correlation, &link);
+            notify(&mut registration.last_sent, registration.correlation, &link);
             true
         });
     }

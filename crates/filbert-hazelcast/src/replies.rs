@@ -1,13 +1,13 @@
-//! Replies on their way to a client: bytes to append to, and before them pieces that are full.
+//! Replies on their way to a client: a tail to which bytes are appended, and full pieces before it.
 //!
 //! ```text
-//!  full: │ piece │ piece │ piece │   tail: │ what is written next ──►
-//!    ▲                                               each piece has room of the budget until it is written
-//!    └─ goes to the socket first
+//!  full: │ piece │ piece │ piece │   tail: │ bytes are appended here ──►
+//!    ▲                  each piece has a reservation of the budget until it is written
+//!    └─ is written to the socket first
 //! ```
 //!
-//! A long answer is never copied to make it longer: it goes on in another piece, for which there must be room in the door's share of
-//! the member's budget. What is short is not counted.
+//! A long reply is never copied to extend it: it continues in another piece, for which memory is
+//! reserved in the door's share of the member's budget. Short replies need no reservation.
 
 use std::{
     collections::VecDeque,
@@ -16,19 +16,21 @@ use std::{
 
 use filbert_grid::{Exhausted, MemoryBudget, Reservation};
 
-/// Bytes of a piece of a long answer, and how many are asked of the budget at once. One key or value may be larger.
+/// The size of a piece of a long reply, and of one reservation, in bytes. A single key or value may
+/// be larger.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Bytes of replies that need no room: about as many as a socket takes at once.
+/// Bytes of replies that need no reservation: about as many as a socket accepts at once.
 pub(crate) const UNCOUNTED_BYTES: usize = 64 << 10;
 
-/// Replies in the order in which they were made. As a list of bytes it is their tail, behind which whatever is short is written.
+/// Replies in the order in which they were created. It dereferences to its tail, to which short
+/// replies are appended.
 #[derive(Debug)]
 pub(crate) struct Replies {
     full: VecDeque<Piece>,
     full_bytes: usize,
     tail: Vec<u8>,
-    /// That of the tail, if it is long.
+    /// The reservation for the tail, if it is long.
     room: Reservation,
     budget: MemoryBudget,
 }
@@ -36,11 +38,11 @@ pub(crate) struct Replies {
 #[derive(Debug)]
 struct Piece {
     bytes: Vec<u8>,
-    /// Given back with it; empty for what is short.
+    /// Released with the piece; empty for short replies.
     room: Reservation,
 }
 
-/// A place in replies, see [`Replies::rollback`].
+/// A position in replies, see [`Replies::rollback`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     full: usize,
@@ -64,53 +66,55 @@ impl DerefMut for Replies {
 }
 
 impl Replies {
-    /// None yet.
+    /// Creates an empty buffer.
     pub(crate) fn new(budget: &MemoryBudget) -> Self {
         let (full, tail) = Default::default();
         Self { full, full_bytes: 0, tail, room: budget.empty(), budget: budget.clone() }
     }
 
-    /// Replies that were made elsewhere, which are not counted.
+    /// Replies that were built elsewhere, without a reservation.
     pub(crate) fn whole(bytes: Vec<u8>, budget: &MemoryBudget) -> Self {
         Self { tail: bytes, ..Self::new(budget) }
     }
 
-    /// Bytes of all of them.
+    /// Bytes of all replies.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.full_bytes + self.tail.len()
     }
 
-    /// Bytes of memory that they take.
+    /// Bytes of memory held.
     pub(crate) fn held_bytes(&self) -> usize {
         self.full_bytes + self.tail.capacity()
     }
 
-    /// The place behind all of them, to come back to.
+    /// The position after all replies, for a later rollback.
     #[inline]
     pub(crate) fn mark(&self) -> Mark {
         Mark { full: self.full.len(), tail: self.tail.len() }
     }
 
-    /// Bytes that the tail has grown by since then; none if the tail is another one, which has its room.
+    /// The number of bytes by which the tail has grown since `mark`. Zero if the tail is another
+    /// piece by now, which has a reservation.
     #[inline]
     pub(crate) fn grown_since(&self, mark: Mark) -> usize {
         if self.full.len() == mark.full { self.tail.len().saturating_sub(mark.tail) } else { 0 }
     }
 
-    /// Takes back what was made since then. Nothing may have been written to the socket meanwhile.
+    /// Removes everything after the position. Nothing may have been written to the socket since
+    /// then.
     pub(crate) fn rollback(&mut self, to: Mark) {
         while self.full.len() > to.full
             && let Some(Piece { bytes, room }) = self.full.pop_back()
         {
             self.full_bytes -= bytes.len();
-            // What was the tail then is the last to come.
+            // The tail of that time is the last piece to be taken.
             (self.tail, self.room) = (bytes, room);
         }
         self.tail.truncate(to.tail);
     }
 
-    /// Overwrites bytes behind a place.
+    /// Overwrites bytes, `behind` bytes after a position.
     pub(crate) fn patch(&mut self, at: Mark, behind: usize, with: &[u8]) {
         let bytes = self.full.get_mut(at.full).map_or(&mut self.tail, |piece| &mut piece.bytes);
         let start = at.tail + behind;
@@ -119,10 +123,11 @@ impl Replies {
         }
     }
 
-    /// Makes the tail one that takes `needed` more bytes of an answer that has `so_far` bytes without growing.
+    /// Prepares the tail for `needed` more bytes without reallocation. The reply has `so_far`
+    /// bytes.
     ///
     /// # Errors
-    /// There is no room for them. Nothing has changed then.
+    /// There is not enough memory. Nothing is changed.
     pub(crate) fn make_room(&mut self, needed: usize, so_far: usize) -> Result<(), Exhausted> {
         if self.tail.capacity() - self.tail.len() >= needed || self.tail.len() + needed <= UNCOUNTED_BYTES {
             return Ok(());
@@ -134,16 +139,16 @@ impl Replies {
         Ok(())
     }
 
-    /// Counts a tail that has become long by one reply.
+    /// Reserves memory for a tail that has become long by one reply.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// There is not enough memory.
     pub(crate) fn count_tail(&mut self) -> Result<(), Exhausted> {
         let counted = if self.tail.len() > UNCOUNTED_BYTES { self.tail.capacity() } else { 0 };
         self.room.grow(counted.saturating_sub(self.room.bytes()))
     }
 
-    /// Makes the tail a piece, if there is something in it.
+    /// Turns the tail into a piece, unless it is empty.
     fn seal(&mut self) {
         let room = std::mem::replace(&mut self.room, self.budget.empty());
         let bytes = std::mem::take(&mut self.tail);
@@ -153,7 +158,7 @@ impl Replies {
         }
     }
 
-    /// Moves all of `other` behind these, without a copy of what is long.
+    /// Moves all of `other` to the end, without copying long replies.
     pub(crate) fn append_all(&mut self, other: &mut Replies) {
         if self.bytes() == 0 {
             std::mem::swap(self, other);
@@ -172,14 +177,14 @@ impl Replies {
         other.clear_all();
     }
 
-    /// Forgets all of them, and the memory.
+    /// Drops all replies and their memory.
     pub(crate) fn clear_all(&mut self) {
         self.full.clear();
         (self.full_bytes, self.tail) = (0, Vec::new());
         self.room.shrink(0);
     }
 
-    /// What goes to the socket first.
+    /// The bytes to be written to the socket first.
     #[inline]
     pub(crate) fn front(&self) -> &[u8] {
         self.full.front().map_or(&self.tail, |piece| &piece.bytes)
@@ -191,21 +196,21 @@ impl Replies {
         !self.full.is_empty()
     }
 
-    /// The first piece is written, and gives its room back.
+    /// Drops the first piece, which is written, and releases its reservation.
     pub(crate) fn drop_front(&mut self) {
         if let Some(piece) = self.full.pop_front() {
             self.full_bytes -= piece.bytes.len();
         }
     }
 
-    /// Takes the memory of a tail that is written.
+    /// Takes the buffer of a tail that is written.
     #[inline]
     pub(crate) fn take_written(&mut self) -> Vec<u8> {
         self.room.shrink(0);
         std::mem::take(&mut self.tail)
     }
 
-    /// All of them as one list of bytes, from a place on.
+    /// Removes the replies from a position on, and returns them as one list of bytes.
     pub(crate) fn split_off_all(&mut self, from: Mark) -> Vec<u8> {
         let mut out = Vec::new();
         for piece in self.full.range(from.full.min(self.full.len())..) {
@@ -217,7 +222,7 @@ impl Replies {
         out
     }
 
-    /// All of them as one list of bytes, which is not counted.
+    /// All replies as one list of bytes, without a reservation.
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         match self.full.is_empty() {
             true => self.tail,
@@ -230,7 +235,7 @@ impl Replies {
 mod tests {
     use super::*;
 
-    /// Appends an item of so many bytes.
+    /// Appends an item of `bytes` bytes.
     fn push(replies: &mut Replies, byte: u8, bytes: usize) -> Result<(), Exhausted> {
         let so_far = replies.bytes();
         replies.make_room(bytes, so_far)?;

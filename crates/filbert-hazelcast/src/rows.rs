@@ -1,31 +1,11 @@
-//! Which message goes to which handler, which are refused and why; what the door supports, as a table.
+//! The table of messages: the handler of each message, or the reason for refusing it. Also the
+//! table of supported messages.
 
-use filbert_wire::{Message, MessageId, table};
+use filbert_wire::{MessageId, table};
 
-use crate::{authentication, failure::Outcome, handlers, session::Session};
+use crate::{authentication, handlers, row::Row};
 
-/// Reads a request, does it, and appends the reply to the session's buffer.
-pub(crate) type Handler = fn(&mut Session, &Message<'_>) -> Outcome;
-
-/// What is done about a message.
-#[derive(Clone, Copy)]
-pub(crate) enum Row {
-    /// Nothing: it is not known, or nobody serves it.
-    Absent,
-    /// An authentication: the one kind of message that a connection may begin with.
-    Authenticates(Handler),
-    /// A handler answers it.
-    Served(Handler),
-    /// A handler answers it with the help of the query engine; without one it is refused.
-    Queries(Handler),
-    /// It is answered with an error that gives this reason.
-    Refused(&'static str),
-}
-
-/// Why messages with code in them are refused.
-pub(crate) const SHIPS_CODE: &str = "it ships Java code, which this server does not run";
-
-/// Methods of one service that a dense table has room for; ids are checked against it when the tables are made.
+/// The size of the table of one service. Ids are checked against it at compile time.
 const METHODS: usize = 128;
 
 static CLIENT: [Row; METHODS] = dense(0, &[authentication::ROWS, handlers::client::ROWS, handlers::schemas::ROWS]);
@@ -40,7 +20,7 @@ static MAP: [Row; METHODS] = dense(
         handlers::map_listeners::ROWS,
         handlers::map_query::ROWS,
         handlers::near_cache::ROWS,
-        handlers::journal::ROWS,
+        handlers::map_journal::ROWS,
         handlers::refused::ROWS,
     ],
 );
@@ -48,8 +28,8 @@ static MAP: [Row; METHODS] = dense(
 static CONTINUOUS_QUERY: [Row; METHODS] = dense(0x16, &[handlers::continuous_query::ROWS]);
 static SQL: [Row; METHODS] = dense(0x21, &[handlers::sql::ROWS]);
 
-/// Spreads the rows of one service by method. Evaluated by the compiler, which reports a method beyond the table as an
-/// error.
+/// Spreads the rows of one service by method. Evaluated by the compiler, which reports a method
+/// beyond the table as an error.
 #[allow(clippy::indexing_slicing, reason = "evaluated at compile time, where it is a compile error to be out of range")]
 const fn dense(service: u8, modules: &[&[(MessageId, Row)]]) -> [Row; METHODS] {
     let mut rows = [Row::Absent; METHODS];
@@ -84,24 +64,24 @@ pub(crate) fn find(id: MessageId) -> Row {
     rows.get(usize::from(id.method())).copied().unwrap_or(Row::Absent)
 }
 
-/// Whether a request is a change of keys, which goes through a log in the order in which it came.
+/// Whether a request changes keys, and so goes through a log in the order of arrival.
 pub(crate) fn submits(id: MessageId) -> bool {
     let rows = [handlers::map_write::ROWS, handlers::map_locks::ROWS].into_iter().flatten();
     rows.into_iter().any(|(row, _)| *row == id) || handlers::map_bulk::SUBMITS.contains(&id)
 }
 
-/// How far a message of the protocol is supported.
+/// The support of a message of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
-    /// It does what it does in Hazelcast.
+    /// The message has the same effect as in Hazelcast.
     Served,
-    /// It is refused for good or for now, with this reason in the error.
+    /// The message is refused, permanently or for now, with this reason in the error.
     Refused(&'static str),
-    /// Its service is not there yet; it is refused as not supported.
+    /// The message is not implemented. It is refused as not supported.
     NotServed,
 }
 
-/// Every request of the protocol with how far it is supported, by id.
+/// All requests of the protocol with their support, by id.
 pub fn support() -> impl Iterator<Item = (MessageId, Support)> {
     table::all().map(|spec| {
         let support = match find(spec.id) {

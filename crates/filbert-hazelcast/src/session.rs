@@ -1,79 +1,77 @@
-//! What a connection is to its handlers: the grid, the client, and the place where replies go.
+//! The state of a connection for its handlers: the grid, the client, and the buffer for replies.
+//!
+//! It must not know the kinds of messages and their handling.
 
 use std::sync::Arc;
 
 use filbert_grid::metrics::Tally;
 use filbert_grid::replication::{InFlight, Submissions};
-use filbert_grid::{Caller, ClientConnection, ConnectionId, ErrorKind, Grid, GridError, Map, PartitionId};
+use filbert_grid::{Caller, ClientConnection, Cluster, ConnectionId, Grid, GridError, Map, PartitionId};
 use filbert_listen::Guesses;
-use filbert_wire::{
-    CorrelationId, Data, Message, MessageId, Uuid, WireError,
-    table::map::{event_journal_read, get, get_entry_view},
-};
+use filbert_wire::{CorrelationId, Data, Message, MessageId, Uuid, WireError};
 use tracing::{debug, info};
 
-use crate::config::MemberAddress;
 use crate::{
-    DoorConfig,
-    deferred::NO_QUERIES,
-    failure::{Failure, Outcome},
-    handlers::{journal::JournalWaits, map_read::Get},
+    client_link::ClientLink,
+    config::{DoorConfig, MemberAddress},
+    failure::Failure,
     handles::Handles,
-    kinds::kind_of,
-    link::Link,
-    query_cache::QueryCaches,
-    relay::{Relays, Way, scoped, standing},
-    replies::{Mark, Replies, UNCOUNTED_BYTES},
-    rows::{self, Row, submits},
+    journal::JournalWaits,
+    query_cache::{QueryCache, QueryCaches},
+    query_slot::QuerySlot,
+    relay::{Relays, RepeatableRequest},
+    replies::Replies,
+    view::View,
     views::Views,
 };
 
-/// One connection's state. Handlers get it whole; each uses a few of the fields.
+/// The state of one connection. Handlers receive all of it; each uses a few of the fields.
 pub(crate) struct Session {
     pub(crate) grid: Arc<Grid>,
     pub(crate) config: Arc<DoorConfig>,
-    pub(crate) link: Arc<Link>,
-    /// Replies in the order in which they were made.
+    pub(crate) link: Arc<ClientLink>,
+    /// Replies, in the order in which they were created.
     pub(crate) out: Replies,
     pub(crate) handles: Handles,
-    /// What was asked for since the last batch.
+    /// The operations of the current batch, counted for the metrics.
     pub(crate) tally: Tally,
-    /// The address that this client is told to find the member at.
+    /// The address of this member that is reported to the client.
     pub(crate) address: MemberAddress,
     /// The client's UUID; nil before authentication.
     pub(crate) client: Uuid,
-    /// Registration with the grid, from authentication on. Dropping it gives back what the client held.
+    /// The registration with the grid, from authentication on. Dropping it releases the client's
+    /// locks and listeners.
     pub(crate) registration: Option<ClientConnection>,
     pub(crate) journal_waits: JournalWaits,
     /// Whether changes go through logs.
     pub(crate) is_replicated: bool,
-    /// Changes of the batch at hand, where they go through logs.
+    /// The changes of the current batch that go through logs.
     pub(crate) submissions: Submissions,
-    /// What of them, and of earlier batches, is on its way.
+    /// The changes in flight, of this batch and of earlier ones.
     pub(crate) in_flight: Arc<InFlight>,
     /// The query caches of all connections.
     pub(crate) caches: Arc<QueryCaches>,
-    /// What clients are told of the cluster.
+    /// The cluster, as it is reported to clients.
     pub(crate) views: Arc<Views>,
-    /// Who was wrong about a password or a token.
+    /// The wrong passwords and tokens of all clients, counted.
     pub(crate) guesses: Arc<Guesses>,
-    /// The way to other members, where this member has some: from authentication on.
+    /// The connections to other members, from authentication on; `None` if no requests are
+    /// forwarded.
     pub(crate) relays: Option<Box<Relays>>,
-    /// Whether another member sends requests of a client on by this connection: none of them is sent on again.
+    /// Whether another member forwards the requests of a client on this connection. Such requests
+    /// are not forwarded again.
     pub(crate) is_relay: bool,
-    /// Ends the queries that still run when the connection does: behind the registration, which is gone by then.
+    /// Ends the running queries on drop. It stands after the registration, which must be dropped
+    /// first: query caches check whether the client still has a connection.
     _queries: QueriesEnd,
-    /// Set by an authentication that failed: the reply is a normal one, and then the connection is closed.
+    /// Set by a failed authentication. The reply is a normal one, and then the connection is
+    /// closed.
     pub(crate) refused: bool,
 }
 
-/// Whether a request reads values and does nothing else.
-fn reads_one(id: MessageId) -> bool {
-    matches!(id, get::ID | get_entry_view::ID | event_journal_read::ID)
-}
-
-/// Closes a connection's cursors when it is dropped, and has queries that run for it given up.
-struct QueriesEnd(Arc<Link>, Arc<QueryCaches>, Arc<Grid>);
+/// On drop, closes the cursors of a connection, cancels its queries, and ends its registrations
+/// with query caches.
+struct QueriesEnd(Arc<ClientLink>, Arc<QueryCaches>, Arc<Grid>);
 
 impl Drop for QueriesEnd {
     fn drop(&mut self) {
@@ -87,7 +85,7 @@ impl Session {
     pub(crate) fn new(
         grid: Arc<Grid>,
         config: Arc<DoorConfig>,
-        link: Arc<Link>,
+        link: Arc<ClientLink>,
         caches: Arc<QueryCaches>,
         views: Arc<Views>,
         guesses: Arc<Guesses>,
@@ -124,73 +122,7 @@ impl Session {
         }
     }
 
-    /// Runs a request and appends its reply. False when the connection must be closed after that.
-    #[inline]
-    pub(crate) fn handle(&mut self, message: &Message<'_>) -> bool {
-        let start = self.out.mark();
-        self.tally.add(kind_of(message.id()), 1);
-        let outcome = match rows::find(message.id()) {
-            Row::Served(handler) if self.registration.is_some() => handler(self, message),
-            row => self.handle_rare(row, message),
-        };
-        let outcome = match outcome {
-            Ok(()) if self.out.grown_since(start) <= UNCOUNTED_BYTES => return !self.refused,
-            Ok(()) => self.count_long_reply(message.id()),
-            Err(failure) => Err(failure),
-        };
-        match outcome {
-            Ok(()) => !self.refused,
-            Err(failure) => {
-                self.out.rollback(start);
-                self.fail_or_hold(&failure, message)
-            }
-        }
-    }
-
-    /// Takes room for a reply that may be long by a value. One to a change is kept in any case: the change is made.
-    #[cold]
-    fn count_long_reply(&mut self, id: MessageId) -> Outcome {
-        match self.out.count_tail() {
-            Err(exhausted) if reads_one(id) => Err(GridError::from(exhausted).into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// As [`Session::count_long_reply`], for a run of gets that was answered from `start` on.
-    #[cold]
-    pub(crate) fn count_long_gets(&mut self, start: Mark, gets: &[Option<Get<'_>>]) {
-        // Where there are others, some of the run may be held for them.
-        if let Err(exhausted) = self.out.count_tail()
-            && self.relays.is_none()
-        {
-            self.out.rollback(start);
-            let failure: Box<Failure> = GridError::from(exhausted).into();
-            gets.iter().flatten().for_each(|get| failure.encode(get.correlation, &mut self.out));
-        }
-    }
-
-    #[inline(never)]
-    fn handle_rare(&mut self, row: Row, message: &Message<'_>) -> Outcome {
-        let id = message.id();
-        match row {
-            Row::Authenticates(handler) => handler(self, message),
-            _ if self.registration.is_none() => {
-                let text = format!("{id} came before authentication; expected Client.authentication first");
-                let mut failure = Failure::new(ErrorKind::Authentication, text);
-                failure.closes = true;
-                Err(failure)
-            }
-            Row::Served(handler) => handler(self, message),
-            Row::Queries(handler) if self.grid.queries().is_some() => handler(self, message),
-            Row::Queries(_) => Err(Failure::unsupported(id, NO_QUERIES)),
-            Row::Refused(reason) => Err(Failure::unsupported(id, reason)),
-            Row::Absent if self.is_relay && id == scoped::ID => scoped::handle(self, message),
-            Row::Absent if self.is_relay && id == standing::ID => standing::handle(self, message),
-            Row::Absent => Err(Failure::unsupported(id, "this server does not serve it")),
-        }
-    }
-
-    /// Answers a message for which there is no room, under the correlation id that its first bytes have.
+    /// Answers a message for which there is no memory, under the correlation id in its first bytes.
     #[cold]
     pub(crate) fn fail_full(&mut self, error: GridError, bytes: &[u8]) {
         let correlation = bytes.get(10..18).and_then(|bytes| bytes.first_chunk::<8>());
@@ -199,7 +131,7 @@ impl Session {
         self.fail(&failure, correlation, None);
     }
 
-    /// Answers bytes that are no message, under the correlation id that they seem to carry.
+    /// Answers bytes that are not a message, under the correlation id at its usual place.
     #[cold]
     pub(crate) fn fail_wire(&mut self, error: WireError, bytes: &[u8]) {
         // Frame header of 6 bytes, message id of 4, correlation id of 8.
@@ -221,53 +153,20 @@ impl Session {
         !failure.closes
     }
 
-    /// Where a request goes: it is answered here, unless there are other members.
-    #[inline]
-    pub(crate) fn way(&self, message: &Message<'_>) -> Way {
-        match &self.relays {
-            None => Way::Here(None),
-            Some(relays) => self.put_off(relays.way(message)),
-        }
-    }
-
-    /// Whether a request has to wait for changes of this connection that are on their way: it reads a partition that one of them
-    /// is of. Whatever ends the wait wakes the connection's task.
-    #[inline]
-    pub(crate) fn must_wait(&self, message: &Message<'_>, way: Way) -> bool {
-        self.is_replicated
-            && self.in_flight.bytes() > 0
-            && matches!(way, Way::Here(_))
-            && self.reads_what_is_on_its_way(message)
-    }
-
-    #[cold]
-    fn reads_what_is_on_its_way(&self, message: &Message<'_>) -> bool {
-        if submits(message.id()) {
-            return false;
-        }
-        let partition = match message.id() {
-            get::ID => message.decode::<get::Request<'_>>().ok().map(|request| self.partition(request.key)),
-            _ => self.partition_in_header(message),
-        };
-        let Some(partition) = partition else { return false };
-        self.in_flight.wake_at_next();
-        self.in_flight.any_of(partition)
-    }
-
-    /// The map of this name.
+    /// The map with this name.
     #[inline]
     pub(crate) fn map(&mut self, name: &str) -> Result<&Arc<Map>, Box<Failure>> {
         Ok(self.handles.find(&self.grid, name)?)
     }
 
-    /// The partition of a request about `key`. What the message's header says is not asked: an entry that a client has put
-    /// into another partition would be found by nobody else.
+    /// The partition of a request about `key`. The partition in the message's header is ignored: an
+    /// entry that a client has put into another partition could not be found by other clients.
     #[inline]
     pub(crate) fn partition(&self, key: Data<'_>) -> PartitionId {
         filbert_data::partition_of(key, self.grid.partition_count())
     }
 
-    /// The partition that a request is sent to, if there is such a one.
+    /// The partition in a request's header, if it is valid.
     #[inline]
     pub(crate) fn partition_in_header(&self, message: &Message<'_>) -> Option<PartitionId> {
         let id = u32::try_from(message.partition_id()).ok()?;
@@ -280,8 +179,62 @@ impl Session {
         Caller { client: self.client, thread }
     }
 
-    /// By which listeners are tied to this connection.
+    /// The id that binds listeners to this connection.
     pub(crate) fn connection_id(&self) -> Option<ConnectionId> {
         self.registration.as_ref().map(ClientConnection::id)
+    }
+
+    /// The cluster, as it is reported to this client.
+    pub(crate) fn view(&self) -> View {
+        let member = self.grid.member_uuid();
+        match self.grid.cluster() {
+            Some(cluster) => View::new(self.views.snapshot(cluster), member),
+            None => View::of_one(member, &self.address, self.grid.partition_count()),
+        }
+    }
+
+    /// Takes a slot for a request of this connection that another thread answers.
+    ///
+    /// # Errors
+    /// All slots are taken.
+    pub(crate) fn take_slot(&self) -> Result<QuerySlot, Box<Failure>> {
+        QuerySlot::take(&self.link, self.config.queries_max)
+    }
+
+    /// Retries the reads of journals that wait for events.
+    pub(crate) fn retry_journal_waits(&mut self) {
+        self.journal_waits.retry(&mut self.out);
+    }
+
+    /// The cluster to whose other members this client's requests may be forwarded.
+    pub(crate) fn relays_to(&self) -> Option<&Arc<dyn Cluster>> {
+        self.grid.cluster().filter(|_| self.is_replicated && !self.is_relay)
+    }
+
+    /// Forwards requests to other members from now on. Each of them receives the client's
+    /// authentication.
+    pub(crate) fn open_relays(&mut self, cluster: Arc<dyn Cluster>, authentication: Vec<u8>) {
+        let changes_seen = self.views.change_count();
+        let relays = Relays::new(&self.grid, &self.link, &self.config, cluster, authentication, changes_seen);
+        self.relays = Some(Box::new(relays));
+    }
+
+    /// A copy of a request that this member is about to execute, for a repetition; `None` if no
+    /// requests are forwarded.
+    #[inline]
+    pub(crate) fn repeatable(
+        &self,
+        message: &Message<'_>,
+        partition: Option<PartitionId>,
+    ) -> Option<RepeatableRequest> {
+        self.relays.as_ref().map(|relays| relays.repeatable(message, partition, Some(relays.itself())))
+    }
+
+    /// As [`Relays::have_others_stand_by`]. Without other members, calls `done` immediately.
+    pub(crate) fn have_others_stand_by(&mut self, cache: &Arc<QueryCache>, done: Box<dyn FnOnce() + Send>) {
+        match &mut self.relays {
+            Some(relays) => relays.have_others_stand_by(cache, done),
+            None => done(),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Responses about statements: counts, pages, errors.
+//! Replies to statements: counts, pages, errors.
 
 use filbert_grid::query::{Page, SqlError};
 use filbert_wire::{
@@ -14,33 +14,33 @@ use crate::{
     sql_rows::{put_page, result_type},
 };
 
-/// What is answered.
+/// The request that is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A statement: its first page comes with the columns.
+pub(crate) enum ReplyKind {
+    /// A statement. Its first page comes with the columns.
     Execute,
     /// A request for another page.
     Fetch,
 }
 
-/// A reply to be written.
+/// A reply under construction.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ReplyKind,
     pub(crate) correlation: CorrelationId,
-    /// Who makes the errors.
+    /// The member that is named in errors.
     pub(crate) member: Uuid,
     /// Bytes of replies that may wait for the client.
     pub(crate) bytes_max: usize,
 }
 
-/// In a response with rows, in the place of the number of rows that were changed.
+/// The number of changed rows in a response that contains rows.
 const ROWS: i64 = -1;
-/// Which parameter tells the partition that would answer best: not told.
+/// The index of the parameter that determines the best partition for the statement: not reported.
 const NO_PARTITION_ARGUMENT: i32 = -1;
 
 impl Reply {
-    /// Appends the number of rows that were changed.
+    /// Appends the number of changed rows.
     pub(crate) fn count(&self, count: u64, out: &mut Vec<u8>) {
         execute::Response {
             update_count: i64::try_from(count).unwrap_or(i64::MAX),
@@ -50,14 +50,14 @@ impl Reply {
         .encode(self.correlation, out);
     }
 
-    /// Appends a page. Nothing is appended if that fails.
+    /// Appends a page. Appends nothing on failure.
     ///
     /// # Errors
-    /// The page has other columns than the rows say.
+    /// The columns of the page differ from those of the rows.
     pub(crate) fn page(&self, rows: &Rows, page: &Page, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let start = out.len();
         let mut writer = match self.kind {
-            Kind::Execute => {
+            ReplyKind::Execute => {
                 let mut writer = self.begin(execute::RESPONSE_ID, out, |out| {
                     ROWS.put(out);
                     rows.is_infinite.put(out);
@@ -71,10 +71,10 @@ impl Reply {
                 writer.end();
                 writer
             }
-            Kind::Fetch => self.begin(fetch::RESPONSE_ID, out, |_| ()),
+            ReplyKind::Fetch => self.begin(fetch::RESPONSE_ID, out, |_| ()),
         };
         let put = put_page(&mut writer, &rows.columns, &page.rows, page.last);
-        // No error.
+        // There is no error.
         writer.null();
         writer.finish();
         if put.is_err() {
@@ -88,7 +88,7 @@ impl Reply {
         writer.frame_with(flags::UNFRAGMENTED, |out| {
             out.extend_from_slice(&response.0.to_le_bytes());
             out.extend_from_slice(&self.correlation.0.to_le_bytes());
-            // No backups to wait for.
+            // There are no backups to wait for.
             out.push(0);
             fixed(out);
         });
@@ -106,14 +106,14 @@ impl Reply {
             cause_stack_trace: None,
         });
         match self.kind {
-            Kind::Execute => execute::Response {
+            ReplyKind::Execute => execute::Response {
                 update_count: ROWS,
                 error,
                 partition_argument_index: NO_PARTITION_ARGUMENT,
                 ..execute::Response::default()
             }
             .encode(self.correlation, out),
-            Kind::Fetch => fetch::Response { error, ..fetch::Response::default() }.encode(self.correlation, out),
+            ReplyKind::Fetch => fetch::Response { error, ..fetch::Response::default() }.encode(self.correlation, out),
         }
     }
 }
@@ -158,7 +158,7 @@ mod tests {
         (Rows::new(Box::new(Nothing(Arc::from(columns)))), Page { rows, last: false })
     }
 
-    fn reply(kind: Kind) -> Reply {
+    fn reply(kind: ReplyKind) -> Reply {
         Reply { kind, correlation: CorrelationId(5), member: Uuid::from_u128(7), bytes_max: 100 }
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn a_page_decodes_as_the_response_that_it_stands_for() {
         let (rows, page) = rows();
         let mut out = Vec::new();
-        reply(Kind::Execute).page(&rows, &page, &mut out).unwrap();
+        reply(ReplyKind::Execute).page(&rows, &page, &mut out).unwrap();
         let response: execute::Response<'_> = Message::parse(&out).unwrap().decode().unwrap();
         assert_eq!(response.update_count, -1);
         assert_eq!(response.partition_argument_index, -1);
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(page_read.columns[1], SqlColumn::Varchar(vec![None, Some("a name that is not short")]));
 
         let mut out = Vec::new();
-        reply(Kind::Fetch).page(&rows, &page, &mut out).unwrap();
+        reply(ReplyKind::Fetch).page(&rows, &page, &mut out).unwrap();
         let response: fetch::Response<'_> = Message::parse(&out).unwrap().decode().unwrap();
         assert_eq!(response.row_page.unwrap(), page_read);
     }
@@ -189,7 +189,7 @@ mod tests {
         let (rows, page) = rows();
         let page = Page { rows: page.rows.project(&[1, 0]).unwrap(), last: true };
         let mut out = b"before".to_vec();
-        let error = reply(Kind::Execute).page(&rows, &page, &mut out).unwrap_err();
+        let error = reply(ReplyKind::Execute).page(&rows, &page, &mut out).unwrap_err();
         assert_eq!(error.code, SqlErrorCode::Generic);
         assert_eq!(out, b"before");
     }

@@ -1,17 +1,20 @@
-//! Pages of SQL results: from Arrow record batches to the columns of the client protocol, without a copy in between.
+//! Pages of SQL results: Arrow record batches are written as columns of the client protocol,
+//! without an intermediate copy.
 //!
 //! | SQL type | Arrow type | column of the protocol |
 //! |---|---|---|
 //! | BOOLEAN to BIGINT, REAL, DOUBLE | the same | the same |
-//! | DECIMAL | `Decimal128`, `Decimal256` | DECIMAL: unscaled bytes and scale; without declared scale, as few digits as the number needs |
+//! | DECIMAL | `Decimal128`, `Decimal256` | DECIMAL: unscaled bytes and scale |
 //! | VARCHAR, CHAR | `Utf8View`, `Utf8`, `LargeUtf8` | VARCHAR |
 //! | JSON | the same | JSON |
 //! | DATE | `Date32` | DATE |
 //! | TIME | `Time64` | TIME |
 //! | TIMESTAMP, TIMESTAMP WITH TIME ZONE | `Timestamp` | the same, the latter at offset 0 |
-//! | OBJECT | `BinaryView`, `Binary`, `LargeBinary` | OBJECT: the bytes of a serialized value |
-//! | UUID, BYTEA, INTERVAL, arrays | texts, `BinaryView`, `Interval`, `List` | OBJECT: the value, serialized |
-//! | any | `Null` | NULL: their number alone |
+//! | OBJECT | `BinaryView`, `Binary`, `LargeBinary` | OBJECT: a serialized value |
+//! | UUID, BYTEA, INTERVAL, arrays | text, `BinaryView`, `Interval`, `List` | OBJECT: serialized |
+//! | any | `Null` | NULL: only the number of rows |
+//!
+//! A DECIMAL without a declared scale is sent with as few digits as the number needs.
 
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, RecordBatch,
@@ -34,7 +37,7 @@ use filbert_wire::{
 
 use crate::calendar::{date_of_days, time_of_nanoseconds, timestamp_of};
 
-/// The protocol's number of a type.
+/// The number of a type in the protocol.
 pub(crate) fn column_type(field_type: &FieldType) -> i32 {
     match field_type {
         FieldType::Varchar | FieldType::Char => SqlColumn::VARCHAR,
@@ -57,7 +60,8 @@ pub(crate) fn column_type(field_type: &FieldType) -> i32 {
     }
 }
 
-/// The protocol's number of a result's column: one in which nothing but `NULL` was written is of no other type.
+/// The number of a result column's type in the protocol. A column that is only the literal `NULL`
+/// has the type NULL.
 pub(crate) fn result_type(column: &ColumnMeta, array: &ArrayRef) -> i32 {
     match array.data_type() {
         DataType::Null => SqlColumn::NULL,
@@ -68,7 +72,7 @@ pub(crate) fn result_type(column: &ColumnMeta, array: &ArrayRef) -> i32 {
 /// Appends a page.
 ///
 /// # Errors
-/// The batch has other columns than `columns` says, which is a defect of the engine.
+/// The columns of the batch differ from `columns`, which is a defect of the engine.
 pub(crate) fn put_page(
     writer: &mut Writer<'_>,
     columns: &[ColumnMeta],
@@ -96,11 +100,12 @@ pub(crate) fn put_page(
     Ok(())
 }
 
-/// How many of the rows, from the first on and one at least, have at most `bytes_max` bytes of texts and objects. Columns
-/// of fixed size are left out: the number of rows bounds them.
+/// The number of rows, from the first one on, whose texts and objects have at most `bytes_max`
+/// bytes together. At least one row. Columns of fixed size do not count: the number of rows limits
+/// them.
 pub(crate) fn rows_within(rows: &RecordBatch, bytes_max: usize) -> usize {
     let count = rows.num_rows();
-    // Views share buffers, so that this counts too much, but never too little.
+    // Views share buffers, so this may count too much, but never too little.
     let bytes: usize = rows.columns().iter().map(Array::get_array_memory_size).sum();
     if bytes <= bytes_max {
         return count;
@@ -128,7 +133,7 @@ pub(crate) fn rows_within(rows: &RecordBatch, bytes_max: usize) -> usize {
     fitting.count().max(1).min(count)
 }
 
-/// Appends a column; `None` if its array is of a type that the column's type cannot have.
+/// Appends a column. `None` if the array's type does not fit the column's type.
 fn put_column(page: &mut PageWriter<'_, '_>, field_type: &FieldType, array: &ArrayRef) -> Option<()> {
     if matches!(array.data_type(), DataType::Null) {
         page.nulls(array.len());
@@ -180,7 +185,7 @@ fn put_column(page: &mut PageWriter<'_, '_>, field_type: &FieldType, array: &Arr
     Some(())
 }
 
-/// Values that the protocol has no column for, each as the Java client would have serialized it.
+/// Appends values without a column type in the protocol, each serialized as by the Java client.
 fn put_blobs(page: &mut PageWriter<'_, '_>, field_type: &FieldType, array: &ArrayRef) -> Option<()> {
     let reader = ColumnReader::new(array.as_ref(), field_type)?;
     let blobs: Vec<Option<Blob>> = (0..reader.len())
@@ -221,7 +226,7 @@ fn put_timestamp<V: Fixed>(
     array: &ArrayRef,
     convert: impl Fn(SqlTimestamp) -> V,
 ) -> Option<()> {
-    // Seconds and nanoseconds, so that no unit loses digits.
+    // Seconds and nanoseconds, so no unit loses digits.
     let of = |per_second: i64, value: i64| {
         timestamp_of(
             value.div_euclid(per_second),

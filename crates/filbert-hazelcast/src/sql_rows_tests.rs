@@ -1,4 +1,4 @@
-//! Pages of SQL results: every Arrow type that a column can come in.
+//! Tests of pages of SQL results, with every Arrow type of a column.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ fn columns_of_every_type_read_as_the_protocol_has_them() {
 }
 
 #[test]
-fn days_and_moments_keep_their_digits() {
+fn dates_and_timestamps_keep_their_digits() {
     let date = SqlDate { year: 2024, month: 2, day: 29 };
     check(FieldType::Date, Date32Array::from(vec![19_782]), SqlColumn::Date(vec![Some(date)]));
     let time = SqlTime { hour: 23, minute: 59, second: 58, nanosecond: 1 };

@@ -1,66 +1,74 @@
-//! What clients are told of the cluster: its members, its partitions, its version.
+//! The cluster, as it is reported to clients: its members, its partitions, its version.
 
 use std::sync::Arc;
 
-use filbert_grid::MemberView;
+use filbert_grid::{MemberView, PartitionLoss};
 use filbert_wire::{
-    MessageId, Uuid,
+    Uuid,
     structure::{Address, EndpointQualifier, MemberInfo, MemberVersion},
 };
 
-use crate::session::Session;
-use crate::views::Told;
+use crate::config::MemberAddress;
 
-/// The version that clients are told: of the Hazelcast whose behaviour this door follows. Clients switch features on by
-/// it.
+/// The version reported to clients: the version of Hazelcast whose behaviour this door follows.
+/// Clients enable features by it.
 pub(crate) const SERVER_VERSION: &str = "5.7.0";
-/// The same without the patch level.
+/// The same version without the patch level.
 pub(crate) const CLUSTER_VERSION: &str = "5.7";
 pub(crate) const MEMBER_VERSION: MemberVersion = MemberVersion { major: 5, minor: 7, patch: 0 };
 
-/// The serialization format's version that clients must speak.
+/// The version of the serialization format that clients must use.
 pub(crate) const SERIALIZATION_VERSION: u8 = 1;
 
-/// The version of the member list and of the partition table of a standalone member, which never change.
+/// The version of the member list and of the partition table of a standalone member. Both never
+/// change.
 const STANDALONE_VERSION: i32 = 1;
 
-/// The cluster as one client is told of it.
+/// The information about the cluster for all clients, at one time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClusterSnapshot {
+    pub(crate) members: Vec<MemberView>,
+    pub(crate) members_version: i32,
+    /// The leaders by partition; `None` if no leader was ever known.
+    pub(crate) leaders: Vec<Option<Uuid>>,
+    pub(crate) leaders_version: i32,
+    /// The last data losses by partition; empty if no partition has lost data.
+    pub(crate) losses: Vec<Option<PartitionLoss>>,
+}
+
+/// The cluster, as it is reported to one client.
 #[derive(Debug)]
 pub(crate) struct View {
-    told: Arc<Told>,
+    snapshot: Arc<ClusterSnapshot>,
     member: Uuid,
 }
 
 impl View {
-    pub(crate) fn new(told: Arc<Told>, member: Uuid) -> Self {
-        Self { told, member }
+    pub(crate) fn new(snapshot: Arc<ClusterSnapshot>, member: Uuid) -> Self {
+        Self { snapshot, member }
     }
 
-    /// A member that is in no cluster is all of it, at the address by which the client came.
-    pub(crate) fn of(session: &Session) -> Self {
-        let member = session.grid.member_uuid();
-        if let Some(cluster) = session.grid.cluster() {
-            return Self::new(session.views.told(cluster), member);
-        }
-        let address = &session.address;
+    /// The view of a standalone member: it is the only member, at the address that the client has
+    /// connected to.
+    pub(crate) fn of_one(member: Uuid, address: &MemberAddress, partition_count: u32) -> Self {
         let itself = MemberView { uuid: member, host: address.host.clone(), port: address.port, is_lite: false };
-        let told = Told {
+        let snapshot = ClusterSnapshot {
             members: vec![itself],
             members_version: STANDALONE_VERSION,
-            leaders: (0..session.grid.partition_count()).map(|_| Some(member)).collect(),
+            leaders: (0..partition_count).map(|_| Some(member)).collect(),
             leaders_version: STANDALONE_VERSION,
             losses: Vec::new(),
         };
-        Self::new(Arc::new(told), member)
+        Self::new(Arc::new(snapshot), member)
     }
 
-    pub(crate) fn told(&self) -> &Told {
-        &self.told
+    pub(crate) fn snapshot(&self) -> &ClusterSnapshot {
+        &self.snapshot
     }
 
-    /// Where clients find this member; `None` while it is not one of the members.
+    /// The address of this member for clients; `None` while it is not a member of the cluster.
     pub(crate) fn address(&self) -> Option<Address<'_>> {
-        self.told.members.iter().find(|member| member.uuid == self.member).map(address)
+        self.snapshot.members.iter().find(|member| member.uuid == self.member).map(address)
     }
 
     /// All members.
@@ -77,13 +85,13 @@ impl View {
                 address_map: vec![(endpoint, address(member))],
             }
         };
-        self.told.members.iter().map(info).collect()
+        self.snapshot.members.iter().map(info).collect()
     }
 
-    /// Who owns which partition, as far as it is known.
+    /// The known leaders with their partitions.
     pub(crate) fn partitions(&self) -> Vec<(Uuid, Vec<i32>)> {
         let mut owners: Vec<(Uuid, Vec<i32>)> = Vec::new();
-        for (partition, leader) in (0..).zip(&self.told.leaders) {
+        for (partition, leader) in (0..).zip(&self.snapshot.leaders) {
             let Some(leader) = leader else { continue };
             match owners.iter_mut().find(|(owner, _)| owner == leader) {
                 Some((_, owned)) => owned.push(partition),
@@ -96,10 +104,4 @@ impl View {
 
 fn address(member: &MemberView) -> Address<'_> {
     Address { host: &member.host, port: i32::from(member.port) }
-}
-
-/// The registration of a listener for events that never come here. It is not kept anywhere: its id is
-/// made of the member's and the message's, so that it is known again when the listener is removed.
-pub(crate) fn silent_registration(session: &Session, message: MessageId) -> Uuid {
-    Uuid::from_u128(session.grid.member_uuid().as_u128() ^ u128::from(message.0))
 }

@@ -1,4 +1,5 @@
-//! What happens to clients that send nonsense or too much: a clear error for them, service for the others, memory back.
+//! Clients that send invalid or excessive data: they get a clear error, other clients are served,
+//! and the memory is released.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -34,7 +35,7 @@ fn last_error(mut client: Client) -> (i32, String, String) {
     replies.last().expect("an error before the end").error()
 }
 
-/// Where the frames of a message begin, and where it ends.
+/// The offsets of the frames of a message, and of its end.
 fn frame_starts(message: &[u8]) -> Vec<usize> {
     let mut starts = vec![0];
     for frame in Frames::new(message) {
@@ -122,7 +123,8 @@ fn reordered_frames_are_refused_by_name() {
     let (_, bytes) = server.client().encode(&request, -1);
     let starts = frame_starts(&bytes);
     let frame = |index: usize| &bytes[starts[index]..starts[index + 1]];
-    // First frame, name, begin, key, value, key, value, end: the begin and the first key change places.
+    // Initial frame, name, begin, key, value, key, value, end. The begin and the first key are
+    // swapped.
     for order in [[0, 1, 3, 2, 4, 5, 6, 7], [0, 2, 1, 3, 4, 5, 6, 7]] {
         let mut client = server.client();
         for index in order {
@@ -155,7 +157,7 @@ fn random_bytes_hurt_nobody_else() {
         let bytes: Vec<u8> = if round % 4 < 2 {
             (0..1024).map(|_| random() as u8).collect()
         } else {
-            // Frames with random flags, types and contents, of lengths that hold.
+            // Frames with random flags, types and contents, and with correct lengths.
             let mut bytes = Vec::new();
             for _ in 0..20 {
                 let content = (random() % 40) as usize;
@@ -165,7 +167,7 @@ fn random_bytes_hurt_nobody_else() {
             }
             bytes
         };
-        // The server may hang up at any moment.
+        // The server may close the connection at any time.
         let _ = client.stream.write_all(&bytes);
         let _ = client.stream.shutdown(std::net::Shutdown::Write);
         let _ = client.stream.read_to_end(&mut Vec::new());
@@ -218,7 +220,7 @@ fn a_null_where_a_value_is_required_is_refused_by_name_and_the_connection_lives_
     let mut client = server.client();
     let (correlation, bytes) = client.encode(&put(b"key"), -1);
     let starts = frame_starts(&bytes);
-    // First frame, name, key, value: a null frame in the place of the key.
+    // Initial frame, name, key, value: a null frame instead of the key.
     let mut broken = bytes[..starts[2]].to_vec();
     broken.extend_from_slice(&6_i32.to_le_bytes());
     broken.extend_from_slice(&0x0400_u16.to_le_bytes());
@@ -237,7 +239,7 @@ fn a_missing_field_is_refused_by_name() {
     let (correlation, bytes) = client.encode(&put(b"key"), -1);
     let starts = frame_starts(&bytes);
     let mut broken = bytes[..starts[3]].to_vec();
-    // The key's frame becomes the final one.
+    // Marks the frame of the key as the final one.
     broken[starts[2] + 5] |= 0x20;
     client.write(&broken);
     let (code, _, text) = client.reply_to(correlation).error();
@@ -270,7 +272,7 @@ fn fragments_that_begin_in_the_middle_are_refused() {
     let mut fragments = Vec::new();
     encode_fragmented(&bytes, 1, 60, &mut fragments).unwrap();
     let first_final = frame_starts(&fragments);
-    // Leaves the first fragment out: its end is the first frame marked as final.
+    // Skips the first fragment, which ends with the first frame marked as final.
     let mut at = 0;
     for start in first_final {
         if fragments.get(start + 5).is_some_and(|flags| flags & 0x20 != 0) {
@@ -300,7 +302,7 @@ fn a_million_keys_in_one_get_all_are_answered() {
     server.assert_serves();
 }
 
-/// Open files that this process may have.
+/// The limit of open files of this process.
 fn open_files_max() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap_or_default();
@@ -310,7 +312,7 @@ fn open_files_max() -> usize {
 #[test]
 fn ten_thousand_connections_that_send_nothing_hold_no_buffers() {
     let server = Server::with_door(|door| door.unauthenticated_timeout = Duration::from_secs(600));
-    // Both ends are in this process, with other tests beside it.
+    // Both ends are in this process, together with other tests.
     let count = 10_000.min((open_files_max().saturating_sub(400)) / 2);
     let connections: Vec<TcpStream> = (0..count).map(|_| TcpStream::connect(server.address).unwrap()).collect();
     wait_until("all are accepted", || server.monitor.statistics().connections == count);
@@ -343,14 +345,14 @@ fn a_client_that_never_reads_is_not_served_further() {
     for _ in 0..2000 {
         batch.extend_from_slice(&greedy.encode(&get::Request { name: "m", key: b"key", thread_id: 1 }, -1).1);
     }
-    // 2 GiB of replies are asked for and none is read.
+    // 2 GiB of replies are requested, and none is read.
     greedy.write(&batch);
     wait_until("replies wait", || server.monitor.statistics().buffer_bytes > VALUE_BYTES);
     server.assert_serves();
     let held = server.monitor.statistics().buffer_bytes;
     assert!(held < 8 * VALUE_BYTES, "{held} bytes are held for a client that does not read");
 
-    // Once it reads, it gets everything.
+    // When the client reads, it receives all replies.
     for _ in 0..2000 {
         assert_ne!(greedy.receive().unwrap().message().id(), MessageId::ERROR);
     }
@@ -381,7 +383,7 @@ fn messages_that_there_is_no_room_for_are_refused_and_passed_over() {
         assert!(budget.used() <= BUFFERS_BYTES);
         unfinished.push((client, correlation, end.to_vec()));
     }
-    // The first is written; the others' connections go on behind what was refused.
+    // The first message is completed. The other connections continue after the refused message.
     for (at, (client, correlation, end)) in unfinished.iter_mut().enumerate() {
         client.write(end);
         if at == 0 {
@@ -518,7 +520,7 @@ fn keys_that_all_belong_to_one_partition_are_served() {
 fn values_of_nothing_and_of_100_mb_are_served_and_their_memory_comes_back() {
     let server = Server::start();
     let mut client = server.client();
-    // What the partition of the key keeps of the map stays.
+    // The memory that the key's partition keeps for the map is allocated first.
     client.ok(&put(b"key"));
     client.ok(&remove::Request { name: "m", key: b"key", thread_id: 1 });
     let before = server.grid.statistics().memory_bytes;

@@ -1,5 +1,5 @@
-//! What clients see of several members: any of them answers any request, in order, whoever leads; what is asked of all is gathered;
-//! and all hear of changes of the cluster.
+//! Clients of several members: any member answers any request, in order, whichever member leads.
+//! Requests for whole maps are gathered, and all clients are notified of changes of the cluster.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
@@ -36,7 +36,7 @@ fn group(key: &[u8]) -> u32 {
     partition(key) % GROUPS
 }
 
-/// A key of a group that one of `count` members leads.
+/// A key of a group that this one of `count` members leads.
 fn key_at(member: usize, count: usize) -> Vec<u8> {
     (0..).map(key).find(|key| group(key) as usize % count == member).unwrap()
 }
@@ -57,12 +57,12 @@ fn size_by(client: &mut Client) -> i32 {
     client.ok(&size::Request { name: NAME }).decode::<size::Response>().response
 }
 
-/// Members at which no request waits long for a leader.
+/// Members whose requests wait only briefly for a leader.
 fn impatient(count: usize) -> Members {
     Members::with(count, |door| door.relay_hold_max = Duration::from_millis(20))
 }
 
-/// Members at which requests wait as long as it takes.
+/// Members whose requests wait for a leader without a limit.
 fn patient(count: usize) -> Members {
     Members::with(count, |door| door.relay_hold_max = Duration::from_secs(600))
 }
@@ -73,7 +73,7 @@ fn any_key_is_reached_through_any_member() {
     let mut clients: Vec<Client> = members.0.iter().map(|member| member.server.client()).collect();
     for n in 0..300 {
         let writer = n as usize % 3;
-        // With the partition in the header and without.
+        // With and without the partition in the header.
         let key = key(n);
         let partition = if n % 2 == 0 { partition(&key) as i32 } else { -1 };
         let correlation = clients[writer].send_to(&set(&key, &n.to_be_bytes()), partition);
@@ -82,7 +82,7 @@ fn any_key_is_reached_through_any_member() {
             assert_eq!(value_of(&client.ok(&get(&key))), Some(n.to_be_bytes().to_vec()));
         }
     }
-    // Each entry is where its partition is led.
+    // Each entry is at the leader of its partition.
     let sizes: Vec<usize> = members.0.iter().map(|member| member.server.grid.map(NAME).unwrap().size()).collect();
     assert_eq!(sizes.iter().sum::<usize>(), 300, "{sizes:?}");
     assert!(sizes.iter().all(|size| *size > 50), "{sizes:?}");
@@ -124,7 +124,7 @@ fn a_client_follows_a_leader_that_moves() {
     let key = key_at(1, 2);
     client.ok(&set(&key, b"there"));
     members.move_group(group(&key), 0);
-    // The log was not copied: what is found says who has answered.
+    // The log was not copied, so the value shows which member has answered.
     assert_eq!(value_of(&client.ok(&get(&key))), None);
     client.ok(&set(&key, b"here"));
     assert_eq!(value_of(&client.ok(&get(&key))), Some(b"here".to_vec()));
@@ -141,10 +141,10 @@ fn a_request_waits_for_those_of_its_partition_that_went_elsewhere() {
     members.0[1].loopback.pause();
     let first = client.send(&set(&there, b"w"));
     wait_until("the change is on its way there", || members.0[1].loopback.queued() == 1);
-    // This member leads it by now, as far as it knows; the other one has not noticed.
-    let mut view = members.0[0].told.now();
+    // This member has learned that it leads the partition. The other member has not noticed it yet.
+    let mut view = members.0[0].cluster.now();
     view.leaders[partition(&there) as usize] = Some(members.0[0].uuid());
-    members.0[0].told.set(view);
+    members.0[0].cluster.set(view);
     members.0[0].loopback.elect(&members.0[0].server.grid, GroupId(group(&there)));
     let held_bytes = || members.0[0].server.monitor.statistics().buffer_bytes;
     let before = held_bytes();
@@ -154,15 +154,15 @@ fn a_request_waits_for_those_of_its_partition_that_went_elsewhere() {
     let order: Vec<i64> = (0..2).map(|_| client.receive().unwrap().message().correlation_id().0).collect();
     assert_eq!(order, [first, second]);
 
-    // And the other way round.
+    // The same in the other direction.
     let here = key_at(0, 2);
     members.0[0].loopback.pause();
     let first = client.send(&set(&here, b"w"));
     wait_until("the change is on its way here", || members.0[0].loopback.queued() == 1);
     members.0[1].loopback.elect(&members.0[1].server.grid, GroupId(group(&here)));
-    let mut view = members.0[0].told.now();
+    let mut view = members.0[0].cluster.now();
     view.leaders[partition(&here) as usize] = Some(members.0[1].uuid());
-    members.0[0].told.set(view);
+    members.0[0].cluster.set(view);
     let before = held_bytes();
     let second = client.send(&get(&here));
     wait_until("the request waits", || held_bytes() > before);
@@ -177,7 +177,7 @@ fn requests_wait_until_it_is_known_who_leads_and_others_go_on() {
     let mut client = members.0[0].server.client();
     let (free, lost) = (key_at(0, 2), key_at(1, 2));
     client.ok(&set(&free, b"v"));
-    // Another member is said to lead, and nobody does.
+    // According to the view another member leads, but no member does.
     members.0[1].loopback.depose(&members.0[1].server.grid, GroupId(group(&lost)));
     let entries = vec![(lost.as_slice(), b"all".as_slice())];
     let put_all = put_all::Request { name: NAME, entries, trigger_map_loader: false };
@@ -220,7 +220,7 @@ fn requests_wait_for_a_member_that_cannot_be_reached_until_another_leads() {
     let mut client = members.0[0].server.client();
     let key = key_at(1, 2);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    members.tell_that(|view| view.members[1].port = port);
+    members.change_views(|view| view.members[1].port = port);
     let changes: Vec<i64> = (0..100_u32).map(|n| client.send(&set(&key, &n.to_be_bytes()))).collect();
     let read = client.send(&get(&key));
     members.move_group(group(&key), 0);
@@ -231,7 +231,7 @@ fn requests_wait_for_a_member_that_cannot_be_reached_until_another_leads() {
 }
 
 #[test]
-fn what_waits_for_a_leader_is_bounded_and_told_after_a_while() {
+fn requests_that_wait_for_a_leader_are_bounded_and_answered_after_a_while() {
     let members = Members::with(2, |door| {
         door.relay_hold_max = Duration::from_millis(50);
         door.write_buffer_bytes_max = 10_000;
@@ -246,7 +246,8 @@ fn what_waits_for_a_leader_is_bounded_and_told_after_a_while() {
     assert!(codes.iter().all(|code| *code == WRONG_TARGET), "{codes:?}");
 }
 
-/// Sends a change of a key that the other member leads, and has that member hang before it gets it.
+/// Sends a change of a key that the other member leads, and makes that member hang before it
+/// receives the change.
 fn change_at_one_that_hangs(members: &Members, client: &mut Client, key: &[u8]) -> i64 {
     client.ok(&set(key, b"v"));
     let wire = &members.0[1].wire;
@@ -283,7 +284,7 @@ fn a_member_that_shows_no_sign_of_life_is_not_waited_for() {
 }
 
 #[test]
-fn a_lost_way_says_whether_a_request_may_be_sent_again() {
+fn a_lost_connection_says_whether_a_request_may_be_retried() {
     let members = Members::start(2);
     let mut client = members.0[0].server.client();
     let key = key_at(1, 2);
@@ -291,42 +292,42 @@ fn a_lost_way_says_whether_a_request_may_be_sent_again() {
     members.0[1].loopback.pause();
     let change = client.send(&set(&key, b"w"));
     wait_until("the change is on its way", || members.0[1].loopback.queued() == 1);
-    // Waits there for the change.
+    // The read waits at that member for the change.
     let before = members.0[1].wire.passed();
     let read = client.send(&get(&key));
     wait_until("the read is there", || members.0[1].wire.passed() > before);
     members.0[1].wire.cut();
     let (code, class, _) = client.reply_to(change).error();
     assert_eq!((code, class.as_str()), (80, "com.hazelcast.core.IndeterminateOperationStateException"));
-    // What changes nothing is asked once more, by another connection.
+    // A request that changes nothing is repeated, on another connection.
     assert_eq!(value_of(&client.reply_to(read)), Some(b"v".to_vec()));
     members.0[1].loopback.resume();
-    // The next request opens a new one.
+    // The next request opens a new connection.
     client.ok(&set(&key, b"x"));
     assert_eq!(value_of(&client.ok(&get(&key))), Some(b"x".to_vec()));
 }
 
 #[test]
-fn a_member_that_cannot_be_reached_is_a_reason_to_ask_again() {
+fn an_unreachable_member_is_a_reason_to_retry() {
     let members = impatient(2);
     let mut client = members.0[0].server.client();
     let key = key_at(1, 2);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    members.tell_that(|view| view.members[1].port = port);
+    members.change_views(|view| view.members[1].port = port);
     assert_eq!(client.error(&set(&key, b"v")).0, WRONG_TARGET);
-    // Where another member is found, nothing is sent.
+    // If another member has the address, no request is sent.
     let address = members.0[0].wire.address;
-    members.tell_that(|view| view.members[1].port = address.port());
+    members.change_views(|view| view.members[1].port = address.port());
     let (code, _, text) = client.error(&set(&key, b"v"));
     assert_eq!(code, WRONG_TARGET);
     assert!(text.contains("is another member"), "{text}");
-    // One that leaves is not waited for.
-    members.tell();
+    // A member that leaves is not waited for.
+    members.reset_views();
     members.0[1].server.grid.map(NAME).unwrap();
     members.0[1].loopback.pause();
     let waiting = client.send(&set(&key, b"v"));
     wait_until("the change is on its way", || members.0[1].loopback.queued() == 1);
-    members.tell_that(|view| _ = view.members.pop());
+    members.change_views(|view| _ = view.members.pop());
     assert_eq!(client.reply_to(waiting).error().0, 80);
     members.0[1].loopback.resume();
 }
@@ -335,7 +336,7 @@ fn a_member_that_cannot_be_reached_is_a_reason_to_ask_again() {
 fn nothing_is_sent_on_twice() {
     let members = impatient(2);
     let [a, b] = [members.0[0].uuid(), members.0[1].uuid()];
-    // Each believes in the other, and nobody leads.
+    // Each member believes that the other one leads, and no member does.
     for group in 0..GROUPS {
         for member in &members.0 {
             member.loopback.depose(&member.server.grid, GroupId(group));
@@ -343,9 +344,9 @@ fn nothing_is_sent_on_twice() {
     }
     let mut view = members.view();
     view.leaders.fill(Some(b));
-    members.0[0].told.set(view.clone());
+    members.0[0].cluster.set(view.clone());
     view.leaders.fill(Some(a));
-    members.0[1].told.set(view);
+    members.0[1].cluster.set(view);
     let mut client = members.0[0].server.client();
     assert_eq!(client.error(&get(&key(1))).0, WRONG_TARGET);
     assert_eq!(client.error(&set(&key(1), b"v")).0, WRONG_TARGET);
@@ -369,7 +370,7 @@ fn who_claims_to_be_a_member_gains_nothing() {
     client.ok(&set(&key_at(0, 2), b"v"));
     assert_eq!(client.error(&set(&key_at(1, 2), b"v")).0, WRONG_TARGET);
     assert_eq!(client.error(&size::Request { name: NAME }).0, WRONG_TARGET);
-    // What members ask each other is not understood from clients.
+    // Messages between members are not accepted from clients.
     let mut client = members.0[0].server.client();
     let (correlation, mut bytes) = client.encode(&size::Request { name: NAME }, -1);
     bytes[6..10].copy_from_slice(&0x7e_01_00_u32.to_le_bytes());
@@ -420,67 +421,67 @@ fn a_whole_map_is_not_answered_for_by_parts_that_moved() {
     let members = impatient(2);
     let mut client = members.0[0].server.client();
     client.ok(&set(&key(1), b"v"));
-    // The view says one thing, and the logs another.
+    // The view and the logs contradict each other.
     members.lead(1, 0);
     assert_eq!(client.error(&size::Request { name: NAME }).0, WRONG_TARGET);
     assert_eq!(client.error(&clear::Request { name: NAME }).0, WRONG_TARGET);
     members.lead(1, 1);
     assert!(size_by(&mut client) <= 1);
-    members.tell_that(|view| view.leaders[5] = None);
+    members.change_views(|view| view.leaders[5] = None);
     assert_eq!(client.error(&size::Request { name: NAME }).0, WRONG_TARGET);
     let request = values_with_predicate::Request { name: NAME, predicate: b"" };
     let (code, _, text) = client.error(&request);
     assert_eq!(code, 61);
-    // It would be answered here, were there an engine.
+    // With an engine the request would be answered here.
     assert!(text.contains("queries are not switched on in this server"), "{text}");
 }
 
 #[test]
-fn the_cluster_is_told_and_its_changes_are_pushed() {
+fn the_cluster_is_reported_and_its_changes_are_pushed() {
     let members = Members::start(2);
     let mut client = Client::raw(members.0[0].server.address);
     client.write(b"CP2");
     let reply = client.call(&client.authentication());
-    let told: authentication::Response<'_> = reply.decode();
+    let response: authentication::Response<'_> = reply.decode();
     let addresses: Vec<(Uuid, i32)> =
-        told.member_infos.iter().map(|member| (member.uuid, member.address.port)).collect();
+        response.member_infos.iter().map(|member| (member.uuid, member.address.port)).collect();
     let expected: Vec<(Uuid, i32)> =
         members.0.iter().map(|member| (member.uuid(), i32::from(member.wire.address.port()))).collect();
     assert_eq!(addresses, expected);
-    assert_eq!((told.cluster_id, told.member_uuid), (Uuid::from_u128(7), Some(members.0[0].uuid())));
-    assert_eq!(told.address.as_ref().map(|address| address.port), Some(expected[0].1));
-    assert_eq!(told.partitions.iter().map(|(_, owned)| owned.len()).sum::<usize>(), 271);
+    assert_eq!((response.cluster_id, response.member_uuid), (Uuid::from_u128(7), Some(members.0[0].uuid())));
+    assert_eq!(response.address.as_ref().map(|address| address.port), Some(expected[0].1));
+    assert_eq!(response.partitions.iter().map(|(_, owned)| owned.len()).sum::<usize>(), 271);
 
     client.ok(&add_cluster_view_listener::Request {});
     let first = (client.event(), client.event());
-    let version = members.0[0].told.now().leaders_version;
+    let version = members.0[0].cluster.now().leaders_version;
     assert_eq!(first.0.decode::<add_cluster_view_listener::MembersViewEvent<'_>>().version, version);
     assert_eq!(first.1.decode::<add_cluster_view_listener::PartitionsViewEvent>().version, version);
     client.event();
     client.event();
 
-    // Nobody leads partition 5 for a while; then another member does.
-    let was = members.0[0].told.now().leaders[5].unwrap();
+    // Partition 5 has no leader for a while. Then another member leads it.
+    let was = members.0[0].cluster.now().leaders[5].unwrap();
     let owner_of_5 = |event: &Reply| {
         let event: add_cluster_view_listener::PartitionsViewEvent = event.decode();
         event.partitions.iter().find(|(_, owned)| owned.contains(&5)).map(|(owner, _)| *owner)
     };
-    let mut view = members.0[0].told.now();
+    let mut view = members.0[0].cluster.now();
     view.leaders[5] = None;
     view.leaders_version += 1;
-    members.0[0].told.set(view.clone());
+    members.0[0].cluster.set(view.clone());
     assert_eq!(owner_of_5(&client.event()), Some(was));
     view.leaders[5] = Some(members.0[0].uuid());
     view.leaders_version += 1;
-    members.0[0].told.set(view.clone());
+    members.0[0].cluster.set(view.clone());
     assert_eq!(owner_of_5(&client.event()), Some(members.0[0].uuid()));
-    // What is older is not told, what comes later is.
+    // An older view is not sent to clients, a later one is.
     view.leaders_version -= 2;
-    members.0[0].told.set(view.clone());
+    members.0[0].cluster.set(view.clone());
     view.leaders_version += 3;
     view.members_version += 1;
     view.members.pop();
-    members.0[0].told.set(view.clone());
+    members.0[0].cluster.set(view.clone());
     let event = client.event();
     let event: add_cluster_view_listener::MembersViewEvent<'_> = event.decode();
     assert_eq!((event.version, event.member_infos.len()), (view.members_version, 1));
@@ -489,14 +490,14 @@ fn the_cluster_is_told_and_its_changes_are_pushed() {
 }
 
 #[test]
-fn what_partitions_lose_is_told_once_to_who_listens() {
+fn data_losses_are_sent_once_to_each_listener() {
     let members = Members::start(2);
     let [here, other] = [0, 1].map(|at: usize| members.0[at].uuid());
     let lose = |partition: usize, epoch: u64, kept_by: Uuid| {
-        let mut view = members.0[0].told.now();
+        let mut view = members.0[0].cluster.now();
         view.losses.resize(PARTITIONS as usize, None);
         view.losses[partition] = Some(PartitionLoss { epoch, kept_by, copies_lost: 2 });
-        members.0[0].told.set(view);
+        members.0[0].cluster.set(view);
     };
     lose(1, 7, here);
     let mut of_all = members.0[0].server.client();
@@ -505,7 +506,7 @@ fn what_partitions_lose_is_told_once_to_who_listens() {
     of_this.ok(&client::add_partition_lost_listener::Request { local_only: true });
     let mut of_map = members.0[0].server.client();
     let added = of_map.ok(&map::add_partition_lost_listener::Request { name: NAME, local_only: false });
-    // What was lost before is told to nobody.
+    // Earlier losses are not sent to anyone.
     lose(5, 8, other);
     lose(6, 8, here);
     for (partition, kept_by) in [(5, other), (6, here)] {
@@ -514,7 +515,7 @@ fn what_partitions_lose_is_told_once_to_who_listens() {
         let event = of_map.event().decode::<map::add_partition_lost_listener::MapPartitionLostEvent>();
         assert_eq!((event.partition_id, event.uuid), (partition, kept_by));
     }
-    // This one hears of what the member itself has kept.
+    // This client is notified only of losses where the member itself held the remaining replica.
     assert_eq!(of_this.event().decode::<client::add_partition_lost_listener::PartitionLostEvent>().partition_id, 6);
     let registration_id = added.decode::<map::add_partition_lost_listener::Response>().response;
     let remove = map::remove_partition_lost_listener::Request { name: NAME, registration_id };
@@ -522,7 +523,8 @@ fn what_partitions_lose_is_told_once_to_who_listens() {
         let removed = of_map.ok(&remove).decode::<map::remove_partition_lost_listener::Response>();
         assert_eq!(removed.response, expected);
     }
-    // The same partition again, and no event for who has gone: the next thing that comes is an answer.
+    // The same partition again. A removed listener gets no event: the next message that arrives is
+    // a reply.
     lose(5, 9, here);
     let event = of_all.event().decode::<client::add_partition_lost_listener::PartitionLostEvent>();
     assert_eq!((event.partition_id, event.source), (5, Some(here)));
@@ -530,27 +532,28 @@ fn what_partitions_lose_is_told_once_to_who_listens() {
 }
 
 #[test]
-fn a_partition_that_another_member_leads_is_told_as_migrated_once() {
+fn a_partition_that_another_member_leads_is_reported_as_migrated_once() {
     use client::add_migration_listener::{MigrationEvent, ReplicaMigrationEvent, Request, Response};
     let members = Members::start(2);
     let [here, other] = [0, 1].map(|at: usize| members.0[at].uuid());
     let lead = |partitions: &[(usize, Option<Uuid>)]| {
-        let mut view = members.0[0].told.now();
+        let mut view = members.0[0].cluster.now();
         for (partition, leader) in partitions {
             view.leaders[*partition] = *leader;
         }
         view.leaders_version += 1;
-        members.0[0].told.set(view);
+        members.0[0].cluster.set(view);
     };
     lead(&[(5, Some(here)), (6, Some(here)), (7, None)]);
     let mut of_all = members.0[0].server.client();
     let added = of_all.ok(&Request { local_only: false }).decode::<Response>();
     let mut of_each = members.0[0].server.client();
     of_each.ok(&Request { local_only: true });
-    // Nobody leads for a moment, then both are led by another one; the last was led by nobody that is known.
+    // Partitions 5 and 6 have no leader for a moment, and then another one. Partition 7 has had no
+    // known leader.
     lead(&[(5, None), (6, None)]);
     lead(&[(5, Some(other)), (6, Some(other))]);
-    let told = |client: &mut Client, moved: &[(i32, Uuid, Uuid)]| {
+    let expect_moves = |client: &mut Client, moved: &[(i32, Uuid, Uuid)]| {
         let count = moved.len() as i32;
         let started = client.event();
         let started = started.decode::<MigrationEvent>();
@@ -567,12 +570,13 @@ fn a_partition_that_another_member_leads_is_told_as_migrated_once() {
         let finished = finished.decode::<MigrationEvent>();
         assert_eq!((finished.kind, finished.migration_state.completed_migrations), (1, count));
     };
-    told(&mut of_all, &[(5, here, other), (6, here, other)]);
-    // Clients that have registered with all members hear of it from the one that leads now: the next thing that comes here is an answer.
+    expect_moves(&mut of_all, &[(5, here, other), (6, here, other)]);
+    // Clients that have registered with all members are notified by the new leader. So the next
+    // message here is a reply.
     of_each.ok(&client::ping::Request {});
     lead(&[(6, Some(here)), (7, Some(here))]);
-    told(&mut of_all, &[(6, other, here)]);
-    told(&mut of_each, &[(6, other, here)]);
+    expect_moves(&mut of_all, &[(6, other, here)]);
+    expect_moves(&mut of_each, &[(6, other, here)]);
     let remove = client::remove_migration_listener::Request { registration_id: added.response };
     for expected in [true, false] {
         let removed = of_all.ok(&remove).decode::<client::remove_migration_listener::Response>();
@@ -587,7 +591,7 @@ fn a_member_that_is_joining_sends_clients_elsewhere() {
     let members = Members::start(2);
     let mut view = members.view();
     view.members.remove(0);
-    members.0[0].told.set(ClusterView { members_version: view.members_version + 1, ..view });
+    members.0[0].cluster.set(ClusterView { members_version: view.members_version + 1, ..view });
     let mut client = Client::raw(members.0[0].server.address);
     client.write(b"CP2");
     let reply = client.call(&client.authentication());
@@ -606,14 +610,15 @@ fn who_has_locks_at_other_members_is_known_there_as_long_as_it_is_connected() {
     let mut other = members.0[1].server.client();
     let request = is_locked::Request { name: NAME, key: &key };
     assert!(other.ok(&request).decode::<is_locked::Response>().response);
-    // Through another member it is the same client's.
+    // A request through another member belongs to the same client.
     client.ok(&set(&key, b"v"));
     let grid = &members.0[1].server.grid;
     assert!(grid.lock_owners_elsewhere().is_empty(), "the client has a connection here, made by the other member");
     client.close();
     wait_until("no connection is left", || members.0[0].server.monitor.statistics().connections == 0);
     wait_until("nor there", || members.0[1].server.monitor.statistics().connections == 1);
-    // It may have gone to another member. When none has a connection of it, the members (filbert-member) give its locks back.
+    // The client may have connected to another member. When no member has a connection of it, the
+    // members (filbert-member) release its locks.
     wait_until("the client is not known there", || grid.lock_owners_elsewhere().len() == 1);
     let owners = grid.lock_owners_elsewhere();
     assert!(other.ok(&request).decode::<is_locked::Response>().response);
@@ -640,7 +645,7 @@ fn a_client_of_one_member_hears_of_the_events_of_all() {
     let mut client = members.0[0].server.client();
     let mut other = members.0[1].server.client();
     let late = members.0[2].uuid();
-    members.tell_that(|view| {
+    members.change_views(|view| {
         view.members.pop();
         for leader in &mut view.leaders {
             *leader = leader.filter(|leader| *leader != late);
@@ -656,17 +661,17 @@ fn a_client_of_one_member_hears_of_the_events_of_all() {
         let event = client.event();
         assert_eq!(event.decode::<add_entry_listener::EntryEvent<'_>>().key, Some(key.as_slice()));
     }
-    // A member that comes later has it too.
-    members.tell();
+    // The listener is also registered at a member that joins later.
+    members.reset_views();
     wait_until("the listener is there", || listeners(2) == 1);
     other.ok(&set(&key_at(2, 3), b"v"));
     client.event().decode::<add_entry_listener::EntryEvent<'_>>();
-    // All of a map is told once.
+    // An event of a whole map is sent once.
     other.ok(&clear::Request { name: NAME });
     let event = client.event();
     let event: add_entry_listener::EntryEvent<'_> = event.decode();
     assert_eq!((event.event_type, event.number_of_affected_entries), (0x40, 3));
-    // A lost way is found again, with the listener.
+    // A lost connection is opened again, with the listener.
     members.0[2].wire.cut();
     wait_until("the listener has gone", || listeners(2) == 0);
     wait_until("the listener is there again", || listeners(2) == 1);
@@ -691,7 +696,7 @@ fn schemas_are_known_by_all_members() {
 }
 
 #[test]
-fn what_is_on_its_way_to_others_is_bounded() {
+fn requests_in_flight_to_other_members_are_bounded() {
     let members = Members::start(2);
     let mut client = members.0[0].server.client();
     let there: Vec<Vec<u8>> = (0..).map(key).filter(|key| group(key) % 2 == 1).take(200).collect();
@@ -709,7 +714,7 @@ fn what_is_on_its_way_to_others_is_bounded() {
         scope.spawn(move || std::io::Write::write_all(&mut writer, &batch).unwrap());
         let passed = || members.0[1].wire.passed();
         wait_until("as much is on its way as may be", || passed() > 1_000_000);
-        // Others are served meanwhile.
+        // Other clients are served in the meantime.
         members.0[0].server.client().ok(&get(&there[0]));
         assert!(passed() < 1_300_000, "{}", passed());
         members.0[1].loopback.resume();

@@ -1,5 +1,6 @@
-//! Query caches of several members: one keeps a cache and hears of all changes, whoever leads; the others stand by, and what a client
-//! holds is right again when its member is lost.
+//! Query caches of several members: one member keeps a cache and receives all changes, whichever
+//! member leads. The others stand by, and the client's content is correct again after the loss of
+//! that member.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -11,11 +12,11 @@ use std::time::Duration;
 
 use common::{
     Client,
-    engine::Engine,
     members::{GROUPS, Members, PARTITIONS},
     wait_until,
 };
 use filbert_grid::replication::GroupId;
+use filbert_test_engine::Engine;
 use filbert_wire::{
     MessageId, Uuid,
     structure::QueryCacheEventData,
@@ -26,7 +27,7 @@ const MAP: &str = "m";
 const CACHE: &str = "cache";
 
 fn start() -> Members {
-    // Homes are looked after often.
+    // A short timeout, so that homes are checked often.
     let members = Members::copying(3, MAP, |door| door.close_timeout = Duration::from_millis(400));
     for member in &members.0 {
         assert!(member.server.grid.serve_queries(Arc::new(Engine::default())));
@@ -81,17 +82,18 @@ fn destroys(client: &mut Client) -> bool {
     client.ok(&request).decode::<destroy_cache::Response>().response
 }
 
-/// What a client holds, by the rules of the stock clients: within a partition it takes the next number alone.
+/// The content of a client, by the rules of the stock clients: within a partition it accepts only
+/// the next number.
 #[derive(Default)]
 struct Copy {
     content: BTreeMap<Vec<u8>, Vec<u8>>,
     numbers: BTreeMap<i32, i64>,
-    /// Partitions of which it knows that it has lost something.
+    /// Partitions in which the client has noticed a loss.
     broken: BTreeSet<i32>,
 }
 
 impl Copy {
-    /// Asks for a cache at one of a client's connections.
+    /// Requests a cache on one of a client's connections.
     fn open(client: &mut Client, create: &publisher_create_with_value::Request<'_>) -> Self {
         let reply = client.ok(create);
         let response: publisher_create_with_value::Response<'_> = reply.decode();
@@ -116,7 +118,7 @@ impl Copy {
         }
     }
 
-    /// Takes the next event of a connection.
+    /// Applies the next event of a connection.
     fn hear(&mut self, client: &mut Client) {
         let event = client.event();
         match event.message().id() {
@@ -136,13 +138,14 @@ impl Copy {
         }
     }
 
-    /// Hears until it holds what the map has, of which the predicate is that values begin with `a`.
+    /// Applies events until the content is `expected`: the entries of the map with a value that
+    /// begins with `a`.
     fn hear_all(&mut self, client: &mut Client, expected: &BTreeMap<Vec<u8>, Vec<u8>>) {
         self.hear_until(client, |copy| copy.content == *expected);
     }
 }
 
-/// What a map has, and what of it is in the cache.
+/// The entries of a map, some of which are in the cache.
 #[derive(Default)]
 struct Model(BTreeMap<Vec<u8>, Vec<u8>>);
 
@@ -175,7 +178,7 @@ fn a_cache_hears_of_every_change_once_whoever_leads() {
     let mut writer = members.0[1].server.client();
     let mut model = Model::default();
     (0..200).for_each(|n| model.put(&mut writer, n, if n % 2 == 0 { "a" } else { "b" }));
-    // One connection, as of a client that has no other.
+    // A client with a single connection.
     let mut client = members.0[0].server.client();
     client.ok(&add_listener::Request { listener_name: CACHE, local_only: false });
     let mut copy = Copy::open(&mut client, &create());
@@ -190,7 +193,7 @@ fn a_cache_hears_of_every_change_once_whoever_leads() {
                 _ => {}
             }
         }
-        // Leaders move between the changes.
+        // Leaders change between the changes of entries.
         for group in 0..GROUPS {
             members.0.iter().for_each(|member| member.loopback.settle());
             members.move_group(group, (group as usize + round as usize) % 3);
@@ -207,7 +210,7 @@ fn a_cache_hears_of_every_change_once_whoever_leads() {
 }
 
 #[test]
-fn keys_alone_and_changes_alone_can_be_asked_for() {
+fn keys_alone_and_changes_alone_can_be_requested() {
     let members = start();
     let mut writer = members.0[1].server.client();
     put(&mut writer, &key(1), "a1");
@@ -232,7 +235,7 @@ fn keys_alone_and_changes_alone_can_be_asked_for() {
 }
 
 #[test]
-fn any_member_is_asked_about_a_cache() {
+fn requests_about_a_cache_go_to_any_member() {
     let members = start();
     let uuid = Uuid::from_u128(1);
     let mut clients: Vec<_> = members.0.iter().map(|member| Client::connect_as(member.server.address, uuid)).collect();
@@ -241,7 +244,7 @@ fn any_member_is_asked_about_a_cache() {
     assert!(is_publishable(&mut clients[1]));
     put(&mut clients[2], &key(1), "a1");
     copy.hear_all(&mut clients[0], &BTreeMap::from([(key(1), b"a1".to_vec())]));
-    // A client that has lost something has the partition made anew.
+    // A client that has noticed a loss requests a rebuild of the partition.
     copy.broken.insert(partition(&key(1)) as i32);
     let request = set_read_cursor::Request { map_name: MAP, cache_name: CACHE, sequence: 9 };
     let correlation = clients[2].send_to(&request, partition(&key(1)) as i32);
@@ -255,7 +258,7 @@ fn any_member_is_asked_about_a_cache() {
 }
 
 #[test]
-fn a_lost_home_is_told_and_the_cache_is_made_anew_when_it_has_left() {
+fn a_lost_home_is_reported_and_the_cache_is_rebuilt_when_it_has_left() {
     let mut members = start();
     let uuid = Uuid::from_u128(1);
     let mut clients: Vec<_> = members.0.iter().map(|member| Client::connect_as(member.server.address, uuid)).collect();
@@ -273,24 +276,25 @@ fn a_lost_home_is_told_and_the_cache_is_made_anew_when_it_has_left() {
     drop(clients.remove(0));
     (0..100).for_each(|n| model.remove(&mut writer, n));
     model.put(&mut writer, 150, "a2");
-    // The home is a member still, and may come back.
+    // The home is still a member, and may return.
     let mut at_1 = clients.remove(0);
     copy.hear_until(&mut at_1, |copy| copy.broken.len() == PARTITIONS as usize);
     assert!(copy.content.contains_key(&key(1)));
     let gone = members.0[0].uuid();
-    let mut view = members.0[1].told.now();
+    let mut view = members.0[1].cluster.now();
     view.members.retain(|member| member.uuid != gone);
     view.members_version += 1;
-    members.0[1..].iter().for_each(|member| member.told.set(view.clone()));
+    members.0[1..].iter().for_each(|member| member.cluster.set(view.clone()));
     copy.hear_until(&mut at_1, |copy| copy.broken.is_empty());
     copy.hear_all(&mut at_1, &model.matching());
-    // From here on it hears of changes as ever.
+    // From here on the client receives changes as usual.
     model.remove(&mut writer, 200);
     model.put(&mut writer, 301, "a");
     copy.hear_all(&mut at_1, &model.matching());
     assert!(copy.broken.is_empty());
 
-    // Who took it over is lost as well. The first loss was told by both.
+    // The member that took the cache over is lost as well. Both members have notified the client of
+    // the first loss.
     let mut at_2 = clients.remove(0);
     copy.hear_until(&mut at_2, |copy| copy.broken.len() == PARTITIONS as usize);
     copy.broken.clear();
@@ -300,10 +304,10 @@ fn a_lost_home_is_told_and_the_cache_is_made_anew_when_it_has_left() {
     drop((at_1, writer));
     copy.hear_until(&mut at_2, |copy| copy.broken.len() == PARTITIONS as usize);
     let left = members.0[2].uuid();
-    let mut view = members.0[2].told.now();
+    let mut view = members.0[2].cluster.now();
     view.members.retain(|member| member.uuid == left);
     view.members_version += 1;
-    members.0[2].told.set(view);
+    members.0[2].cluster.set(view);
     let mut writer = members.0[2].server.client();
     model.remove(&mut writer, 201);
     copy.hear_until(&mut at_2, |copy| copy.broken.is_empty());
@@ -312,7 +316,7 @@ fn a_lost_home_is_told_and_the_cache_is_made_anew_when_it_has_left() {
 }
 
 #[test]
-fn a_client_that_comes_back_to_its_home_has_its_cache_made_anew() {
+fn a_client_that_returns_to_its_home_has_its_cache_rebuilt() {
     let members = start();
     let uuid = Uuid::from_u128(1);
     let mut at_0 = Client::connect_as(members.0[0].server.address, uuid);
@@ -331,7 +335,7 @@ fn a_client_that_comes_back_to_its_home_has_its_cache_made_anew() {
     let mut at_0 = Client::connect_as(members.0[0].server.address, uuid);
     listen(&mut at_0);
     copy.hear_all(&mut at_0, &model.matching());
-    // Others stand by for it again.
+    // The other members stand by for the cache again.
     wait_until("another member knows of the cache", || is_publishable(&mut at_1));
     model.put(&mut at_1, 60, "a");
     copy.hear_all(&mut at_0, &model.matching());
@@ -339,7 +343,7 @@ fn a_client_that_comes_back_to_its_home_has_its_cache_made_anew() {
 }
 
 #[test]
-fn a_cache_that_is_asked_for_again_elsewhere_ends_where_it_was() {
+fn a_cache_requested_at_another_member_ends_at_the_first() {
     let members = start();
     let uuid = Uuid::from_u128(1);
     let mut at_0 = Client::connect_as(members.0[0].server.address, uuid);
@@ -348,7 +352,7 @@ fn a_cache_that_is_asked_for_again_elsewhere_ends_where_it_was() {
     Copy::open(&mut at_0, &create());
     let listeners = |member: usize| members.0[member].server.grid.statistics().listeners;
     assert_eq!((listeners(0), listeners(1)), (1, 0));
-    // A client counts its requests over all of its connections.
+    // A client numbers its requests over all of its connections.
     (0..10).for_each(|_| _ = at_1.ok(&map::size::Request { name: MAP }));
     let mut copy = Copy::open(&mut at_1, &create());
     assert_eq!((listeners(0), listeners(1)), (0, 1));
@@ -358,13 +362,13 @@ fn a_cache_that_is_asked_for_again_elsewhere_ends_where_it_was() {
 }
 
 #[test]
-fn a_part_that_came_as_a_whole_is_made_anew() {
+fn a_replaced_partition_is_rebuilt() {
     let members = start();
     let mut client = members.0[0].server.client();
     listen(&mut client);
     let mut writer = members.0[1].server.client();
     let mut model = Model::default();
-    // What only another member has had so far.
+    // A key in a group that another member leads.
     let there = (0..).find(|n| group(&key(*n)) % 3 == 1).unwrap();
     let mut copy = Copy::open(&mut client, &create());
     assert!(is_publishable(&mut client));
@@ -379,7 +383,7 @@ fn a_part_that_came_as_a_whole_is_made_anew() {
     }
     model.remove(&mut writer, there);
     copy.hear_all(&mut client, &model.matching());
-    // The snapshot is older than what was heard of; here it stands for what was missed.
+    // The snapshot is older than the received changes. Here it stands for missed changes.
     grid.install(import);
     model.0.insert(key(there), b"a1".to_vec());
     copy.hear_all(&mut client, &model.matching());
@@ -393,7 +397,7 @@ fn a_member_that_holds_a_part_refuses_caches_and_ends_those_that_it_has() {
     listen(&mut client);
     let mut copy = Copy::open(&mut client, &create());
     assert!(is_publishable(&mut client));
-    members.0[0].told.holds_a_part.store(true, Ordering::SeqCst);
+    members.0[0].cluster.holds_a_part.store(true, Ordering::SeqCst);
     copy.hear_until(&mut client, |copy| copy.broken.len() == PARTITIONS as usize);
     assert!(!is_publishable(&mut client));
     for populate in [false, true] {

@@ -1,4 +1,4 @@
-//! How a connection begins and ends.
+//! The beginning and the end of connections.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -25,7 +25,7 @@ fn status(client: &mut Client, request: &authentication::Request<'_>) -> u8 {
 }
 
 #[test]
-fn an_authenticated_client_is_told_the_whole_cluster() {
+fn an_authenticated_client_receives_the_whole_cluster() {
     let server = Server::start();
     let mut client = Client::raw(server.address);
     client.write(&PREAMBLE);
@@ -83,7 +83,7 @@ fn another_serialization_version_is_refused() {
 }
 
 #[test]
-fn users_and_passwords_are_asked_for_when_there_are_some() {
+fn users_and_passwords_are_required_when_some_are_configured() {
     let users = vec![("ann".to_owned(), "secret".to_owned()), ("bob".to_owned(), "hush".to_owned())];
     let server = Server::with_door(|door| door.authentication = Authentication::Users(users));
     for (username, password, expected) in [
@@ -101,7 +101,7 @@ fn users_and_passwords_are_asked_for_when_there_are_some() {
 }
 
 #[test]
-fn credentials_where_none_are_asked_for_are_refused_as_in_hazelcast() {
+fn credentials_where_none_are_required_are_refused_as_in_hazelcast() {
     let server = Server::start();
     let mut client = Client::raw(server.address);
     client.write(&PREAMBLE);
@@ -111,7 +111,7 @@ fn credentials_where_none_are_asked_for_are_refused_as_in_hazelcast() {
 }
 
 #[test]
-fn a_token_is_asked_for_when_there_is_one() {
+fn a_token_is_required_when_one_is_configured() {
     let server = Server::with_door(|door| door.authentication = Authentication::Token(b"token".to_vec()));
     for (credentials, expected) in [(b"token".as_slice(), 0), (b"other", 1), (b"", 1)] {
         let mut client = Client::raw(server.address);
@@ -203,7 +203,7 @@ fn a_silent_client_is_disconnected() {
 fn a_client_that_sends_pings_stays() {
     let server = Server::with_door(|door| door.heartbeat_timeout = Duration::from_secs(2));
     let mut client = server.client();
-    // Longer than the timeout altogether, with far shorter pauses.
+    // Longer than the timeout in total, with much shorter pauses.
     for _ in 0..60 {
         client.ok(&ping::Request {});
         std::thread::sleep(Duration::from_millis(50));
@@ -250,7 +250,7 @@ fn a_door_that_closes_answers_what_was_read_and_then_hangs_up() {
     server.begin_to_stop();
     let answered = 1 + client.read_to_end().len();
     assert!(idle.read_to_end().is_empty());
-    // Every put that was made was answered, and none was made without an answer.
+    // Every executed put was answered, and every answered put was executed.
     let map = server.grid.map("m").unwrap();
     assert_eq!(map.size(), answered);
     server.stop();

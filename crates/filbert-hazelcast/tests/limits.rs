@@ -1,4 +1,5 @@
-//! What clients may make a member keep: names, query caches, and answers that they do not read.
+//! Limits of the memory that clients can occupy in a member: names, query caches, and unread
+//! replies.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -6,9 +7,10 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Client, Server, engine::Engine, wait_until};
+use common::{Client, Server, wait_until};
 use filbert_grid::{GridConfig, MAP_SERVICE, NAME_BYTES_MAX};
 use filbert_hazelcast::DoorConfig;
+use filbert_test_engine::Engine;
 use filbert_wire::{
     structure::{FieldDescriptor, IndexConfig, Schema},
     table::{
@@ -79,7 +81,7 @@ fn names_without_end_are_refused_however_they_come() {
     check(client.error(&index(None, vec![&long])));
     check(client.error(&create_cache("m", &long)));
     assert_eq!(server.grid.map("m").unwrap().indexes().len(), 0);
-    // The longest names are as good as others.
+    // The longest allowed names work like other names.
     let longest = &long[1..];
     client.ok(&set::Request { name: longest, key: b"key", value: b"value", thread_id: 1, ttl: -1 });
     client.ok(&index(Some(longest), vec!["a"]));
@@ -94,7 +96,7 @@ fn set(client: &mut Client, name: &str, key: u32, value: &[u8]) {
 #[test]
 fn query_caches_share_a_quarter_of_the_budget_and_go_with_their_client_and_their_map() {
     const BUFFERS_BYTES: usize = 8 << 20;
-    /// What a cache itself takes, without changes, for all partitions.
+    /// The size of a cache without changes, for all partitions.
     const CACHE_BYTES: usize = 128 << 10;
     let server = with_buffers(Some(BUFFERS_BYTES));
     let used = || server.grid.budget().used();
@@ -145,7 +147,7 @@ fn queries_end_when_their_connection_is_gone() {
     server.assert_serves();
 }
 
-/// Fills a map with values of 100,000 bytes, and keys that are long as well.
+/// Fills a map with values of 100,000 bytes. Returns their total size.
 fn fill(server: &Server, entries: u32) -> usize {
     let mut client = server.client();
     let value = vec![7; 100_000];
@@ -157,7 +159,7 @@ fn fill(server: &Server, entries: u32) -> usize {
 fn answers_that_nobody_reads_are_built_one_after_the_other() {
     let server = start();
     let bytes = fill(&server, 100);
-    // One answer, what is left of the one before it, and no more of either for being moved.
+    // One reply and the rest of the one before it, without additional copies of either.
     let bytes_max = bytes + bytes / 2;
     let budget = server.grid.budget();
     let mut deaf = server.client();
@@ -173,7 +175,7 @@ fn answers_that_nobody_reads_are_built_one_after_the_other() {
     server.assert_serves();
     let (used, held) = (budget.used(), server.monitor.statistics().buffer_bytes);
     assert!(used <= bytes_max && held <= bytes_max, "{used} and {held} bytes are held for {bytes}");
-    // Who reads gets all of them, in order.
+    // A client that reads receives all replies, in order.
     for correlation in sent {
         let reply = deaf.reply_to(correlation);
         assert_eq!(reply.decode::<values::Response<'_>>().response.len(), 100);
@@ -213,7 +215,7 @@ fn answers_that_there_is_no_room_for_are_refused_and_nobody_else_notices() {
             assert_eq!((code, class.as_str()), (74, "com.hazelcast.memory.NativeOutOfMemoryError"), "{text}");
             assert!(text.contains("buffers_bytes_max"), "{text}");
         }
-        // What is short fits, and all that was taken is given back.
+        // A short reply fits, and all reservations are released.
         assert_eq!(client.ok(&key_set::Request { name: "m" }).decode::<key_set::Response<'_>>().response.len(), 60);
         server.assert_serves();
         assert_eq!(budget.used(), held.bytes());
@@ -221,7 +223,7 @@ fn answers_that_there_is_no_room_for_are_refused_and_nobody_else_notices() {
         assert_eq!(client.ok(&values::Request { name: "m" }).decode::<values::Response<'_>>().response.len(), 60);
         wait_until("all room is given back", || budget.used() == 0);
 
-        // Half of the budget is for others.
+        // Half of the budget is reserved for other buffers.
         fill(&server, 90);
         let (code, _, text) = client.error(&values::Request { name: "m" });
         assert_eq!(code, 74, "{text}");
@@ -245,7 +247,7 @@ fn long_values_that_are_read_have_room_of_the_budget() {
     assert_eq!(client.error(&get).0, 74);
     assert_eq!(client.error(&get_entry_view::Request { name: "m", key: &key, thread_id: 1 }).0, 74);
     server.assert_serves();
-    // What changes something is answered in any case.
+    // A change is answered in any case.
     let remove = remove::Request { name: "m", key: &key, thread_id: 1 };
     assert!(client.ok(&remove).decode::<remove::Response<'_>>().response == Some(&value[..]));
     drop(held);

@@ -1,4 +1,5 @@
-//! Locks, waiting for them, and what clients hear without asking: entry events, invalidations, journals, objects.
+//! Locks, waiting for locks, and messages without a request: entry events, invalidations, journals,
+//! objects.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -73,7 +74,7 @@ fn a_put_of_a_locked_key_waits_and_later_requests_do_not() {
     let (mut client, mut other) = (server.client(), server.client());
     client.ok(&lock(1, 1));
     let waiting = other.send(&put(b"waited"));
-    // The same connection is served meanwhile, and reads do not wait.
+    // The same connection is served in the meantime, and reads do not wait.
     let reply = other.ok(&get::Request { name: NAME, key: KEY, thread_id: 1 });
     assert_eq!(reply.decode::<get::Response<'_>>().response, None);
     client.ok(&put(b"owner's"));
@@ -203,7 +204,7 @@ fn a_cleared_map_is_one_event_with_the_number_of_entries() {
 }
 
 #[test]
-fn a_listener_hears_what_it_asked_for_until_it_is_removed() {
+fn a_listener_receives_the_requested_events_until_it_is_removed() {
     let server = Server::start();
     let (mut client, mut listener) = (server.client(), server.client());
     let id = listen(&mut listener, false, 4);
@@ -283,7 +284,7 @@ fn read(start_sequence: i64, min_size: i32) -> event_journal_read::Request<'stat
     }
 }
 
-/// Puts a value under a key that its header binds to partition 3.
+/// Puts a value under a key whose header binds it to partition 3.
 fn put_at(client: &mut Client, value: &'static [u8]) {
     client.ok(&put::Request { key: b"\0\0\0\x03key", ..put(value) });
 }
@@ -298,7 +299,7 @@ fn a_journal_is_read_from_any_sequence_and_says_what_was_lost() {
     let correlation = client.send_to(&event_journal_subscribe::Request { name: NAME }, 3);
     let state: event_journal_subscribe::Response = client.reply_to(correlation).decode();
     assert_eq!((state.oldest_sequence, state.newest_sequence), (2, 5));
-    // From, read, lost, next.
+    // Start, sequences read, whether events were lost, next sequence.
     for (from, sequences, lost) in [(0, vec![2, 3, 4, 5], 1), (4, vec![4, 5], 0), (6, vec![], 0), (99, vec![], 0)] {
         let correlation = client.send_to(&read(from, 0), 3);
         let reply = client.reply_to(correlation);
@@ -317,7 +318,7 @@ fn a_read_of_a_journal_waits_for_events() {
     put_at(&mut client, b"1");
     let waiting = reader.send_to(&read(0, 3), 3);
     reader.send_to(&read(5, 1), 4);
-    // No more than two may wait on one connection.
+    // At most two reads may wait on one connection.
     let third = reader.send_to(&read(0, 1), 5);
     let (code, _, text) = reader.reply_to(third).error();
     assert_eq!(code, 20);

@@ -1,4 +1,4 @@
-//! What the map messages do: reads, changes, bulk messages, iteration.
+//! The map messages: reads, changes, bulk messages, iteration.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -223,7 +223,7 @@ fn remove_all_takes_the_predicate_that_is_always_true_and_no_other() {
     assert_eq!(do_size(&mut client), 0);
 }
 
-/// Goes through one partition as stock clients do; returns the keys.
+/// Iterates over one partition as stock clients do. Returns the keys.
 fn iterate(client: &mut Client, partition: i32, batch: i32, mut between: impl FnMut(&mut Client)) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     let mut pointers = vec![(i32::MAX, -1)];
@@ -298,7 +298,7 @@ fn an_iteration_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn a_map_that_was_destroyed_is_made_anew_when_it_is_used_again() {
+fn a_destroyed_map_is_recreated_on_its_next_use() {
     let server = Server::start();
     let (mut client, mut other) = (server.client(), server.client());
     do_put(&mut client, b"k", b"v");
@@ -362,7 +362,8 @@ fn a_reply_beyond_the_limit_is_refused_and_iteration_goes_on() {
 fn a_key_is_where_its_hash_says_whatever_the_header_does() {
     let server = Server::start();
     let mut client = server.client();
-    // A key with the hash of another one in its header, as clients send keys that are to stay together.
+    // A key with the hash of another key in its header. Clients send such keys to keep entries
+    // together.
     let bound = [&7i32.to_be_bytes()[..], b"\xff\xff\xff\xf5together"].concat();
     for key in [b"\0\0\0\0\xff\xff\xff\xf5plain".as_slice(), &bound] {
         let own = filbert_data::partition_of(key, 271).0 as i32;

@@ -1,5 +1,5 @@
-//! What clients see of a member whose changes go through a log: the same tests as of one that makes them where it is asked, word for
-//! word. `common::Server` starts the other kind of member in this binary.
+//! Clients of a member whose changes go through a log: exactly the same tests as for a member that
+//! makes changes in place. `common::Server` starts the other kind of member in this binary.
 #![allow(clippy::duplicate_mod, reason = "each of these files is a test binary of its own as well")]
 
 #[path = "bad_input.rs"]

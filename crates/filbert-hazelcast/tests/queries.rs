@@ -1,5 +1,5 @@
-//! Queries through the door: predicates, pages, aggregators, projections, listeners with a predicate, and SQL, with an engine
-//! that answers what the tests need.
+//! Queries through the door: predicates, pages, aggregators, projections, listeners with a
+//! predicate, and SQL, with the engine of fixed results.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -7,9 +7,10 @@ mod common;
 
 use std::{sync::Arc, time::Duration};
 
-use common::{Client, Reply, Server, engine::Engine, wait_until};
+use common::{Client, Reply, Server, wait_until};
 use filbert_grid::GridConfig;
 use filbert_hazelcast::DoorConfig;
+use filbert_test_engine::Engine;
 use filbert_wire::{
     sql_page::SqlColumn,
     structure::{AnchorDataListHolder, PagingPredicateHolder, SqlQueryId},
@@ -36,7 +37,7 @@ fn put(client: &mut Client, key: &str, value: &str) {
     client.ok(&put::Request { name: NAME, key, value, thread_id: 1, ttl: -1 });
 }
 
-/// Entries `k0` to `k9`, of which the even ones have values that begin with `a`, the others with `b`.
+/// Puts the entries `k0` to `k9`. Values of even ones begin with `a`, those of the others with `b`.
 fn fill(client: &mut Client) {
     for number in 0..10 {
         let letter = if number % 2 == 0 { 'a' } else { 'b' };
@@ -108,7 +109,7 @@ fn pages_come_with_the_anchors_of_all_pages_up_to_them() {
     assert_eq!(response.anchor_data_list.anchor_page_list, [0, 1]);
     assert_eq!(response.anchor_data_list.anchor_data_list[1], (b"k6".as_slice(), b"a6".as_slice()));
 
-    // What a client knows is kept, each page once.
+    // The client's anchors are kept, one for each page.
     let reply = client.ok(&request(paging(2, response.anchor_data_list.clone())));
     let response: entries_with_paging_predicate::Response<'_> = reply.decode();
     assert_eq!(response.response, [(b"k8".as_slice(), b"a8".as_slice())]);
@@ -176,7 +177,7 @@ fn a_reply_beyond_the_limit_is_refused() {
         assert_eq!(class, "com.hazelcast.core.HazelcastOverloadException");
         assert!(text.contains("expected at most 1000 (reply_bytes_max)"), "{text}");
     }
-    // Keys are shorter.
+    // The keys are shorter.
     client.ok(&key_set_with_predicate::Request { name: NAME, predicate: b"long:a" });
 }
 
@@ -246,7 +247,7 @@ fn fetch(number: i64) -> sql::fetch::Request {
     sql::fetch::Request { query_id: id(number), cursor_buffer_size: 4 }
 }
 
-/// The ids of a page, and whether it is the last.
+/// The ids of a page, and whether the page is the last one.
 fn ids(page: &filbert_wire::sql_page::SqlPage<'_>) -> (Vec<i64>, bool) {
     let SqlColumn::BigInt(ids) = &page.columns[0] else { panic!("{page:?}") };
     (ids.iter().map(|id| id.unwrap()).collect(), page.last)
@@ -256,7 +257,7 @@ fn ids(page: &filbert_wire::sql_page::SqlPage<'_>) -> (Vec<i64>, bool) {
 fn counts_come_in_place_and_later() {
     let (server, _) = start();
     let mut client = server.client();
-    for text in ["count 3", "count later 3"] {
+    for text in ["insert 3", "insert later 3"] {
         let reply = client.ok(&statement(text, 1));
         let response: sql::execute::Response<'_> = reply.decode();
         assert_eq!((response.update_count, response.error, response.row_page), (3, None, None));
@@ -268,7 +269,7 @@ fn counts_come_in_place_and_later() {
 fn rows_come_page_by_page_and_the_cursor_ends_with_the_last() {
     let (server, engine) = start();
     let mut client = server.client();
-    for text in ["rows 10", "rows later 10"] {
+    for text in ["select now 10", "select later 10"] {
         let reply = client.ok(&statement(text, 1));
         let response: sql::execute::Response<'_> = reply.decode();
         assert_eq!((response.update_count, response.is_infinite_rows), (-1, false));
@@ -292,7 +293,7 @@ fn rows_come_page_by_page_and_the_cursor_ends_with_the_last() {
 fn large_rows_are_cut_into_pages_by_their_bytes() {
     let (server, engine) = with(|door| door.page_bytes_max = 2500);
     let mut client = server.client();
-    let mut request = statement("texts 100", 1);
+    let mut request = statement("select texts 100 of 1000", 1);
     request.cursor_buffer_size = 60;
     let reply = client.ok(&request);
     let response: sql::execute::Response<'_> = reply.decode();
@@ -315,19 +316,19 @@ fn errors_of_statements_travel_in_the_response() {
     let reply = client.ok(&statement("nonsense", 1));
     let response: sql::execute::Response<'_> = reply.decode();
     let error = response.error.unwrap();
-    assert_eq!((error.code, error.suggestion), (1008, Some("count 1")));
+    assert_eq!((error.code, error.suggestion), (1008, Some("select now 1")));
     assert_eq!(error.originating_member_id, server.grid.member_uuid());
     assert_eq!(response.update_count, -1);
 
     let broken: Vec<Option<&[u8]>> = vec![None, Some(b"no blob")];
-    let reply = client.ok(&sql::execute::Request { parameters: broken, ..statement("parameters", 2) });
+    let reply = client.ok(&sql::execute::Request { parameters: broken, ..statement("select echo", 2) });
     let error = reply.decode::<sql::execute::Response<'_>>().error.unwrap();
     assert_eq!(error.code, 2000);
     assert!(error.message.unwrap().starts_with("parameter 2 cannot be read: "), "{error:?}");
 
     for request in [
-        sql::execute::Request { cursor_buffer_size: 0, ..statement("rows 1", 3) },
-        sql::execute::Request { expected_result_type: 9, ..statement("rows 1", 3) },
+        sql::execute::Request { cursor_buffer_size: 0, ..statement("select now 1", 3) },
+        sql::execute::Request { expected_result_type: 9, ..statement("select now 1", 3) },
     ] {
         let reply = client.ok(&request);
         assert_eq!(reply.decode::<sql::execute::Response<'_>>().error.unwrap().code, -1);
@@ -345,13 +346,14 @@ fn parameters_reach_the_statement() {
     let text = filbert_data::ToBlob::to_blob("text").unwrap();
     let number = filbert_data::ToBlob::to_blob(&7_i32).unwrap();
     let parameters = vec![Some(text.as_bytes()), Some(number.as_bytes()), None];
-    let reply = client.ok(&sql::execute::Request { parameters, ..statement("parameters", 2) });
-    let error = reply.decode::<sql::execute::Response<'_>>().error.unwrap();
-    assert_eq!(error.message, Some(r#"[Text("text"), Int32(7), Null]"#));
+    let reply = client.ok(&sql::execute::Request { parameters, ..statement("select echo", 2) });
+    let page = reply.decode::<sql::execute::Response<'_>>().row_page.unwrap();
+    let SqlColumn::Varchar(texts) = &page.columns[0] else { panic!("{page:?}") };
+    assert_eq!(*texts, [Some("VARCHAR text|INTEGER 7|null")]);
 }
 
 #[test]
-fn a_mapping_is_told_where_there_is_one() {
+fn a_mapping_is_returned_if_there_is_one() {
     let (server, _) = start();
     let mut client = server.client();
     let reply = client.ok(&sql::mapping_ddl::Request { name: "m" });
@@ -364,11 +366,11 @@ fn a_mapping_is_told_where_there_is_one() {
 fn close_cancels_a_statement_that_runs() {
     let (server, engine) = start();
     let mut client = server.client();
-    let waiting = client.send(&statement("hang", 1));
+    let waiting = client.send(&statement("select hang later", 1));
     wait_until("the statement runs", || engine.hanging() == 1);
     let (closing, bytes) = client.encode(&sql::close::Request { query_id: id(1) }, -1);
     client.write(&bytes);
-    // Both are answered, in any order.
+    // Both requests are answered, in any order.
     let mut replies = [client.receive().unwrap(), client.receive().unwrap()];
     replies.sort_by_key(|reply| reply.message().correlation_id().0);
     let correlations: Vec<i64> = replies.iter().map(|reply| reply.message().correlation_id().0).collect();
@@ -382,13 +384,13 @@ fn close_cancels_a_statement_that_runs() {
 fn close_cancels_a_page_that_is_waited_for() {
     let (server, engine) = start();
     let mut client = server.client();
-    let reply = client.ok(&statement("hang after 1", 1));
+    let reply = client.ok(&statement("select later 1 then hang", 1));
     let response: sql::execute::Response<'_> = reply.decode();
     assert!(response.is_infinite_rows);
     assert_eq!(ids(&response.row_page.unwrap()), (vec![0], false));
     client.send(&fetch(1));
     wait_until("the page is waited for", || engine.hanging() == 1);
-    // Meanwhile nobody else gets a page.
+    // In the meantime another request for a page fails.
     let second = client.send(&fetch(1));
     let reply = client.reply_to(second);
     assert!(reply.decode::<sql::fetch::Response<'_>>().error.unwrap().message.unwrap().contains("another page"));
@@ -404,19 +406,19 @@ fn cursors_have_a_limit_and_closing_makes_room() {
     let (server, engine) = with(|door| door.cursors_max = 3);
     let mut client = server.client();
     for number in 0..3 {
-        let reply = client.ok(&statement("rows 10", number));
+        let reply = client.ok(&statement("select now 10", number));
         assert!(reply.decode::<sql::execute::Response<'_>>().error.is_none());
     }
-    for text in ["rows 10", "rows later 10", "hang"] {
+    for text in ["select now 10", "select later 10", "select hang later"] {
         let reply = client.ok(&statement(text, 7));
         let error = reply.decode::<sql::execute::Response<'_>>().error.unwrap();
         assert!(error.message.unwrap().contains("3 open cursors, the most that cursors_max allows"), "{error:?}");
     }
     // A result that fits into its first page needs no cursor.
-    assert!(client.ok(&statement("rows 4", 8)).decode::<sql::execute::Response<'_>>().error.is_none());
+    assert!(client.ok(&statement("select now 4", 8)).decode::<sql::execute::Response<'_>>().error.is_none());
     client.ok(&sql::close::Request { query_id: id(0) });
-    assert!(client.ok(&statement("rows 10", 7)).decode::<sql::execute::Response<'_>>().error.is_none());
-    let reply = client.ok(&statement("rows 10", 7));
+    assert!(client.ok(&statement("select now 10", 7)).decode::<sql::execute::Response<'_>>().error.is_none());
+    let reply = client.ok(&statement("select now 10", 7));
     assert!(reply.decode::<sql::execute::Response<'_>>().error.is_some());
     wait_until("only open cursors are kept", || engine.cursors() == 3);
 }
@@ -426,13 +428,13 @@ fn a_client_that_goes_leaves_no_cursors_and_no_statements_behind() {
     let (server, engine) = start();
     let mut client = server.client();
     for number in 0..900 {
-        client.send(&statement("rows 10", number));
+        client.send(&statement("select now 10", number));
     }
     for number in 900..950 {
-        client.send(&statement("rows later 10", number));
+        client.send(&statement("select later 10", number));
     }
     for number in 950..1000 {
-        client.send(&statement("hang", number));
+        client.send(&statement("select hang later", number));
     }
     wait_until("all run", || engine.cursors() == 950 && engine.hanging() == 50);
     client.close();
@@ -445,7 +447,7 @@ fn a_client_that_goes_leaves_no_cursors_and_no_statements_behind() {
 fn a_cursor_that_nobody_reads_is_closed() {
     let (server, engine) = with(|door| door.cursor_idle_timeout = Duration::from_millis(50));
     let mut client = server.client();
-    client.ok(&statement("rows 10", 1));
+    client.ok(&statement("select now 10", 1));
     wait_until("the cursor is closed", || engine.cursors() == 0);
     let reply = client.ok(&fetch(1));
     let error = reply.decode::<sql::fetch::Response<'_>>().error.unwrap();
@@ -456,16 +458,16 @@ fn a_cursor_that_nobody_reads_is_closed() {
 fn queries_that_run_have_a_limit() {
     let (server, engine) = with(|door| door.queries_max = 2);
     let mut client = server.client();
-    client.send(&statement("hang", 1));
-    client.send(&statement("hang", 2));
+    client.send(&statement("select hang later", 1));
+    client.send(&statement("select hang later", 2));
     wait_until("both run", || engine.hanging() == 2);
-    let correlation = client.send(&statement("hang", 3));
+    let correlation = client.send(&statement("select hang later", 3));
     let reply = client.reply_to(correlation);
     let error = reply.decode::<sql::execute::Response<'_>>().error.unwrap();
     assert!(error.message.unwrap().contains("2 queries that run, the most that queries_max allows"), "{error:?}");
     let (_, class, _) = client.error(&values_with_predicate::Request { name: NAME, predicate: b"long:a" });
     assert_eq!(class, "com.hazelcast.core.HazelcastOverloadException");
-    // What is done in place needs no room.
+    // A query that runs in place needs no place.
     client.ok(&values_with_predicate::Request { name: NAME, predicate: b"a" });
 }
 

@@ -1,4 +1,4 @@
-//! Query caches: their first content, the changes that follow, changes that are told again, and their end.
+//! Query caches: their initial content, later changes, resending of changes, and their end.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -6,9 +6,10 @@ mod common;
 
 use std::{sync::Arc, time::Duration};
 
-use common::{Client, Server, engine::Engine, wait_until};
+use common::{Client, Server, wait_until};
 use filbert_grid::GridConfig;
 use filbert_hazelcast::DoorConfig;
+use filbert_test_engine::Engine;
 use filbert_wire::{
     MessageId, Uuid,
     table::{continuous_query::*, map},
@@ -56,7 +57,7 @@ fn listen(client: &mut Client) -> Uuid {
     reply.decode::<add_listener::Response>().response
 }
 
-/// Makes a cache as the stock clients do; returns its first content.
+/// Creates a cache as the stock clients do. Returns its initial content.
 fn open(client: &mut Client, create: &publisher_create_with_value::Request<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     listen(client);
     let reply = client.ok(create);
@@ -67,10 +68,10 @@ fn open(client: &mut Client, create: &publisher_create_with_value::Request<'_>) 
     content
 }
 
-/// What a client hears: kind, key, value, sequence.
+/// A received change: kind, key, value, sequence.
 type Heard = (i32, Option<String>, Option<String>, i64);
 
-/// The next event's changes.
+/// The changes of the next event.
 fn hear(client: &mut Client) -> Vec<Heard> {
     let event = client.event();
     let text = |data: Option<&[u8]>| data.map(|data| String::from_utf8(data.to_vec()).unwrap());
@@ -102,7 +103,7 @@ fn a_cache_begins_with_what_is_there_and_hears_what_changes() {
         let mut client = server.client();
         let content = open(&mut client, &publisher_create_with_value::Request { predicate, ..create() });
         assert_eq!(content, [(b"k1".to_vec(), b"a1".to_vec())]);
-        // One key, so that all is of one partition.
+        // One key, so that all changes belong to one partition.
         put(&mut client, "k2", "a3");
         put(&mut client, "k2", "a4");
         put(&mut client, "k2", "b5");
@@ -146,7 +147,7 @@ fn a_cache_of_keys_hears_no_values() {
 }
 
 #[test]
-fn changes_before_the_client_is_ready_are_told_when_it_is() {
+fn changes_before_the_client_is_ready_are_sent_when_it_is() {
     let server = start();
     let mut client = server.client();
     listen(&mut client);
@@ -158,7 +159,7 @@ fn changes_before_the_client_is_ready_are_told_when_it_is() {
 }
 
 #[test]
-fn without_a_first_content_changes_are_told_at_once() {
+fn without_a_first_content_changes_are_sent_at_once() {
     let server = start();
     let mut client = server.client();
     put(&mut client, "k", "a1");
@@ -170,7 +171,7 @@ fn without_a_first_content_changes_are_told_at_once() {
 }
 
 #[test]
-fn batches_are_told_when_full_or_late() {
+fn batches_are_sent_when_full_or_late() {
     let server = start();
     let mut client = server.client();
     let create = publisher_create_with_value::Request { batch_size: 3, delay_seconds: 1, populate: false, ..create() };
@@ -185,7 +186,7 @@ fn batches_are_told_when_full_or_late() {
 }
 
 #[test]
-fn lost_changes_can_be_told_again_while_they_are_kept() {
+fn lost_changes_can_be_resent_while_they_are_kept() {
     let server = start();
     let mut client = server.client();
     open(&mut client, &publisher_create_with_value::Request { buffer_size: 2, populate: false, ..create() });
@@ -207,7 +208,7 @@ fn lost_changes_can_be_told_again_while_they_are_kept() {
 }
 
 #[test]
-fn a_clear_is_told_for_every_partition_between_its_changes() {
+fn a_clear_is_sent_for_every_partition_between_its_changes() {
     let server = start();
     let mut client = server.client();
     open(&mut client, &publisher_create_with_value::Request { populate: false, ..create() });
@@ -268,7 +269,7 @@ fn caches_have_a_limit_and_settings_are_checked() {
     let (_, class, text) = client.error(&publisher_create_with_value::Request { cache_name: "other", ..create() });
     assert_eq!(class, "com.hazelcast.core.HazelcastOverloadException");
     assert!(text.contains("query_caches_max"), "{text}");
-    // Another client has a limit of its own.
+    // Another client has its own limit.
     server.client().ok(&publisher_create_with_value::Request { cache_name: "other", ..create() });
     for request in [
         publisher_create_with_value::Request { batch_size: 0, ..create() },

@@ -1,5 +1,5 @@
-//! What clients see of a member whose changes go through a log, beyond what they see of any: order, large answers, errors that
-//! say whether to send a request again, and requests that are held back.
+//! Clients of a member whose changes go through a log, beyond the tests for all members: order,
+//! large replies, errors that say whether to send a request again, and requests that are held back.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
@@ -36,7 +36,7 @@ fn a_pipelined_get_sees_the_set_before_it() {
     let mut client = server.client();
     let (mut batch, mut sets, mut gets) = (Vec::new(), Vec::new(), Vec::new());
     for n in 0..3_000_u32 {
-        // Few keys, so that gets come behind several sets of their partitions.
+        // Few keys, so that gets follow several sets of their partitions.
         let key = key(n % 7);
         let value = n.to_be_bytes();
         let (correlation, bytes) = client.encode(&set_request(&key, &value), partition(&key));
@@ -99,7 +99,7 @@ fn an_answer_beyond_the_limit_of_events_reaches_its_client() {
         let key = key(1);
         let put = |value| put::Request { name: NAME, key: &key, value, thread_id: 1, ttl: -1 };
         client.ok(&put(&value));
-        // Through the log, or from among those who wait.
+        // The reply comes through the log, or from a parked change.
         owner.ok(&lock::Request { name: NAME, key: &key, thread_id: 1, ttl: -1, reference_id: 1 });
         let waiting = client.send(&put(b"small"));
         owner.ok(&unlock::Request { name: NAME, key: &key, thread_id: 1, reference_id: 2 });
@@ -110,18 +110,18 @@ fn an_answer_beyond_the_limit_of_events_reaches_its_client() {
 }
 
 #[test]
-fn errors_say_whether_a_change_may_be_sent_again() {
+fn errors_say_whether_a_change_may_be_retried() {
     let (server, loopback) = Server::replicated(DoorConfig::default());
     let mut client = server.client();
     let key = key(1);
     let group = GroupId(partition(&key) as u32 % 24);
     client.ok(&set_request(&key, b"v"));
     loopback.pause();
-    let on_its_way = client.send(&set_request(&key, b"w"));
+    let in_flight = client.send(&set_request(&key, b"w"));
     wait_until("the change is on its way", || loopback.queued() == 1);
     loopback.depose(&server.grid, group);
     loopback.resume();
-    let (code, class, _) = client.reply_to(on_its_way).error();
+    let (code, class, _) = client.reply_to(in_flight).error();
     assert_eq!((code, class.as_str()), (80, "com.hazelcast.core.IndeterminateOperationStateException"));
     let wrong_target = (62, "com.hazelcast.spi.exception.WrongTargetException");
     let short = |(code, class, _): (i32, String, String)| (code, class);
@@ -137,7 +137,7 @@ fn errors_say_whether_a_change_may_be_sent_again() {
 }
 
 #[test]
-fn what_is_on_its_way_is_bounded() {
+fn changes_in_flight_are_bounded() {
     let (server, loopback) = Server::replicated(DoorConfig::default());
     let mut client = server.client();
     client.ok(&set_request(&key(0), b"v"));
@@ -154,11 +154,11 @@ fn what_is_on_its_way_is_bounded() {
     std::thread::scope(|scope| {
         let mut writer = client.stream.try_clone().unwrap();
         scope.spawn(move || std::io::Write::write_all(&mut writer, &batch).unwrap());
-        let on_way = || server.grid.statistics().memory_bytes - before;
-        wait_until("as much is on its way as may be", || on_way() > 900_000);
-        // Others are served meanwhile.
+        let in_flight_bytes = || server.grid.statistics().memory_bytes - before;
+        wait_until("as much is on its way as may be", || in_flight_bytes() > 900_000);
+        // Other clients are served in the meantime.
         server.client().ok(&get_request(&key(0)));
-        assert!(on_way() < 1_300_000, "{}", on_way());
+        assert!(in_flight_bytes() < 1_300_000, "{}", in_flight_bytes());
         loopback.resume();
         for correlation in correlations {
             client.reply_to(correlation).decode::<set::Response>();
@@ -168,7 +168,7 @@ fn what_is_on_its_way_is_bounded() {
 }
 
 #[test]
-fn a_client_that_goes_with_changes_on_their_way_leaves_no_lock() {
+fn a_client_that_leaves_with_changes_in_flight_leaves_no_lock() {
     let (server, loopback) = Server::replicated(DoorConfig::default());
     let mut client = server.client();
     client.ok(&set_request(&key(0), b"v"));
@@ -179,7 +179,8 @@ fn a_client_that_goes_with_changes_on_their_way_leaves_no_lock() {
     }
     wait_until("the locks are on their way", || loopback.queued() > 0);
     client.close();
-    // The client counts as gone before its locks are asked to end; with its connection, that is done.
+    // The client is unregistered before the release of its locks is requested. Both have happened
+    // when its connection is gone.
     wait_until("the connection is gone", || server.monitor.statistics().connections == 0);
     loopback.resume();
     let map = server.grid.map(NAME).unwrap();

@@ -1,10 +1,11 @@
-//! Measures the parsing of bulk requests alone: `cargo run --release -p filbert-http --example bulk_parse`.
+//! Measures the parsing of bulk requests alone: `cargo run --release -p filbert-http --example
+//! bulk_parse`.
 
 #![allow(clippy::print_stdout, reason = "printing is what it is for")]
 
 use std::time::Instant;
 
-/// Rows of one body, as `cr8` sends them by default.
+/// The number of rows of one body. `cr8` sends this number by default.
 const ROWS: usize = 1000;
 const ROUNDS: usize = 500;
 

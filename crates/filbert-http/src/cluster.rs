@@ -1,11 +1,11 @@
 //! The cluster over HTTP, for `filbert cluster` and for the console.
 //!
 //! ```text
-//!  GET  /_filbert/cluster    members, groups, warnings, as this member knows them
+//!  GET  /_filbert/cluster    members, groups, warnings, as this member sees them
 //!  POST /_filbert/cluster    {"order": "leave" | "remove" | "recover", "member": 3}
 //! ```
 //!
-//! Orders end members: where no users are configured, they are taken from this machine alone.
+//! Orders can stop members. Without configured users they are accepted only from this machine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use filbert_grid::{ClusterOrder, ClusterStatus, ClusterWarning, Grid, GridError,
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use crate::connection::Link;
-use crate::console::json;
+use crate::connection::ConnectionState;
 use crate::failure::Failure;
-use crate::routes::User;
+use crate::figures::json;
 use crate::shared::Shared;
+use crate::user::User;
 
-/// Bytes of an order.
+/// The maximum size of an order in bytes.
 const ORDER_BYTES_MAX: usize = 4_096;
 
-/// The cluster, as JSON.
+/// The status of the cluster, as JSON.
 #[derive(Serialize)]
 pub(crate) struct Cluster {
     name: String,
     id: String,
     /// The member that answers.
     member: u64,
-    /// How often it went on without a majority.
+    /// The number of recoveries without a majority.
     recoveries: u64,
     replicas: Replicas,
     members: Vec<Member>,
@@ -57,11 +57,11 @@ struct Member {
     client_address: String,
     state: &'static str,
     lite: bool,
-    /// How long ago it was let in.
+    /// The time since the member was admitted.
     known_ms: i64,
-    /// How long it has not been heard of.
+    /// The time since the member's last announcement. `None` for the member that answers.
     silent_ms: Option<u64>,
-    /// Groups that it leads, and that it votes in.
+    /// The number of groups that the member leads, and the number of groups in which it votes.
     leads: usize,
     votes: usize,
 }
@@ -83,7 +83,7 @@ struct Group {
 #[derive(Serialize)]
 struct Replica {
     member: u64,
-    /// Entries that it has still to get.
+    /// The number of log entries that the replica has not received yet.
     lag: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ struct Warning {
     text: String,
 }
 
-/// The cluster that a member is in, if it is in one.
+/// The status of a member's cluster. `None` if the member is not in a cluster.
 pub(crate) fn status_of(grid: &Grid) -> Option<Cluster> {
     let status = grid.cluster()?.status()?;
     Some(cluster(grid.cluster_name(), grid.now().0, &status))
@@ -156,7 +156,7 @@ fn in_no_cluster() -> Failure {
     Failure::not_found("this member is in no cluster: it was started without --join")
 }
 
-/// Tells of the cluster.
+/// Returns the status of the cluster.
 pub(crate) async fn status(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
     let status = status_of(&shared.grid).ok_or_else(in_no_cluster)?;
     Ok(json(&status))
@@ -175,7 +175,7 @@ enum Word {
 struct Order {
     order: Word,
     member: Option<u64>,
-    /// Of recovering.
+    /// For `recover`.
     #[serde(default)]
     accept_data_loss: bool,
 }
@@ -200,19 +200,19 @@ fn order_of(body: &[u8]) -> Result<ClusterOrder, Failure> {
 #[derive(Serialize)]
 struct Done {
     done: bool,
-    /// Sentences for a person, where there is more to say.
+    /// Additional sentences for the operator.
     #[serde(skip_serializing_if = "String::is_empty")]
     said: String,
 }
 
-/// Has an order carried out.
+/// Carries out an order.
 pub(crate) async fn order(
     State(shared): State<Arc<Shared>>,
-    Extension(link): Extension<Arc<Link>>,
+    Extension(connection): Extension<Arc<ConnectionState>>,
     Extension(User(user)): Extension<User>,
     body: Bytes,
 ) -> Result<Response, Failure> {
-    if shared.config.users.is_empty() && !link.is_of_this_machine() {
+    if shared.config.users.is_empty() && !connection.is_of_this_machine() {
         return Err(Failure::forbidden(
             "orders to the cluster are taken from this machine alone, since this server has no users: \
              give them at the member itself, or configure users",
@@ -222,11 +222,11 @@ pub(crate) async fn order(
     let cluster = shared.grid.cluster().ok_or_else(in_no_cluster)?;
     tracing::info!("user {user} orders: {order:?}");
     let (done, outcome) = oneshot::channel::<Result<String, GridError>>();
-    let tell = move |result| {
-        // Whoever asked may have gone.
+    let reply = move |result| {
+        // The client may have disconnected.
         let _gone = done.send(result);
     };
-    cluster.order(order, Box::new(tell));
+    cluster.order(order, Box::new(reply));
     match outcome.await {
         Ok(Ok(said)) => Ok(json(&Done { done: true, said })),
         Ok(Err(error)) => {
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_read_and_everything_else_is_told() {
+    fn orders_are_read_and_everything_else_is_refused() {
         assert_eq!(order_of(br#"{"order": "leave", "member": 3}"#).unwrap(), ClusterOrder::Leave(3));
         assert_eq!(order_of(br#"{"order": "remove", "member": 4}"#).unwrap(), ClusterOrder::Remove(4));
         let recover = |accepts_data_loss| ClusterOrder::Recover { accepts_data_loss };

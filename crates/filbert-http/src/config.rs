@@ -1,74 +1,90 @@
-//! The door's settings: address, users, limits and timeouts, each with a default, a unit and a reason.
+//! The door's settings: address, users, limits and timeouts, each with a default, a unit and a
+//! reason.
 
 use std::{fmt, net::SocketAddr, time::Duration};
 
 use filbert_listen::GuessLimits;
 
-/// How the door behaves. All fields have defaults that suit a member with a few thousand clients.
+/// The settings of a door. The defaults of all fields suit a member with a few thousand clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpConfig {
-    /// The address to listen on; port 0 takes any free port. Default 127.0.0.1:4200: CrateDB's port, and nobody but this
-    /// machine until the operator says otherwise.
+    /// The address to listen on. Port 0 takes any free port. Default 127.0.0.1:4200: CrateDB's
+    /// port, reachable only from this machine until the operator changes it.
     pub listen: SocketAddr,
-    /// Whether to try the next port when one is taken. Default true, as in CrateDB.
+    /// Whether to try the next port when a port is taken. Default true, as in CrateDB.
     pub port_auto_increment: bool,
-    /// How many ports to try with `port_auto_increment`. Default 100, as in CrateDB.
+    /// The number of ports to try with `port_auto_increment`. Default 100, as in CrateDB.
     pub port_count: u16,
-    /// Who may come in. Default nobody in particular: everybody, as the user whom they name or else `crate`.
+    /// The users that may send requests. Default none: every client may, as the user that it names,
+    /// or else as `crate`.
     pub users: Vec<HttpUser>,
-    /// Pages of other servers that may send statements, as browsers name them, such as `https://dashboard.example`. Default none:
-    /// only the console, and whatever is no page.
+    /// The origins of other servers' pages that may send statements, as browsers send them, such as
+    /// `https://dashboard.example`. Default none: only the console, and clients that are not pages.
     pub origins: Vec<String>,
-    /// Names by which this server is called, beside addresses and names that nobody can own (without a dot, or under `local`, `internal`,
-    /// `svc` and the like); `*.example.com` are all names under one. Default none. It is asked for where there are no users: a page of
-    /// any other name may be a stranger's whose name leads here.
+    /// The host names of this server, in addition to IP addresses and to names that cannot be
+    /// registered (names without a dot, or names under `local`, `internal`, `svc` and the like).
+    /// `*.example.com` stands for all names under `example.com`. Default none. Without users the
+    /// name of a request is checked: the page of any other name may belong to a stranger who lets
+    /// the name resolve to this server.
     pub hosts: Vec<String>,
-    /// How often somebody may be wrong about a password.
+    /// The limits on wrong passwords.
     pub guesses: GuessLimits,
     /// The node's name, as tools show it. Default none: the member's UUID.
     pub node_name: Option<String>,
-    /// Bytes of one body, unpacked if it came packed. Default 256 MiB: more than twice what CrateDB takes (100 MB), far more
-    /// than bulk requests need to be fast, and little enough that a few of them fit into any member.
+    /// The maximum size of one body in bytes, after decompression. Default 256 MiB: more than twice
+    /// CrateDB's limit (100 MB), far more than fast bulk requests need, and little enough that
+    /// several bodies fit into any member.
     pub body_bytes_max: usize,
-    /// Bytes of all bodies that are being received or worked on, and of what is made of them; more are refused with 429. They are a share of
-    /// the member's budget of buffers. Default 1 GiB: four of the largest, thousands of common ones.
+    /// The maximum number of bytes of all bodies that are being received or processed, and of their
+    /// parsed values. Further requests are refused with status 429. The bytes are a share of the
+    /// member's budget of buffers. Default 1 GiB: four of the largest bodies, thousands of common
+    /// ones.
     pub bodies_bytes_max: usize,
-    /// Values of one statement, and of each row of `bulk_args` where every row is a statement. Default 10,000, as the engine takes them:
-    /// what it would refuse is not even parsed.
+    /// The maximum number of values of one statement, and of each row of `bulk_args` if every row
+    /// runs as a statement. Default 10,000, as in the engine: values beyond its limit are not even
+    /// parsed.
     pub parameters_max: usize,
-    /// Bytes of settings that a connection keeps. Default 1 MiB, as [`filbert_grid::query::SESSION_BYTES_MAX`].
+    /// The maximum number of bytes of settings that a connection keeps. Default 1 MiB, as
+    /// [`filbert_grid::query::SESSION_BYTES_MAX`].
     pub session_bytes_max: usize,
-    /// Bytes of a request's head. Default 16 KiB: heads have some hundred bytes, and those of browsers with many cookies some thousand.
+    /// The maximum size of a request's head in bytes. Default 16 KiB: heads have some hundred
+    /// bytes, and heads of browsers with many cookies some thousand.
     pub head_bytes_max: usize,
-    /// Bytes of one connection's read buffer. Default 64 KiB: larger reads make bulk requests hardly faster.
+    /// The maximum size of one connection's read buffer in bytes. Default 64 KiB: larger reads make
+    /// bulk requests hardly faster.
     pub buffer_bytes_max: usize,
-    /// Connections at a time; more are turned away. Default 20,000: as for Hazelcast's clients, and at some kilobytes each no
-    /// burden.
+    /// The maximum number of open connections. Further connections are refused. Default 20,000, as
+    /// for Hazelcast's clients: at some kilobytes each, this is no burden.
     pub connections_max: usize,
-    /// How long a connection may be idle between requests, the next one's head included. Default 300 s: longer than pools keep
-    /// idle connections, short enough that forgotten ones do not pile up.
+    /// The maximum time between the end of a request and the end of the next request's head.
+    /// Default 300 s: longer than pools keep idle connections, and short enough that abandoned
+    /// connections do not accumulate.
     pub idle_timeout: Duration,
-    /// How long a new connection may take until the head of its first request is there. Default 30 s: clients connect when they have
-    /// something to ask.
+    /// The maximum time from the start of a connection to the end of its first request's head.
+    /// Default 30 s: clients connect when they have a request to send.
     pub head_timeout: Duration,
-    /// How long to wait for the next bytes of a body. Default 30 s: longer than any pause of a network that works.
+    /// The maximum wait for the next bytes of a body. Default 30 s: longer than any pause of a
+    /// working network.
     pub body_timeout: Duration,
-    /// Bytes of a body that must come in a second, taken over all of it and after `body_timeout`. Default 1,024: far below any network that
-    /// works, and enough that nobody holds a large body's memory for long by sending it bit by bit.
+    /// The minimum rate of a body in bytes per second, averaged over the whole body. It applies
+    /// after `body_timeout`. Default 1,024: far below any working network, and enough that no
+    /// client can hold the memory of a large body for long by sending it slowly.
     pub body_rate_min: usize,
-    /// How long a client may leave its answer unread; then it is cut off and its statement ended. Default 120 s: longer than a
-    /// program works on what one read brought.
+    /// The maximum time that a client may leave its response unread. Then the connection is closed
+    /// and the statement is cancelled. Default 120 s: longer than a program takes to process the
+    /// data of one read.
     pub write_timeout: Duration,
-    /// How long requests may take to finish at shutdown. Default 5 s, as for Hazelcast's clients.
+    /// The time that requests have to finish at shutdown. Default 5 s, as for Hazelcast's clients.
     pub close_timeout: Duration,
-    /// Rows that are asked of a result at a time. Default 4,096: enough to keep the costs of a page per row small, few enough
-    /// that a network task is not held up by them.
+    /// The number of rows that are requested from a result at a time. Default 4,096: enough to keep
+    /// the cost of a page per row small, and few enough not to block a network task.
     pub page_rows: usize,
-    /// Rows of one bulk request whose errors are told with a text; the others have only `-2` as their count, as in CrateDB.
-    /// Default 1,000: enough to see what is wrong, where CrateDB tells 10 of each shard.
+    /// The maximum number of rows of one bulk request that get an error text. Further failed rows
+    /// have only `-2` as their count, as in CrateDB. Default 1,000: enough to find the cause, where
+    /// CrateDB reports 10 for each shard.
     pub bulk_errors_max: usize,
-    /// Maps whose figures are among the metrics, the largest if there are more. Default 1,000: each has a dozen figures, and
-    /// Prometheus keeps all of them.
+    /// The maximum number of maps with metrics. If there are more, the largest maps are chosen.
+    /// Default 1,000: each map has a dozen metrics, and Prometheus stores all of them.
     pub metrics_maps_max: usize,
 }
 
@@ -103,7 +119,7 @@ impl Default for HttpConfig {
     }
 }
 
-/// Somebody who may come in.
+/// A user that may send requests.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpUser {
     /// The name.
@@ -112,7 +128,7 @@ pub struct HttpUser {
     pub password: String,
 }
 
-/// Shows the name and never the password, which would otherwise end in a log.
+/// Shows the name and never the password, which would otherwise appear in a log.
 impl fmt::Debug for HttpUser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpUser").field("name", &self.name).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! One connection: its socket, its session, and its requests one after the other.
+//! One connection: its socket, its session, and its requests, which are served one after the other.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -26,48 +26,49 @@ use tracing::debug;
 
 use crate::shared::Shared;
 
-/// What is read and dropped of a client that goes on sending a body that was refused, so that it reads why.
+/// The maximum number of bytes that are read and dropped from a client that continues to send a
+/// refused body, so that it reads the response.
 const LINGER_BYTES_MAX: usize = 64 << 20;
 
-/// What a connection keeps from one request to the next.
+/// The state that a connection keeps from one request to the next.
 #[derive(Default)]
-pub(crate) struct Link {
-    /// Settings that `SET` changed last as long as the connection, as in CrateDB.
-    session: Mutex<Option<Known>>,
+pub(crate) struct ConnectionState {
+    /// The session. Settings that `SET` changed last until the connection ends, as in CrateDB.
+    session: Mutex<Option<UserSession>>,
     /// Whether a request was answered before its body was read.
     refused_body: AtomicBool,
-    /// Whether a request came whose head was whole.
-    was_asked: AtomicBool,
-    /// The client's address, if it has one.
+    /// Whether the complete head of a request has arrived.
+    has_request: AtomicBool,
+    /// The client's address, if it is known.
     address: Option<IpAddr>,
 }
 
-struct Known {
+struct UserSession {
     session: Arc<Session>,
-    /// The schema that the last request's headers named.
+    /// The schema in the last request's headers.
     schema: Option<String>,
 }
 
-impl Link {
-    /// The session of the next request, which is another one if the user is.
+impl ConnectionState {
+    /// Returns the session of the next request. It is a new session if the user has changed.
     ///
     /// # Errors
     /// The schema's name is too long.
     pub(crate) fn session(&self, shared: &Shared, user: &str, schema: Option<&str>) -> Result<Arc<Session>, SqlError> {
-        let mut known = self.session.lock();
-        let known = match &mut *known {
-            Some(known) if known.session.user() == user => known,
+        let mut current = self.session.lock();
+        let current = match &mut *current {
+            Some(current) if current.session.user() == user => current,
             other => {
                 let session = Session::new(Dialect::Crate, user);
                 let session = session.within(shared.config.session_bytes_max, shared.grid.budget());
-                other.insert(Known { session: Arc::new(session), schema: None })
+                other.insert(UserSession { session: Arc::new(session), schema: None })
             }
         };
-        if known.schema.as_deref() != schema {
-            known.session.set("search_path", schema.map(|schema| format!("\"{}\"", schema.replace('"', "\"\""))))?;
-            known.schema = schema.map(str::to_owned);
+        if current.schema.as_deref() != schema {
+            current.session.set("search_path", schema.map(|schema| format!("\"{}\"", schema.replace('"', "\"\""))))?;
+            current.schema = schema.map(str::to_owned);
         }
-        Ok(known.session.clone())
+        Ok(current.session.clone())
     }
 
     /// Whether the client is on this machine.
@@ -80,16 +81,16 @@ impl Link {
         self.address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
     }
 
-    /// Notes that a body was not read.
+    /// Notes that a body was refused without being read.
     pub(crate) fn set_refused_body(&self) {
         self.refused_body.store(true, Ordering::Relaxed);
     }
 }
 
-/// Gives each request its connection's link.
+/// Adds the connection's [`ConnectionState`] to each request.
 struct Requests {
     router: TowerToHyperService<Router>,
-    link: Arc<Link>,
+    state: Arc<ConnectionState>,
     shared: Arc<Shared>,
 }
 
@@ -100,19 +101,20 @@ impl Service<Request<Incoming>> for Requests {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         self.shared.counters.requests.fetch_add(1, Ordering::Relaxed);
-        self.link.was_asked.store(true, Ordering::Relaxed);
-        request.extensions_mut().insert(self.link.clone());
+        self.state.has_request.store(true, Ordering::Relaxed);
+        request.extensions_mut().insert(self.state.clone());
         self.router.call(request)
     }
 }
 
-/// Serves a connection until it ends, or until `closing` says so and its request is answered.
+/// Serves a connection until it ends, or until `closing` is true and the current request is
+/// answered.
 pub(crate) async fn serve(shared: Arc<Shared>, router: Router, stream: TcpStream, mut closing: watch::Receiver<bool>) {
     let address = stream.peer_addr().ok().map(|peer| peer.ip());
-    let link = Arc::new(Link { address, ..Link::default() });
+    let state = Arc::new(ConnectionState { address, ..ConnectionState::default() });
     let config = &shared.config;
-    let requests = Requests { router: TowerToHyperService::new(router), link: link.clone(), shared: shared.clone() };
-    let io = TokioIo::new(Impatient::new(stream, config.write_timeout));
+    let requests = Requests { router: TowerToHyperService::new(router), state: state.clone(), shared: shared.clone() };
+    let io = TokioIo::new(WriteTimeoutStream::new(stream, config.write_timeout));
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(config.idle_timeout)
@@ -126,7 +128,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, router: Router, stream: TcpStream
         tokio::select! {
             () = &mut silence, if is_awaited => {
                 is_awaited = false;
-                if !link.was_asked.load(Ordering::Relaxed) {
+                if !state.has_request.load(Ordering::Relaxed) {
                     debug!("connection closed: no request came within {:?} (head_timeout)", config.head_timeout);
                     return;
                 }
@@ -144,11 +146,11 @@ pub(crate) async fn serve(shared: Arc<Shared>, router: Router, stream: TcpStream
         debug!("connection ended: {error}");
     }
     let stream = connection.into_parts().io.into_inner().stream;
-    linger(stream, config.close_timeout, link.refused_body.load(Ordering::Relaxed)).await;
+    linger(stream, config.close_timeout, state.refused_body.load(Ordering::Relaxed)).await;
 }
 
-/// Tells the client that nothing more comes. If it is still sending what was refused, waits a while for it to stop: to close at once
-/// would take the answer from it.
+/// Shuts the sending side down. If the client is still sending a refused body, waits a limited time
+/// for it to stop: closing at once could discard the response before the client reads it.
 async fn linger(mut stream: TcpStream, wait: Duration, is_sending: bool) {
     let ended = stream.shutdown().await;
     if !is_sending || ended.is_err() {
@@ -164,25 +166,29 @@ async fn linger(mut stream: TcpStream, wait: Duration, is_sending: bool) {
             }
         }
     };
-    // Whatever goes wrong here, the connection is over.
+    // An error is ignored: the connection is over in any case.
     let _ = tokio::time::timeout(wait, drain).await;
 }
 
-/// A socket that gives up on a peer that does not read.
-struct Impatient {
+/// A socket with a timeout for writes to a peer that does not read.
+struct WriteTimeoutStream {
     stream: TcpStream,
     wait: Duration,
-    /// Until when what is being written must have moved on; not armed while nothing waits.
+    /// The time by which the pending write must progress. Not used while no write waits.
     deadline: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
 
-impl Impatient {
-    fn new(stream: TcpStream, wait: Duration) -> Impatient {
-        Impatient { stream, wait, deadline: None, is_waiting: false }
+impl WriteTimeoutStream {
+    fn new(stream: TcpStream, wait: Duration) -> WriteTimeoutStream {
+        WriteTimeoutStream { stream, wait, deadline: None, is_waiting: false }
     }
 
-    fn poll_patience<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn poll_write_timeout<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.is_waiting = false;
             return written;
@@ -199,7 +205,7 @@ impl Impatient {
     }
 }
 
-impl AsyncRead for Impatient {
+impl AsyncRead for WriteTimeoutStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -209,10 +215,10 @@ impl AsyncRead for Impatient {
     }
 }
 
-impl AsyncWrite for Impatient {
+impl AsyncWrite for WriteTimeoutStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.poll_patience(context, written)
+        self.poll_write_timeout(context, written)
     }
 
     fn poll_write_vectored(
@@ -221,7 +227,7 @@ impl AsyncWrite for Impatient {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.poll_patience(context, written)
+        self.poll_write_timeout(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -230,7 +236,7 @@ impl AsyncWrite for Impatient {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.poll_patience(context, flushed)
+        self.poll_write_timeout(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

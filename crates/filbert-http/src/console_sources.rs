@@ -1,10 +1,10 @@
-//! What the door tells the console.
+//! The information about the door that the console shows.
 
-use crate::HttpConfig;
+use crate::config::HttpConfig;
 use crate::console::{Sources, Warning, WarningLevel};
 use crate::shared::Shared;
 
-/// The console's sources.
+/// Collects the console's sources.
 pub(crate) fn sources(shared: &Shared) -> Sources {
     Sources { warnings: warnings(&shared.config) }
 }

@@ -12,10 +12,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
+use crate::config::HttpConfig;
 use crate::shared::Shared;
-use crate::{HttpConfig, connection, routes};
+use crate::{connection, routes};
 
-/// A listening door. [`HttpDoor::run`] serves clients through it.
+/// A listening door. [`HttpDoor::run`] serves its clients.
 pub struct HttpDoor {
     listener: Listener,
     shared: Arc<Shared>,
@@ -27,22 +28,22 @@ impl fmt::Debug for HttpDoor {
     }
 }
 
-/// Figures of a door at one moment.
+/// The statistics of a door at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HttpDoorStatistics {
-    /// Open connections.
+    /// The number of open connections.
     pub connections: usize,
-    /// Connections accepted since the start.
+    /// The number of connections that were accepted since the start.
     pub accepted: u64,
-    /// Connections turned away since the start, since there were too many.
+    /// The number of connections that were refused since the start because there were too many.
     pub refused: u64,
-    /// Requests since the start.
+    /// The number of requests since the start.
     pub requests: u64,
-    /// Bytes of bodies that are being received or worked on.
+    /// Bytes of bodies that are being received or processed.
     pub body_bytes: usize,
 }
 
-/// Looks at a door from outside while it runs.
+/// Reads the statistics of a running door.
 #[derive(Clone)]
 pub struct HttpMonitor {
     shared: Arc<Shared>,
@@ -55,7 +56,7 @@ impl fmt::Debug for HttpMonitor {
 }
 
 impl HttpMonitor {
-    /// The figures now.
+    /// The current statistics.
     pub fn statistics(&self) -> HttpDoorStatistics {
         let counters = &self.shared.counters;
         HttpDoorStatistics {
@@ -69,11 +70,11 @@ impl HttpMonitor {
 }
 
 impl HttpDoor {
-    /// Listens on the first free port of the configured ones.
+    /// Listens on the first free port of the configured range.
     ///
     /// # Errors
     ///
-    /// No port is free, or the address is not one of this machine.
+    /// No port is free, or the address does not belong to this machine.
     ///
     /// # Panics
     ///
@@ -87,18 +88,19 @@ impl HttpDoor {
         Ok(HttpDoor { listener, shared })
     }
 
-    /// The address that is listened on.
+    /// The address of the listening socket.
     pub fn local_addr(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// To look at the door while it runs.
+    /// A monitor of the door, for use while the door runs.
     pub fn monitor(&self) -> HttpMonitor {
         HttpMonitor { shared: self.shared.clone() }
     }
 
-    /// Serves clients until `shutdown` is ready. Then no more connections are accepted, requests that were read are
-    /// answered if that takes no longer than the close timeout, and connections are closed.
+    /// Serves clients until `shutdown` is ready. Then no more connections are accepted. Requests
+    /// that were read are answered if this takes no longer than the close timeout. Then the
+    /// connections are closed.
     ///
     /// Cancel safety: dropping the future closes all connections at once.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
@@ -110,7 +112,7 @@ impl HttpDoor {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                Some(finished) = tasks.join_next() => forget(finished),
+                Some(finished) = tasks.join_next() => report(finished),
                 (stream, peer) = self.listener.accept() => self.admit(&mut tasks, stream, peer, &router, &closing),
             }
         }
@@ -121,7 +123,7 @@ impl HttpDoor {
         close.send_replace(true);
         let all = async {
             while let Some(finished) = tasks.join_next().await {
-                forget(finished)
+                report(finished)
             }
         };
         if tokio::time::timeout(shared.config.close_timeout, all).await.is_err() {
@@ -147,25 +149,25 @@ impl HttpDoor {
         }
         counters.accepted.fetch_add(1, Ordering::Relaxed);
         counters.connections.fetch_add(1, Ordering::Relaxed);
-        let place = Place(self.shared.clone());
+        let open = OpenConnection(self.shared.clone());
         let serving = connection::serve(self.shared.clone(), router.clone(), stream, closing.clone());
         tasks.spawn(async move {
-            let _place = place;
+            let _open = open;
             serving.await;
         });
     }
 }
 
-/// One of the connections that there may be, until it is dropped.
-struct Place(Arc<Shared>);
+/// Counts one open connection until it is dropped.
+struct OpenConnection(Arc<Shared>);
 
-impl Drop for Place {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.counters.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn forget(finished: Result<(), tokio::task::JoinError>) {
+fn report(finished: Result<(), tokio::task::JoinError>) {
     if let Err(error) = finished {
         tracing::error!("a connection's task failed: {error}");
     }

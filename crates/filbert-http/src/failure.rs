@@ -1,4 +1,4 @@
-//! What a request that fails is answered: CrateDB's exceptions, codes and HTTP statuses, from one table.
+//! The responses of failed requests: CrateDB's exceptions, codes and HTTP statuses, from one table.
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -8,63 +8,63 @@ use filbert_grid::ErrorKind;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use serde_json::json;
 
-/// Tells browsers that they may ask for a name and a password.
+/// Makes browsers ask for a name and a password.
 const REALM: HeaderValue = HeaderValue::from_static("Basic realm=\"Filbert\"");
 
-/// An error as CrateDB tells it.
+/// The description of an error in CrateDB's error dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
-    /// The name of CrateDB's exception, which stands before the message.
+pub(crate) struct ErrorDescription {
+    /// The name of CrateDB's exception. It precedes the message.
     pub(crate) exception: &'static str,
-    /// CrateDB's code.
+    /// CrateDB's error code.
     pub(crate) code: u32,
-    /// HTTP status.
+    /// The HTTP status.
     pub(crate) status: u16,
 }
 
-const fn facts(exception: &'static str, code: u32, status: u16) -> Facts {
-    Facts { exception, code, status }
+const fn description(exception: &'static str, code: u32, status: u16) -> ErrorDescription {
+    ErrorDescription { exception, code, status }
 }
 
-const PARSE: Facts = facts("SQLParseException", 4000, 400);
-const VALIDATION: Facts = facts("ColumnValidationException", 4003, 400);
-const UNSUPPORTED: Facts = facts("UnsupportedFeatureException", 4004, 400);
-const UNAUTHORIZED: Facts = facts("UnauthorizedException", 4010, 401);
-const FORBIDDEN: Facts = facts("MissingPrivilegeException", 4030, 403);
-const NOT_FOUND: Facts = facts("ResourceUnknownException", 4040, 404);
-const RELATION_UNKNOWN: Facts = facts("RelationUnknown", 4041, 404);
-const OBJECT_EXISTS: Facts = facts("DuplicateObjectException", 40910, 409);
-const KILLED: Facts = facts("JobKilledException", 5005, 500);
-const UNAVAILABLE: Facts = facts("NodeNotAvailableException", 5030, 503);
-const TOO_MANY: Facts = facts("TooManyRequestsException", 4290, 429);
-const TOO_LARGE: Facts = facts("ContentTooLargeException", 4000, 413);
-const UNHANDLED: Facts = facts("UnhandledServerException", 5000, 500);
+const PARSE: ErrorDescription = description("SQLParseException", 4000, 400);
+const VALIDATION: ErrorDescription = description("ColumnValidationException", 4003, 400);
+const UNSUPPORTED: ErrorDescription = description("UnsupportedFeatureException", 4004, 400);
+const UNAUTHORIZED: ErrorDescription = description("UnauthorizedException", 4010, 401);
+const FORBIDDEN: ErrorDescription = description("MissingPrivilegeException", 4030, 403);
+const NOT_FOUND: ErrorDescription = description("ResourceUnknownException", 4040, 404);
+const RELATION_UNKNOWN: ErrorDescription = description("RelationUnknown", 4041, 404);
+const OBJECT_EXISTS: ErrorDescription = description("DuplicateObjectException", 40910, 409);
+const KILLED: ErrorDescription = description("JobKilledException", 5005, 500);
+const UNAVAILABLE: ErrorDescription = description("NodeNotAvailableException", 5030, 503);
+const TOO_MANY: ErrorDescription = description("TooManyRequestsException", 4290, 429);
+const TOO_LARGE: ErrorDescription = description("ContentTooLargeException", 4000, 413);
+const UNHANDLED: ErrorDescription = description("UnhandledServerException", 5000, 500);
 
-/// The table: what CrateDB calls a SQLSTATE.
+/// The table: CrateDB's description of a SQLSTATE.
 #[rustfmt::skip]
-fn of_sqlstate(sqlstate: &str) -> Option<Facts> {
+fn of_sqlstate(sqlstate: &str) -> Option<ErrorDescription> {
     Some(match sqlstate {
         "0A000" => UNSUPPORTED,
         "23502" | "23514" => VALIDATION,
-        "23505" => facts("DuplicateKeyException", 4091, 409),
-        "25006" => facts("ReadOnlyException", 4031, 403),
+        "23505" => description("DuplicateKeyException", 4091, 409),
+        "25006" => description("ReadOnlyException", 4031, 403),
         "26000" | "34000" | "42704" => NOT_FOUND,
         "28000" | "28P01" => UNAUTHORIZED,
-        "2BP01" => facts("DependentObjectsExists", 40013, 400),
-        "3F000" => facts("SchemaUnknownException", 4045, 404),
-        "40001" => facts("VersionConflictException", 4092, 409),
-        "42501" => facts("MissingPrivilegeException", 4011, 401),
-        "42602" => facts("InvalidRelationName", 4002, 400),
-        "42611" | "42701" => facts("InvalidColumnNameException", 4008, 400),
-        "42702" | "42725" => facts("AmbiguousColumnException", 4006, 400),
-        "42703" => facts("ColumnUnknownException", 4043, 404),
+        "2BP01" => description("DependentObjectsExists", 40013, 400),
+        "3F000" => description("SchemaUnknownException", 4045, 404),
+        "40001" => description("VersionConflictException", 4092, 409),
+        "42501" => description("MissingPrivilegeException", 4011, 401),
+        "42602" => description("InvalidRelationName", 4002, 400),
+        "42611" | "42701" => description("InvalidColumnNameException", 4008, 400),
+        "42702" | "42725" => description("AmbiguousColumnException", 4006, 400),
+        "42703" => description("ColumnUnknownException", 4043, 404),
         "42710" | "42723" | "42P06" => OBJECT_EXISTS,
-        "42809" => facts("OperationOnInaccessibleRelationException", 4007, 400),
-        "42883" => facts("UnsupportedFunctionException", 4004, 400),
+        "42809" => description("OperationOnInaccessibleRelationException", 4007, 400),
+        "42883" => description("UnsupportedFunctionException", 4004, 400),
         "42P01" => RELATION_UNKNOWN,
-        "42P07" => facts("RelationAlreadyExists", 4093, 409),
+        "42P07" => description("RelationAlreadyExists", 4093, 409),
         "53000" | "53300" | "53400" => TOO_MANY,
-        "53200" => facts("CircuitBreakingException", 5000, 500),
+        "53200" => description("CircuitBreakingException", 5000, 500),
         "54000" => TOO_LARGE,
         "57014" => KILLED,
         "57P01" | "57P03" | "08006" => UNAVAILABLE,
@@ -72,15 +72,16 @@ fn of_sqlstate(sqlstate: &str) -> Option<Facts> {
     })
 }
 
-/// What CrateDB calls an error: by its SQLSTATE where that is known exactly, else by its code, else by its kind.
-pub(crate) fn facts_of(error: &SqlError) -> Facts {
-    if let Some(facts) = error.sqlstate.and_then(of_sqlstate) {
-        return facts;
+/// CrateDB's description of an error: by its SQLSTATE if the table has it, else by its code, else
+/// by its kind.
+pub(crate) fn describe_error(error: &SqlError) -> ErrorDescription {
+    if let Some(description) = error.sqlstate.and_then(of_sqlstate) {
+        return description;
     }
     let by_class = |sqlstate: &str| match sqlstate.get(..2) {
         Some("22" | "42" | "0B" | "21") => PARSE,
         Some("23") => VALIDATION,
-        Some("40" | "25" | "55") => facts("VersionConflictException", 4092, 409),
+        Some("40" | "25" | "55") => description("VersionConflictException", 4092, 409),
         Some("53") => TOO_MANY,
         _ => UNHANDLED,
     };
@@ -101,67 +102,70 @@ pub(crate) fn facts_of(error: &SqlError) -> Facts {
 /// A request that failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    facts: Facts,
+    description: ErrorDescription,
     message: String,
-    /// What more can be told to somebody who asks for `error_trace`.
+    /// Additional information for requests with `error_trace`.
     trace: String,
-    /// Whether the connection cannot be used any more, since what follows on it is not a request.
+    /// Whether the connection must be closed, because the following bytes on it are not a request.
     closes: bool,
 }
 
 impl Failure {
-    fn new(facts: Facts, message: impl Into<String>) -> Failure {
-        Failure { facts, message: message.into(), trace: String::new(), closes: false }
+    fn new(description: ErrorDescription, message: impl Into<String>) -> Failure {
+        Failure { description, message: message.into(), trace: String::new(), closes: false }
     }
 
-    /// The request cannot be understood.
+    /// The request is malformed.
     pub(crate) fn parse(message: impl Into<String>) -> Failure {
         Failure::new(PARSE, message)
     }
 
-    /// The request is understood and not served.
+    /// The request is valid and not supported.
     pub(crate) fn unsupported(message: impl Into<String>) -> Failure {
         Failure::new(UNSUPPORTED, message)
     }
 
-    /// Nothing is served under the path.
+    /// The path does not exist.
     pub(crate) fn no_such_path(path: &str) -> Failure {
         Failure::new(NOT_FOUND, format!("nothing is served at {path:?}"))
     }
 
-    /// There is no such thing.
+    /// The object does not exist.
     pub(crate) fn not_found(message: impl Into<String>) -> Failure {
         Failure::new(NOT_FOUND, message)
     }
 
-    /// Whoever asks may not.
+    /// The client has no permission.
     pub(crate) fn forbidden(message: impl Into<String>) -> Failure {
         Failure::new(FORBIDDEN, message)
     }
 
-    /// The path is served, and not by this method.
+    /// The path exists, but does not support the method.
     pub(crate) fn wrong_method(method: &str, expected: &str) -> Failure {
-        Failure::new(Facts { status: 405, ..PARSE }, format!("{method} is not served here, expected {expected}"))
+        Failure::new(
+            ErrorDescription { status: 405, ..PARSE },
+            format!("{method} is not served here, expected {expected}"),
+        )
     }
 
-    /// The member is stopping, or what was to answer is gone.
+    /// The member is stopping, or the task that should answer has ended.
     pub(crate) fn unavailable(message: impl Into<String>) -> Failure {
         Failure::new(UNAVAILABLE, message)
     }
 
-    /// A defect.
+    /// A defect of the server.
     pub(crate) fn unhandled(message: impl Into<String>) -> Failure {
         Failure::new(UNHANDLED, message)
     }
 
-    /// A page of another server sends it.
-    pub(crate) fn strange_origin(origin: &str) -> Failure {
+    /// A page of another server sent the request.
+    pub(crate) fn foreign_origin(origin: &str) -> Failure {
         let message = format!("pages of {origin:?} may not send requests here, see the setting origins");
         Failure { closes: true, ..Failure::new(FORBIDDEN, message) }
     }
 
-    /// It is sent to a name that may be a stranger's.
-    pub(crate) fn strange_host(host: &str) -> Failure {
+    /// The request has a `Host` that a stranger may own.
+    pub(crate) fn untrusted_host(host: &str) -> Failure {
         let message = format!(
             "requests to the name {host:?} are refused, since a page of a strange server may send them: use this server's address, or add \
              the name to the setting hosts (filbert.http.hosts)"
@@ -169,12 +173,12 @@ impl Failure {
         Failure { closes: true, ..Failure::new(FORBIDDEN, message) }
     }
 
-    /// Passwords were wrong too often.
+    /// There were too many wrong passwords.
     pub(crate) fn too_many_guesses(error: filbert_listen::TooManyGuesses) -> Failure {
         Failure { closes: true, ..Failure::new(TOO_MANY, error.to_string()) }
     }
 
-    /// Name and password are not those of a user.
+    /// The name and the password do not belong to a user.
     pub(crate) fn unauthorized(name: &str) -> Failure {
         let message = if name.is_empty() {
             "this server has users: send \"Authorization: Basic\" with a name and a password".to_owned()
@@ -184,19 +188,19 @@ impl Failure {
         Failure { closes: true, ..Failure::new(UNAUTHORIZED, message) }
     }
 
-    /// The header `Authorization` cannot be read.
+    /// The header `Authorization` is malformed.
     pub(crate) fn bad_credentials() -> Failure {
         let message = "the header Authorization cannot be read, expected \"Basic\" and name:password in Base64";
         Failure { closes: true, ..Failure::new(UNAUTHORIZED, message) }
     }
 
-    /// A body is longer than any may be.
+    /// The body is longer than the limit.
     pub(crate) fn body_too_large(limit: usize) -> Failure {
         let message = format!("the body has more than {limit} bytes, the most that body_bytes_max allows");
         Failure { closes: true, ..Failure::new(TOO_LARGE, message) }
     }
 
-    /// A statement has more values than it may have.
+    /// A statement has more values than the limit.
     pub(crate) fn too_many_values(limit: usize) -> Failure {
         Failure::new(
             PARSE,
@@ -204,18 +208,18 @@ impl Failure {
         )
     }
 
-    /// The body did not arrive.
+    /// The body did not arrive completely.
     pub(crate) fn body_missing(message: impl Into<String>) -> Failure {
-        Failure { closes: true, ..Failure::new(Facts { status: 408, ..PARSE }, message) }
+        Failure { closes: true, ..Failure::new(ErrorDescription { status: 408, ..PARSE }, message) }
     }
 
-    /// The body is in a form that is not read.
+    /// The encoding of the body is not supported.
     pub(crate) fn wrong_encoding(encoding: &str) -> Failure {
         let message = format!("a body with Content-Encoding {encoding:?} cannot be read, expected none or \"gzip\"");
-        Failure { closes: true, ..Failure::new(Facts { status: 415, ..PARSE }, message) }
+        Failure { closes: true, ..Failure::new(ErrorDescription { status: 415, ..PARSE }, message) }
     }
 
-    /// The same, with the connection closed after it.
+    /// Closes the connection after the response.
     #[must_use]
     pub(crate) fn closing(self) -> Failure {
         Failure { closes: true, ..self }
@@ -223,28 +227,28 @@ impl Failure {
 
     #[cfg(test)]
     pub(crate) fn status(&self) -> u16 {
-        self.facts.status
+        self.description.status
     }
 
-    /// CrateDB's code.
+    /// CrateDB's error code.
     pub(crate) fn code(&self) -> u32 {
-        self.facts.code
+        self.description.code
     }
 
-    /// The message with CrateDB's exception around it.
+    /// The message within the name of CrateDB's exception.
     pub(crate) fn message(&self) -> String {
-        format!("{}[{}]", self.facts.exception, self.message)
+        format!("{}[{}]", self.description.exception, self.message)
     }
 
-    /// The answer; `with_trace` as the client asked.
+    /// Builds the response. `with_trace` adds the `error_trace` that the client requested.
     pub(crate) fn response(&self, with_trace: bool) -> Response {
-        let mut body = json!({"error": {"message": self.message(), "code": self.facts.code}});
+        let mut body = json!({"error": {"message": self.message(), "code": self.description.code}});
         if with_trace && let Some(body) = body.as_object_mut() {
             let trace =
                 if self.trace.is_empty() { self.message() } else { format!("{}\n{}", self.message(), self.trace) };
             body.insert("error_trace".to_owned(), trace.into());
         }
-        let status = StatusCode::from_u16(self.facts.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(self.description.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = Response::new(Body::from(body.to_string()));
         *response.status_mut() = status;
         let headers = response.headers_mut();
@@ -274,11 +278,11 @@ impl From<SqlError> for Failure {
         if let Some(suggestion) = &error.suggestion {
             trace.push_str(&format!("\nthis may help: {suggestion}"));
         }
-        Failure { trace, ..Failure::new(facts_of(&error), error.message) }
+        Failure { trace, ..Failure::new(describe_error(&error), error.message) }
     }
 }
 
-/// There is no room for a body, or for what is made of it.
+/// There is not enough memory for a body, or for its parsed values.
 impl From<filbert_grid::Exhausted> for Failure {
     fn from(exhausted: filbert_grid::Exhausted) -> Failure {
         Failure { closes: true, ..Failure::new(TOO_MANY, exhausted.to_string()) }
@@ -291,7 +295,7 @@ impl From<filbert_grid::GridError> for Failure {
     }
 }
 
-/// An error for a value that cannot be taken, whatever the statement.
+/// The error of a value that no statement can use.
 pub(crate) fn data_error(message: impl Into<String>) -> SqlError {
     SqlError { kind: ErrorKind::IllegalArgument, ..SqlError::new(SqlErrorCode::DataException, message) }
 }
@@ -301,8 +305,8 @@ mod tests {
     use super::*;
 
     fn code(error: SqlError) -> (u32, u16) {
-        let facts = facts_of(&error);
-        (facts.code, facts.status)
+        let description = describe_error(&error);
+        (description.code, description.status)
     }
 
     #[test]

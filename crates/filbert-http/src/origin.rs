@@ -1,29 +1,32 @@
-//! Whether a request may come from the page that a browser shows.
+//! Checks the origin of requests that browsers send for pages.
 //!
-//! Any page may have a browser post to any address, without being able to read the answer: a statement that drops a table needs no
-//! answer. Browsers say where such a request comes from, so those of strange pages are refused. Tools send no origin.
+//! Any page can make a browser send a POST to any address, without being able to read the response.
+//! A statement that drops a table needs no response. Browsers send the origin of such a request, so
+//! that requests of foreign pages are refused. Tools send no origin.
 //!
-//! A page may also come from a name that leads to this machine by now, since whoever owns a name decides where it leads (DNS rebinding).
-//! To the browser its requests are of the same origin: they may have any method and are answered to the page. So the name that a
-//! request is sent to must be one that no stranger can own, or that the settings name. Where users must show passwords, such a page has
-//! none to show.
+//! A page can also be loaded from a name that later resolves to this machine, since the owner of a
+//! name decides where it resolves to (DNS rebinding). To the browser its requests have the same
+//! origin: they may use any method, and the page may read the responses. The `Host` of a request
+//! must therefore be a name that no stranger can own, or a name in the settings. If users need
+//! passwords, this check is not necessary: the page has no password.
 
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
 
-use crate::HttpConfig;
+use crate::config::HttpConfig;
 use crate::failure::Failure;
 
-/// Names under which nobody can register one: they are reserved (RFC 6761, RFC 6762, RFC 8375, `internal` by ICANN), or Kubernetes' own.
+/// Domains in which no stranger can register a name. They are reserved (RFC 6761, RFC 6762, RFC
+/// 8375, `internal` by ICANN), or belong to Kubernetes.
 const PRIVATE: [&str; 8] = ["localhost", "local", "internal", "home.arpa", "localdomain", "lan", "test", "svc"];
 
-/// Checks the name that a request is sent to, and the page that it comes from.
+/// Checks the `Host` and the `Origin` of a request.
 ///
 /// # Errors
-/// It comes from a page that is not this server's, and not one of the configured origins; or it is sent to a name that a stranger may own,
-/// and that the settings do not name.
+/// The request comes from a page that is not of this server and not of a configured origin. Or its
+/// `Host` is a name that a stranger may own and that is not in the settings.
 pub(crate) fn check(method: &Method, headers: &HeaderMap, config: &HttpConfig) -> Result<(), Failure> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let host = text(HOST);
@@ -33,12 +36,13 @@ pub(crate) fn check(method: &Method, headers: &HeaderMap, config: &HttpConfig) -
         Some(origin) => {
             let authority = origin.split_once("://").map(|(_, authority)| authority);
             let is_own = authority.zip(host).is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host));
-            if is_own && is_known { Ok(()) } else { Err(Failure::strange_origin(origin)) }
+            if is_own && is_known { Ok(()) } else { Err(Failure::foreign_origin(origin)) }
         }
         None if is_known || !config.users.is_empty() => Ok(()),
-        // Browsers say where a request comes from that posts something; this is a tool, whatever name it calls us by.
+        // A browser would send the origin of such a request. The client is a tool, whatever name it
+        // uses for this server.
         None if !method.is_safe() && text(CONTENT_TYPE).is_some_and(is_json) => Ok(()),
-        None => Err(Failure::strange_host(host.unwrap_or_default())),
+        None => Err(Failure::untrusted_host(host.unwrap_or_default())),
     }
 }
 
@@ -46,7 +50,7 @@ fn is_json(content_type: &str) -> bool {
     content_type.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// Whether a host is given by its address, by a name that nobody can own, or by one of the settings.
+/// Whether a host is an IP address, a name that no stranger can own, or a name in the settings.
 fn is_known(host: &str, config: &HttpConfig) -> bool {
     if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {
         return true;
@@ -64,7 +68,7 @@ fn is_known(host: &str, config: &HttpConfig) -> bool {
     if PRIVATE.iter().any(|parent| is_within(parent)) {
         return true;
     }
-    // A name without a dot is one of this network.
+    // A name without a dot belongs to the local network.
     let is_of_network = !name.is_empty() && !name.contains('.');
     is_of_network
         || config.hosts.iter().map(|host| host.to_ascii_lowercase()).any(|allowed| match allowed.strip_prefix("*.") {
@@ -112,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_pages_may_not() {
+    fn foreign_pages_are_refused() {
         let config = HttpConfig::default();
         assert!(!page("http://evil.example", "127.0.0.1:4200", &config));
         assert!(!page("null", "127.0.0.1:4200", &config));
@@ -122,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_a_name_that_was_made_to_lead_here_may_not() {
+    fn a_page_with_a_rebound_name_is_refused() {
         for listen in ["127.0.0.1:4200", "0.0.0.0:4200", "[::]:4200"] {
             let config = HttpConfig { listen: listen.parse().unwrap(), ..HttpConfig::default() };
             for host in [
@@ -134,7 +138,7 @@ mod tests {
                 "a.b:c",
             ] {
                 assert!(!page(&format!("http://{host}"), host, &config), "{host}");
-                // Browsers send no origin with what they read from the server of the page itself.
+                // Browsers send no origin when a page reads from its own server.
                 assert!(!may(Method::GET, &[(HOST, host)], &config), "{host}");
                 for content_type in ["text/plain", "application/x-www-form-urlencoded", "application/jsonp"] {
                     assert!(!may(Method::POST, &[(HOST, host), (CONTENT_TYPE, content_type)], &config), "{host}");
@@ -160,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn where_users_have_passwords_any_name_may_lead_here() {
-        let users = vec![crate::HttpUser { name: "ann".into(), password: "a".into() }];
+    fn with_passwords_any_host_is_accepted() {
+        let users = vec![crate::config::HttpUser { name: "ann".into(), password: "a".into() }];
         let config = HttpConfig { users, ..HttpConfig::default() };
         assert!(may(Method::GET, &[(HOST, "filbert.example.com")], &config));
         assert!(!page("http://evil.example", "filbert.example.com", &config));

@@ -1,4 +1,4 @@
-//! Which path goes where, and the small answers.
+//! The routes of paths, and the handlers of small responses.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -12,19 +12,17 @@ use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use serde_json::json;
 
-use crate::connection::Link;
+use crate::connection::ConnectionState;
 use crate::failure::Failure;
 use crate::shared::Shared;
+use crate::user::User;
 use crate::{cluster, console, console_sources, metrics, origin, sql, user};
 
-/// The version of CrateDB whose answers ours are: clients look at it to know what they may ask.
-pub(crate) const CRATE_VERSION: &str = "5.10.0";
+/// The version of CrateDB that the responses follow. Clients read it to know which features they
+/// can use.
+const CRATE_VERSION: &str = "5.10.0";
 
-/// Who sent a request.
-#[derive(Clone, Debug)]
-pub(crate) struct User(pub(crate) String);
-
-/// All that is served.
+/// All routes.
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
     Router::new()
         .route("/", get(root))
@@ -43,7 +41,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .with_state(shared.clone())
 }
 
-/// Counts answers by path and status.
+/// Counts responses by path and status.
 async fn count(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let uri = request.uri().clone();
     let response = next.run(request).await;
@@ -51,10 +49,13 @@ async fn count(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     response
 }
 
-/// Finds out who sends a request, and from where; strangers get no further.
+/// Checks the origin and the user of a request. Refused requests get no further.
 async fn identify(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let config = &shared.config;
-    let address = request.extensions().get::<Arc<Link>>().map_or(Ipv4Addr::UNSPECIFIED.into(), |link| link.address());
+    let address = request
+        .extensions()
+        .get::<Arc<ConnectionState>>()
+        .map_or(Ipv4Addr::UNSPECIFIED.into(), |connection| connection.address());
     let user = origin::check(request.method(), request.headers(), config)
         .and_then(|()| user::user_of(request.headers(), &config.users, &shared.guesses, address));
     match user {
@@ -64,15 +65,16 @@ async fn identify(State(shared): State<Arc<Shared>>, mut request: Request, next:
         }
         Err(failure) => {
             tracing::info!("request refused: {}", failure.message());
-            if let Some(link) = request.extensions().get::<Arc<Link>>() {
-                link.set_refused_body();
+            if let Some(connection) = request.extensions().get::<Arc<ConnectionState>>() {
+                connection.set_refused_body();
             }
             failure.into_response()
         }
     }
 }
 
-/// What tools ask first, and the console for browsers. `HEAD` has the same answer without its body.
+/// Server information for tools, or the console for browsers. `HEAD` has the same response without
+/// its body.
 async fn root(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
     if console::wants_page(&headers) {
         return console::page(&headers);
@@ -99,13 +101,15 @@ fn node_name(shared: &Shared) -> String {
     shared.config.node_name.clone().unwrap_or_else(|| shared.grid.member_uuid().to_string())
 }
 
-/// Whether the member takes operations: one that does not may be started anew. Nobody needs a password for that.
+/// Whether the member takes operations. A member that does not may be restarted. No password is
+/// needed.
 async fn health(State(shared): State<Arc<Shared>>) -> Response {
     state(&shared, if shared.is_serving() { Ok("serving") } else { Err("stopping") })
 }
 
-/// Whether clients are to be sent here: the member takes operations, and goes on to. One that is about to leave its cluster serves meanwhile,
-/// and whoever sends it clients finds others for them.
+/// Whether clients should use this member: it takes operations and will continue to. A member that
+/// is about to leave its cluster still serves, and load balancers should send clients to other
+/// members.
 async fn readiness(State(shared): State<Arc<Shared>>) -> Response {
     let is = match (shared.is_serving(), shared.is_leaving()) {
         (true, false) => Ok("serving"),
@@ -115,7 +119,7 @@ async fn readiness(State(shared): State<Arc<Shared>>) -> Response {
     state(&shared, is)
 }
 
-/// An answer that says by its status whether it is good.
+/// A response with status 200 or 503.
 fn state(shared: &Shared, is: Result<&str, &str>) -> Response {
     let (status, word) = match is {
         Ok(word) => (StatusCode::OK, word),
@@ -125,13 +129,13 @@ fn state(shared: &Shared, is: Result<&str, &str>) -> Response {
     (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
-async fn blobs(Extension(link): Extension<Arc<Link>>) -> Failure {
-    link.set_refused_body();
+async fn blobs(Extension(connection): Extension<Arc<ConnectionState>>) -> Failure {
+    connection.set_refused_body();
     Failure::unsupported("blobs are not served; values of up to 1 GiB can be kept in tables and maps").closing()
 }
 
-async fn nothing(Extension(link): Extension<Arc<Link>>, request: Request) -> Failure {
-    link.set_refused_body();
+async fn nothing(Extension(connection): Extension<Arc<ConnectionState>>, request: Request) -> Failure {
+    connection.set_refused_body();
     Failure::no_such_path(request.uri().path())
 }
 

@@ -1,4 +1,5 @@
-//! What all connections of a door share: the grid, the settings, counters, and the room for bodies.
+//! The state that all connections of a door share: the grid, the settings, counters, and the memory
+//! of bodies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,38 +11,38 @@ use filbert_grid::query::QueryEngine;
 use filbert_grid::{Grid, MemberState, MemoryBudget};
 use filbert_listen::Guesses;
 
-use crate::HttpConfig;
+use crate::config::HttpConfig;
 use crate::failure::Failure;
 
-/// Paths whose answers are counted by themselves; the last stands for all others.
+/// The paths with separate response counters. The last one stands for all other paths.
 pub(crate) const ROUTES: [&str; 6] = ["/_sql", "/metrics", "/_health", "/_ready", "/", "other"];
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Shared {
     pub(crate) grid: Arc<Grid>,
-    /// With the address that is listened on.
+    /// The settings. `listen` is the actual address.
     pub(crate) config: HttpConfig,
     pub(crate) started: Instant,
     pub(crate) counters: Counters,
-    /// Room for bodies that are being received or worked on, and for what is made of them.
+    /// The memory of bodies that are being received or processed, and of their parsed values.
     pub(crate) bodies: MemoryBudget,
     pub(crate) guesses: Guesses,
     pub(crate) stopping: AtomicBool,
 }
 
-/// What the door counts.
+/// The counters of the door.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) connections: AtomicUsize,
     pub(crate) accepted: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) requests: AtomicU64,
-    /// Answers by path and class of status.
+    /// The number of responses by path and class of status.
     pub(crate) answers: [[AtomicU64; 5]; ROUTES.len()],
 }
 
 impl Counters {
-    /// Counts an answer.
+    /// Counts a response.
     pub(crate) fn answered(&self, path: &str, status: StatusCode) {
         let route = ROUTES.iter().position(|route| *route == path).unwrap_or(ROUTES.len() - 1);
         let class = usize::from(status.as_u16() / 100).saturating_sub(1);
@@ -59,7 +60,7 @@ impl Shared {
         Shared { grid, config, started: Instant::now(), counters, bodies, guesses, stopping }
     }
 
-    /// The engine, or why there is none.
+    /// Returns the engine, or an error if there is none.
     pub(crate) fn engine(&self) -> Result<&Arc<dyn QueryEngine>, Failure> {
         self.grid.queries().ok_or_else(|| Failure::unsupported("statements are not switched on in this server"))
     }
@@ -69,14 +70,14 @@ impl Shared {
         self.grid.is_active() && !self.stopping.load(Ordering::Acquire)
     }
 
-    /// Whether this member is about to leave its cluster. Requests are served meanwhile.
+    /// Whether this member is about to leave its cluster. It serves requests until then.
     pub(crate) fn is_leaving(&self) -> bool {
         let status = self.grid.cluster().and_then(|cluster| cluster.status());
         let here = status.as_ref().and_then(|status| status.member(status.member));
         here.is_some_and(|member| member.state == MemberState::Leaving)
     }
 
-    /// Bytes of bodies that are being received or worked on.
+    /// Bytes of bodies that are being received or processed.
     pub(crate) fn body_bytes(&self) -> usize {
         self.bodies.used()
     }

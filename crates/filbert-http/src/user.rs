@@ -1,4 +1,4 @@
-//! Who sends a request: `Authorization: Basic`, or `X-User` where nobody needs a password.
+//! The user of a request: from `Authorization: Basic`, or from `X-User` if no users are configured.
 
 use std::net::IpAddr;
 
@@ -8,16 +8,21 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use filbert_listen::Guesses;
 
-use crate::HttpUser;
+use crate::config::HttpUser;
 use crate::failure::Failure;
 
-/// The user of requests that name none, CrateDB's superuser.
+/// The user of requests without a name, CrateDB's superuser.
 const DEFAULT_USER: &str = "crate";
 
-/// The user of a request.
+/// The user of a request, as an extension for its handlers.
+#[derive(Clone, Debug)]
+pub(crate) struct User(pub(crate) String);
+
+/// Returns the user of a request.
 ///
 /// # Errors
-/// There are users, and it shows none of their names with its password; or its address was wrong too often; or its headers cannot be read.
+/// There are users, and the request has no right name and password. Or its address has sent too
+/// many wrong passwords. Or its header `Authorization` is malformed.
 pub(crate) fn user_of(
     headers: &HeaderMap,
     users: &[HttpUser],
@@ -30,10 +35,10 @@ pub(crate) fn user_of(
         let named = credentials.map(|(name, _)| name).or_else(|| text("x-user").map(str::to_owned));
         return Ok(named.filter(|name| !name.is_empty()).unwrap_or_else(|| DEFAULT_USER.to_owned()));
     }
-    // Browsers ask without a password first, which is no guess.
+    // Browsers send their first request without a password. It does not count as a guess.
     let Some((name, password)) = credentials else { return Err(Failure::unauthorized("")) };
     let guess = guesses.begin(address, &name).map_err(Failure::too_many_guesses)?;
-    // Every user is compared, so that the time taken tells nothing about which names exist.
+    // Every user is compared, so that the duration does not reveal the existing names.
     let known = users.iter().fold(false, |known, user| {
         known | (same(user.name.as_bytes(), name.as_bytes()) & same(user.password.as_bytes(), password.as_bytes()))
     });
@@ -44,7 +49,7 @@ pub(crate) fn user_of(
     Ok(name)
 }
 
-/// Name and password of `Basic`.
+/// The name and password of `Basic` credentials.
 fn credentials(header: &str) -> Result<(String, String), Failure> {
     let refused = || Failure::bad_credentials();
     let (scheme, value) = header.trim().split_once(' ').ok_or_else(refused)?;
@@ -57,7 +62,7 @@ fn credentials(header: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), password.to_owned()))
 }
 
-/// Compares secrets in a time that depends on their lengths only.
+/// Compares secrets in a time that depends only on their lengths.
 fn same(a: &[u8], b: &[u8]) -> bool {
     let difference = a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b));
     a.len() == b.len() && std::hint::black_box(difference) == 0

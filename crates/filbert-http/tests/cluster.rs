@@ -1,4 +1,4 @@
-//! What is told of a cluster over HTTP, and orders to it.
+//! The status of a cluster over HTTP, and orders to it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -18,7 +18,7 @@ use filbert_http::{HttpConfig, HttpUser};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// A cluster of two, one of which is not heard of.
+/// A cluster of two members. One of them does not respond.
 #[derive(Default)]
 struct Two {
     orders: Mutex<Vec<ClusterOrder>>,
@@ -82,24 +82,24 @@ fn a_member_alone_is_in_no_cluster() {
 }
 
 #[test]
-fn members_groups_and_warnings_are_told() {
+fn members_groups_and_warnings_are_reported() {
     let door = door(HttpConfig::default());
     assert!(door.grid.join_cluster(Arc::new(Two::default())));
     let answer = door.connect().get(PATH, "");
     assert_eq!(answer.status, 200);
-    let told: Value = serde_json::from_str(&answer.body).unwrap();
-    assert_eq!((&told["member"], &told["replicas"]["held"]), (&1.into(), &1.into()));
+    let status: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!((&status["member"], &status["replicas"]["held"]), (&1.into(), &1.into()));
     assert_eq!(
-        (&told["members"][1]["state"], &told["members"][1]["silent_ms"]),
+        (&status["members"][1]["state"], &status["members"][1]["silent_ms"]),
         (&"unreachable".into(), &7_000.into())
     );
-    assert_eq!((&told["members"][0]["leads"], &told["members"][0]["silent_ms"]), (&1.into(), &Value::Null));
-    assert_eq!(told["groups"][0]["voters"][1], serde_json::json!({"member": 2, "lag": 70}));
-    assert!(told["warnings"].as_array().unwrap().len() >= 2, "{told}");
+    assert_eq!((&status["members"][0]["leads"], &status["members"][0]["silent_ms"]), (&1.into(), &Value::Null));
+    assert_eq!(status["groups"][0]["voters"][1], serde_json::json!({"member": 2, "lag": 70}));
+    assert!(status["warnings"].as_array().unwrap().len() >= 2, "{status}");
 }
 
 #[test]
-fn metrics_and_the_console_tell_of_the_cluster() {
+fn metrics_and_the_console_show_the_cluster() {
     let door = door(HttpConfig::default());
     assert!(!door.connect().get("/metrics", "").body.contains("filbert_cluster"), "a member alone has no cluster");
     assert_eq!(door.connect().get("/_filbert/status", "").json()["membership"], Value::Null);
@@ -149,7 +149,7 @@ fn a_member_that_leaves_is_healthy_and_wants_no_more_clients() {
 }
 
 #[test]
-fn strangers_order_nothing() {
+fn orders_of_other_machines_are_refused() {
     let users = vec![HttpUser { name: "ann".into(), password: "a".into() }];
     let door = door(HttpConfig { users, ..HttpConfig::default() });
     let two = Arc::new(Two::default());

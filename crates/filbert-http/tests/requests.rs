@@ -1,10 +1,9 @@
-//! Requests of every sort: paths, users, limits, bodies that do not come, many connections, the end.
+//! Requests of every kind: paths, users, limits, incomplete bodies, many connections, shutdown.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use common::{door, eventually};
@@ -32,7 +31,7 @@ fn tools_and_browsers_get_what_they_expect() {
 }
 
 #[test]
-fn what_is_not_served_is_told_in_json() {
+fn unknown_paths_are_reported_in_json() {
     let door = door(HttpConfig::default());
     let mut client = door.connect();
     let answer = client.get("/nowhere?x", "");
@@ -44,10 +43,10 @@ fn what_is_not_served_is_told_in_json() {
 }
 
 #[test]
-fn metrics_tell_of_connections_and_answers() {
+fn metrics_count_connections_and_responses() {
     let door = door(HttpConfig::default());
     door.grid.map("numbers").unwrap();
-    assert_eq!(door.sql(r#"{"stmt": "args"}"#).status, 200);
+    assert_eq!(door.sql(r#"{"stmt": "who"}"#).status, 200);
     assert_eq!(door.sql(r#"{"stmt": "fail"}"#).status, 400);
     let answer = door.connect().get("/metrics", "");
     assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);
@@ -70,7 +69,7 @@ fn pages_of_other_servers_are_refused() {
     let body = r#"{"stmt": "who"}"#;
     let answer = door.connect().post("/_sql", "Origin: http://evil.example\r\n", body);
     assert_eq!((answer.error().0, answer.error().1), (403, 4030));
-    // As the console does.
+    // The origin of the console's own requests is accepted.
     let mut client = door.connect();
     let host = door.address;
     let length = body.len();
@@ -105,7 +104,8 @@ fn a_body_that_is_announced_too_long_is_refused_before_it_comes() {
     let answer = client.answer();
     assert_eq!(answer.error().0, 413);
     assert!(answer.head.contains("connection: close"));
-    // A client that sends it nevertheless reads the answer, and is not cut off in the midst.
+    // A client that sends the body nevertheless can read the response. It is not disconnected
+    // before.
     let mut client = door.connect();
     client.send(&format!("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n{}", "x".repeat(9_000_000)));
     assert_eq!(client.answer().error().0, 413);
@@ -120,12 +120,12 @@ fn a_body_that_turns_out_too_long_is_refused() {
     client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
     client.send(&format!("3e9\r\n{}\r\n0\r\n\r\n", " ".repeat(1001)));
     assert_eq!(client.answer().error().0, 413);
-    // Few bytes may unpack to many.
+    // A small body may decompress to a large one.
     let answer = door.connect().post_bytes("Content-Encoding: gzip\r\n", &bytes(&SPACES.concat()));
     assert_eq!(answer.error().0, 413);
 }
 
-/// 100,000 spaces, packed by gzip.
+/// 100,000 spaces, compressed by gzip.
 const SPACES: &[&str] = &[
     "1f8b0800000000000203edc13101000000c2a02aeb9fd21a1e40010000000000000000000000000000000000000000000000",
     "0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
@@ -136,7 +136,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
-/// Packs bytes by gzip.
+/// Compresses bytes by gzip.
 fn packed(parts: &[(&[u8], usize)]) -> Vec<u8> {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     for (part, times) in parts {
@@ -149,25 +149,26 @@ fn packed(parts: &[(&[u8], usize)]) -> Vec<u8> {
     packer.finish().unwrap()
 }
 
-/// What a member has for buffers in the tests below.
+/// The limit of a member's buffers in the tests below.
 const BUFFERS_BYTES: usize = 32 << 20;
 
-/// Whether all buffers were given back, and a request is served as ever.
+/// Checks that all buffers are released and that requests are served.
 fn is_well(door: &common::Running) {
     eventually("all room is given back", || door.grid.budget().used() == 0);
     assert_eq!(door.sql(r#"{"stmt": "who"}"#).status, 200);
 }
 
 #[test]
-fn what_a_body_unpacks_and_parses_to_has_room_before_it_is_there() {
+fn memory_is_reserved_before_a_body_is_unpacked_and_parsed() {
     let door = common::door_with(HttpConfig::default(), BUFFERS_BYTES);
     let gzip = "Content-Encoding: gzip\r\n";
-    // 39 KB that are 40 MB of 20 million values; the same in a list, which is one value, and as rows of a statement.
+    // 39 KB decompress to 40 MB with 20 million values: as arguments, as items of one list, which
+    // is one value, and as rows of a statement.
     let values = (b"1," as &[u8], 20_000_000);
     let bodies = [
-        packed(&[(br#"{"stmt": "args", "args": ["#, 1), values, (b"1]}", 1)]),
-        packed(&[(br#"{"stmt": "args", "args": [["#, 1), values, (b"1]]}", 1)]),
-        packed(&[(br#"{"stmt": "update", "bulk_args": ["#, 1), (b"[1],", 10_000_000), (b"[1]]}", 1)]),
+        packed(&[(br#"{"stmt": "select echo", "args": ["#, 1), values, (b"1]}", 1)]),
+        packed(&[(br#"{"stmt": "select echo", "args": [["#, 1), values, (b"1]]}", 1)]),
+        packed(&[(br#"{"stmt": "update $1", "bulk_args": ["#, 1), (b"[1],", 10_000_000), (b"[1]]}", 1)]),
         packed(&[(br#"{"stmt": "insert", "bulk_args": ["#, 1), (b"[],", 10_000_000), (b"[]]}", 1)]),
     ];
     for body in &bodies {
@@ -176,20 +177,21 @@ fn what_a_body_unpacks_and_parses_to_has_room_before_it_is_there() {
         assert_eq!(answer.error().0, 429, "{answer:?}");
         assert!(answer.error().2.contains("see b"), "{answer:?}");
     }
-    // What fits in is refused when there are too many values, and what they would take is not taken.
-    let few = packed(&[(br#"{"stmt": "args", "args": ["#, 1), (b"1,", 1_000_000), (b"1]}", 1)]);
+    // A body that fits is refused if it has too many values, or if there is not enough memory for
+    // its values.
+    let few = packed(&[(br#"{"stmt": "select echo", "args": ["#, 1), (b"1,", 1_000_000), (b"1]}", 1)]);
     let answer = door.connect().post_bytes(gzip, &few);
     assert_eq!(answer.error().0, 400);
     assert!(answer.error().2.contains("more than 10000 values"), "{answer:?}");
-    let nested = format!("{{\"stmt\": \"args\", \"args\": [[{}1]]}}", "1,".repeat(5_000_000));
+    let nested = format!("{{\"stmt\": \"select echo\", \"args\": [[{}1]]}}", "1,".repeat(5_000_000));
     assert_eq!(door.sql(&nested).error().0, 429);
     is_well(&door);
 }
 
 #[test]
-fn many_packed_bodies_at_once_take_no_more_room_than_there_is() {
+fn many_packed_bodies_at_once_stay_within_the_memory() {
     let door = common::door_with(HttpConfig::default(), BUFFERS_BYTES);
-    let body = packed(&[(br#"{"stmt": "args", "args": [""#, 1), (b" ", 20_000_000), (b"\"]}", 1)]);
+    let body = packed(&[(br#"{"stmt": "select echo", "args": [""#, 1), (b" ", 20_000_000), (b"\"]}", 1)]);
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let post = || door.connect().post_bytes("Content-Encoding: gzip\r\n", &body).status;
         let posts: Vec<_> = (0..8).map(|_| scope.spawn(post)).collect();
@@ -211,20 +213,20 @@ fn a_body_that_comes_bit_by_bit_is_given_up() {
     client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
     client.stream.set_nodelay(true).unwrap();
     let mut reader = client.stream.try_clone().unwrap();
-    let told = std::thread::spawn(move || {
+    let status = std::thread::spawn(move || {
         let mut bytes = [0; 12];
         std::io::Read::read_exact(&mut reader, &mut bytes).map(|()| bytes)
     });
-    // Always in time for the next bytes, and far too slow for all of them.
-    while !told.is_finished() {
+    // Each byte arrives in time, and all bytes together are far too slow.
+    while !status.is_finished() {
         client.send(" ");
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!(&told.join().unwrap().unwrap(), b"HTTP/1.1 408");
+    assert_eq!(&status.join().unwrap().unwrap(), b"HTTP/1.1 408");
 }
 
 #[test]
-fn a_connection_that_asks_nothing_is_closed() {
+fn a_connection_without_a_request_is_closed() {
     let config = HttpConfig { head_timeout: Duration::from_millis(200), ..HttpConfig::default() };
     let door = door(config);
     let (mut silent, mut half, mut asking) = (door.connect(), door.connect(), door.connect());
@@ -299,7 +301,7 @@ fn bodies_that_do_not_come_hold_nobody() {
     let mut client = door.connect();
     client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"stmt\": ");
     assert_eq!(client.answer().error().0, 408);
-    // Cut off in the midst.
+    // A client that disconnects in the middle of a body.
     let mut client = door.connect();
     client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"stmt\": ");
     drop(client);
@@ -310,7 +312,7 @@ fn bodies_that_do_not_come_hold_nobody() {
 #[test]
 fn bodies_packed_by_gzip_are_unpacked_and_others_refused() {
     let door = door(HttpConfig::default());
-    // {"stmt": "who"}, packed by Python's gzip.
+    // {"stmt": "who"}, compressed by Python's gzip.
     let packed = "1f8b0800000000000203ab562a2ec92d51b252502acfc857aa050062cbdf250f000000";
     let answer = door.connect().post_bytes("Content-Encoding: gzip\r\n", &bytes(packed));
     assert_eq!(answer.json()["rows"][0][0], "crate None ");
@@ -319,7 +321,7 @@ fn bodies_packed_by_gzip_are_unpacked_and_others_refused() {
 }
 
 #[test]
-fn what_is_no_http_is_refused_and_harms_nobody() {
+fn bytes_other_than_http_are_refused() {
     let door = door(HttpConfig::default());
     for bytes in ["\r\n\r\n\r\n", "CP2\u{1}\u{2}\u{3}\r\n\r\n", "GET\r\n\r\n", "POST /_sql HTTP/9.9\r\n\r\n"] {
         let mut client = door.connect();
@@ -354,8 +356,8 @@ fn idle_connections_are_closed() {
 fn a_client_that_does_not_read_is_cut_off() {
     let door = door(HttpConfig { write_timeout: Duration::from_millis(200), ..HttpConfig::default() });
     let mut client = door.connect();
-    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 26\r\n\r\n{\"stmt\": \"rows 100000000\"}");
-    eventually("the cursor is dropped", || door.seen.cursors_dropped.load(Ordering::SeqCst) == 1);
+    client.send_sql(r#"{"stmt": "select later 100000000"}"#);
+    eventually("the cursor is dropped", || door.engine.cursors_dropped() == 1);
     eventually("the connection is gone", || door.monitor.statistics().connections == 0);
 }
 
@@ -373,12 +375,12 @@ fn there_is_a_limit_of_connections() {
 
 #[test]
 fn thousands_of_connections_are_served() {
-    // Both ends of the connections are files of this process.
+    // The client and the server side of a connection are both files of this process.
     filbert_listen::allow_as_many_files_as_possible().unwrap();
     let door = door(HttpConfig::default());
     let mut clients: Vec<_> = (0..5000).map(|_| door.connect()).collect();
     for client in &mut clients {
-        client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{\"stmt\": \"who\"}");
+        client.send_sql(r#"{"stmt": "who"}"#);
     }
     for client in &mut clients {
         assert_eq!(client.answer().status, 200);
@@ -394,9 +396,8 @@ fn at_the_end_requests_are_answered_and_connections_closed() {
     let mut idle = door.connect();
     assert_eq!(idle.get("/_health", "").status, 200);
     let mut busy = door.connect();
-    let body = r#"{"stmt": "rows 300000"}"#;
-    busy.send(&format!("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
-    eventually("rows are on their way", || door.seen.pages.load(Ordering::SeqCst) > 1);
+    busy.send_sql(r#"{"stmt": "select later 300000"}"#);
+    eventually("rows are on their way", || door.engine.pages() > 1);
     door.begin_stop();
     assert!(idle.is_closed());
     assert_eq!(busy.answer().json()["rowcount"], 300_000);
@@ -407,10 +408,10 @@ fn at_the_end_requests_are_answered_and_connections_closed() {
 fn a_request_that_does_not_end_is_cut_off_at_the_end() {
     let mut door = door(HttpConfig { close_timeout: Duration::from_millis(200), ..HttpConfig::default() });
     let mut client = door.connect();
-    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 16\r\n\r\n{\"stmt\": \"hang\"}");
+    client.send_sql(r#"{"stmt": "select hang"}"#);
     eventually("the request has come", || door.monitor.statistics().requests == 1);
     door.begin_stop();
     door.wait();
-    assert!(door.seen.cancelled.load(Ordering::SeqCst));
+    assert_eq!(door.engine.cancelled(), 1);
     assert!(client.is_closed());
 }

@@ -1,10 +1,8 @@
-//! Statements over HTTP: answers, rows that stream, bulk requests, errors, sessions.
+//! Statements over HTTP: responses, streamed rows, bulk requests, errors, sessions.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod common;
-
-use std::sync::atomic::Ordering;
 
 use common::{door, eventually};
 use filbert_http::HttpConfig;
@@ -13,30 +11,30 @@ use serde_json::json;
 #[test]
 fn a_statement_is_answered_as_crate_db_does() {
     let door = door(HttpConfig::default());
-    let answer = door.sql(r#"{"stmt": "args", "args": [1, "a", null, [2], {"b": 3}]}"#);
+    let answer = door.sql(r#"{"stmt": "select echo", "args": [1, "a", null, [2], {"b": 3}]}"#);
     assert_eq!(answer.status, 200);
     assert!(answer.head.contains("content-type: application/json\n"), "{answer:?}");
     let body = answer.json();
     assert_eq!(body["cols"], json!(["text"]));
-    assert_eq!(body["rows"], json!([["1|a|null|[2]|{\"b\":3}"]]));
+    assert_eq!(body["rows"], json!([["BIGINT 1|VARCHAR a|null|ARRAY [2]|JSON {\"b\":3}"]]));
     assert_eq!(body["rowcount"], 1);
     assert!(body["duration"].as_f64().unwrap() >= 0.0);
     assert_eq!(body.get("col_types"), None);
-    let body = door.connect().post("/_sql?types", "", r#"{"stmt": "rows 2"}"#).json();
+    let body = door.connect().post("/_sql?types", "", r#"{"stmt": "select later 2"}"#).json();
     assert_eq!(body["col_types"], json!([10, 4]));
-    assert_eq!(body["rows"], json!([[0, "number 0"], [1, "number 1"]]));
-    let body = door.connect().post("/_sql?types=true", "", r#"{"stmt": "set calm"}"#).json();
+    assert_eq!(body["rows"], json!([[0, "row 0"], [1, null]]));
+    let body = door.connect().post("/_sql?types=true", "", r#"{"stmt": "set mood calm"}"#).json();
     assert_eq!((&body["cols"], &body["rows"], &body["rowcount"]), (&json!([]), &json!([[]]), &json!(0)));
     assert_eq!(body["col_types"], json!([]));
 }
 
 #[test]
-fn numbers_are_moments_where_the_statement_says_so() {
+fn numbers_are_converted_to_timestamps_of_the_statement() {
     let door = door(HttpConfig::default());
-    let answer = door.sql(r#"{"stmt": "moment", "args": [308534400500]}"#).json();
+    let answer = door.sql(r#"{"stmt": "select timestamp $1", "args": [308534400500]}"#).json();
     assert_eq!(answer["rows"][0][0], "1979-10-12 00:00:00.500");
-    assert_eq!(door.sql(r#"{"stmt": "moment", "args": ["x"]}"#).error().1, 4000);
-    assert_eq!(door.sql(r#"{"stmt": "moment", "args": [[1]]}"#).error().1, 4000);
+    assert_eq!(door.sql(r#"{"stmt": "select timestamp $1", "args": ["x"]}"#).error().1, 4000);
+    assert_eq!(door.sql(r#"{"stmt": "select timestamp $1", "args": [[1]]}"#).error().1, 4000);
 }
 
 #[test]
@@ -44,16 +42,16 @@ fn many_rows_come_in_pieces_and_all_of_them() {
     let door = door(HttpConfig::default());
     let mut client = door.connect();
     for count in [0, 1, 4095, 4096, 4097, 100_000] {
-        let answer = client.post("/_sql", "", &format!(r#"{{"stmt": "rows {count}"}}"#));
+        let answer = client.post("/_sql", "", &format!(r#"{{"stmt": "select later {count}"}}"#));
         let body = answer.json();
         let rows = body["rows"].as_array().unwrap();
         assert_eq!((rows.len(), body["rowcount"].as_u64()), (count, Some(count as u64)));
         for (at, row) in rows.iter().enumerate() {
-            assert_eq!(*row, json!([at, format!("number {at}")]));
+            assert_eq!(*row, json!([at, at.is_multiple_of(2).then(|| format!("row {at}"))]));
         }
         assert_eq!(answer.head.contains("chunked"), count > 4096, "{count}");
     }
-    eventually("all cursors are dropped", || door.seen.cursors_dropped.load(Ordering::SeqCst) == 6);
+    eventually("all cursors are dropped", || door.engine.cursors_dropped() == 6);
 }
 
 #[test]
@@ -65,12 +63,12 @@ fn errors_have_codes_and_traces() {
     assert_eq!(answer.json().get("error_trace"), None);
     let answer = door.connect().post("/_sql?error_trace=true", "", r#"{"stmt": "fail"}"#);
     let trace = answer.json()["error_trace"].as_str().unwrap().to_owned();
-    assert!(trace.contains("SQLSTATE 42601") && trace.contains("at character 1"), "{trace}");
-    for body in ["", "x", "[]", "{}", r#"{"stmt": 1}"#, r#"{"stmt": "args", "args": [1"#, "\u{0}"] {
+    assert!(trace.contains("SQLSTATE 42601") && trace.contains("at character 3"), "{trace}");
+    for body in ["", "x", "[]", "{}", r#"{"stmt": 1}"#, r#"{"stmt": "select echo", "args": [1"#, "\u{0}"] {
         let (status, code, message) = door.sql(body).error();
         assert_eq!((status, code), (400, 4000), "{body}: {message}");
     }
-    let deep = format!(r#"{{"stmt": "args", "args": [{}]}}"#, "[".repeat(1_000_000));
+    let deep = format!(r#"{{"stmt": "select echo", "args": [{}]}}"#, "[".repeat(1_000_000));
     assert_eq!(door.sql(&deep).status, 400);
 }
 
@@ -78,9 +76,9 @@ fn errors_have_codes_and_traces() {
 fn an_error_before_the_first_row_is_an_error_and_one_after_it_breaks_off() {
     let door = door(HttpConfig::default());
     let mut client = door.connect();
-    let answer = client.post("/_sql", "", r#"{"stmt": "rows 0 then fail"}"#);
+    let answer = client.post("/_sql", "", r#"{"stmt": "select later 0 then fail"}"#);
     assert_eq!(answer.error(), (400, 4000, "SQLParseException[division by zero]".to_owned()));
-    let answer = client.post("/_sql", "", r#"{"stmt": "rows 5000 then fail"}"#);
+    let answer = client.post("/_sql", "", r#"{"stmt": "select later 5000 then fail"}"#);
     assert_eq!(answer.status, 200);
     assert!(!answer.is_whole);
     assert!(!answer.body.contains("rowcount"));
@@ -91,10 +89,10 @@ fn an_error_before_the_first_row_is_an_error_and_one_after_it_breaks_off() {
 fn a_client_that_goes_ends_its_statement() {
     let door = door(HttpConfig::default());
     let mut client = door.connect();
-    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 16\r\n\r\n{\"stmt\": \"hang\"}");
+    client.send_sql(r#"{"stmt": "select hang"}"#);
     eventually("the request has come", || door.monitor.statistics().requests == 1);
     drop(client);
-    eventually("the statement is cancelled", || door.seen.cancelled.load(Ordering::SeqCst));
+    eventually("the statement is cancelled", || door.engine.cancelled() == 1);
     eventually("the connection is gone", || door.monitor.statistics().connections == 0);
     assert_eq!(door.grid.metrics().statements_running(), 0);
 }
@@ -103,15 +101,15 @@ fn a_client_that_goes_ends_its_statement() {
 fn a_client_that_goes_in_the_midst_of_rows_ends_its_cursor() {
     let door = door(HttpConfig::default());
     let mut client = door.connect();
-    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 26\r\n\r\n{\"stmt\": \"rows 100000000\"}");
-    eventually("some pages are made", || door.seen.pages.load(Ordering::SeqCst) > 2);
+    client.send_sql(r#"{"stmt": "select later 100000000"}"#);
+    eventually("some pages are made", || door.engine.pages() > 2);
     std::thread::sleep(std::time::Duration::from_millis(300));
-    // Nobody reads, so few pages are asked for: what sockets hold, and no more.
-    assert!(door.seen.pages.load(Ordering::SeqCst) < 200);
-    assert_eq!(door.seen.cursors_dropped.load(Ordering::SeqCst), 0);
+    // Nobody reads, so that few pages are requested: no more than sockets can hold.
+    assert!(door.engine.pages() < 200);
+    assert_eq!(door.engine.cursors_dropped(), 0);
     assert_eq!(door.grid.metrics().statements_running(), 1);
     drop(client);
-    eventually("the cursor is dropped", || door.seen.cursors_dropped.load(Ordering::SeqCst) == 1);
+    eventually("the cursor is dropped", || door.engine.cursors_dropped() == 1);
     eventually("the statement is over", || door.grid.metrics().statements_running() == 0);
 }
 
@@ -133,12 +131,13 @@ fn each_row_of_a_bulk_request_has_its_result() {
         "SQLParseException[row 5 of bulk_args is no list, expected a list of 2 values]"
     );
     assert_eq!(results[5], json!({"rowcount": 1}));
-    assert_eq!(*door.seen.written.lock(), ["1 1970-01-01T00:00:01.500", "3 2020-01-01"]);
+    let written: Vec<String> = door.engine.take_written().iter().map(|row| format!("{} {}", row[0], row[1])).collect();
+    assert_eq!(written, ["1 1970-01-01T00:00:01.500", "3 2020-01-01"]);
     assert_eq!(door.sql(r#"{"stmt": "insert", "bulk_args": []}"#).json()["results"], json!([]));
 }
 
 #[test]
-fn few_errors_of_a_bulk_request_are_told_with_a_text() {
+fn few_errors_of_a_bulk_request_are_reported_with_a_text() {
     let door = door(HttpConfig { bulk_errors_max: 2, ..HttpConfig::default() });
     let rows = vec!["[-1, null]"; 10_000].join(",");
     let answer = door.sql(&format!(r#"{{"stmt": "insert", "bulk_args": [{rows}]}}"#)).json();
@@ -152,12 +151,12 @@ fn few_errors_of_a_bulk_request_are_told_with_a_text() {
 fn other_statements_run_once_for_each_row() {
     let door = door(HttpConfig::default());
     let rows: Vec<String> = (0..100).map(|number| format!("[{number}]")).collect();
-    let body = format!(r#"{{"bulk_args": [{}, ["x"], 1], "stmt": "update"}}"#, rows.join(","));
+    let body = format!(r#"{{"bulk_args": [{}, ["x"], 1], "stmt": "update $1"}}"#, rows.join(","));
     let answer = door.sql(&body).json();
     let results = answer["results"].as_array().unwrap();
     assert_eq!(results[99], json!({"rowcount": 99}));
     assert_eq!((&results[100]["rowcount"], &results[101]["rowcount"]), (&json!(-2), &json!(-2)));
-    let (status, code, message) = door.sql(r#"{"stmt": "rows 1", "bulk_args": [[1]]}"#).error();
+    let (status, code, message) = door.sql(r#"{"stmt": "select later 1", "bulk_args": [[1]]}"#).error();
     assert_eq!((status, code), (400, 4004), "{message}");
     assert_eq!(door.sql(r#"{"stmt": "fail", "bulk_args": [[1]]}"#).error().1, 4000);
 }
@@ -170,7 +169,7 @@ fn a_connection_keeps_its_session_until_the_user_changes() {
     assert_eq!(who(""), "crate None ");
     assert_eq!(who("Default-Schema: mine\r\n"), "crate Some(\"mine\") ");
     assert_eq!(who(""), "crate None ");
-    client.post("/_sql", "", r#"{"stmt": "set happy"}"#);
+    client.post("/_sql", "", r#"{"stmt": "set mood happy"}"#);
     let mut who = |headers: &str| client.post("/_sql", headers, r#"{"stmt": "who"}"#).json()["rows"][0][0].clone();
     assert_eq!(who(""), "crate None happy");
     assert_eq!(who("X-User: ann\r\n"), "ann None ");

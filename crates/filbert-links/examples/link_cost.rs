@@ -1,4 +1,5 @@
-//! What a call costs: two members in one process over loopback, calls one by one and many at once.
+//! The cost of a call: two members in one process over loopback, with sequential and with
+//! concurrent calls.
 //!
 //! `cargo run --release -p filbert-links --example link_cost`
 
@@ -32,7 +33,7 @@ fn member(id: u64) -> Links {
 
 fn cpu() -> Duration {
     let read = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    // Of the first thread alone: the runtime has no other one.
+    // The CPU time of the first thread only: the runtime has no other thread.
     Duration::from_nanos(read.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 

@@ -1,21 +1,17 @@
-//! Where members are.
+//! The address at which a member listens.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use filbert_cluster::MemberId;
 use tokio::net::TcpStream;
 
-use crate::shared::Shared;
-
-/// Where a member listens.
+/// The address at which a member listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
-    /// An address of the network.
+    /// A socket address.
     Socket(SocketAddr),
-    /// Host and port, as in "db1:5701": resolved at each try to connect.
+    /// Host and port, such as "db1:5701". Resolved at each attempt to connect.
     Name(String),
 }
 
@@ -47,44 +43,11 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Connects to it, the addresses of a name one after the other.
+    /// Connects to the address. Tries the addresses of a host name one after the other.
     pub(crate) async fn connect(&self) -> io::Result<TcpStream> {
         match self {
             Address::Socket(address) => TcpStream::connect(address).await,
             Address::Name(name) => TcpStream::connect(name).await,
         }
-    }
-}
-
-/// The addresses of members, as whoever chooses the members says.
-#[derive(Clone)]
-pub struct AddressBook(pub(crate) Arc<Shared>);
-
-impl fmt::Debug for AddressBook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AddressBook").field(&*self.0.addresses.read()).finish()
-    }
-}
-
-impl AddressBook {
-    /// Says where a member is. If it was elsewhere before, connections to there are closed, and the next call dials the new address at once.
-    pub fn set(&self, member: MemberId, address: impl Into<Address>) {
-        let address = address.into();
-        let before = self.0.addresses.write().insert(member, address.clone());
-        if before.is_some_and(|before| before != address) {
-            self.0.cut(member);
-        }
-    }
-
-    /// Forgets a member, and closes the connections to it.
-    pub fn remove(&self, member: MemberId) {
-        self.0.addresses.write().remove(&member);
-        self.0.cut(member);
-    }
-
-    /// Where a member is, if known.
-    #[must_use]
-    pub fn get(&self, member: MemberId) -> Option<Address> {
-        self.0.addresses.read().get(&member).cloned()
     }
 }

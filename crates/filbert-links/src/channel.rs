@@ -1,4 +1,4 @@
-//! What requests are about, over which connection each goes, and who answers them.
+//! The channels of requests, their connections, and the service that answers requests.
 
 use std::net::SocketAddr;
 
@@ -6,37 +6,38 @@ use bytes::Bytes;
 use filbert_cluster::{BoxFuture, Lane, MemberId};
 use uuid::Uuid;
 
-/// What a request is about.
+/// The channel of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Channel {
-    /// Groups.
+    /// The consensus messages of groups.
     Consensus(Lane),
-    /// What members ask of each other for their clients. Answers come in any order.
+    /// The requests of members for their clients. Answers arrive in any order.
     Requests,
-    /// Joining: the only channel for a peer that has no member id yet.
+    /// The requests to join. The only channel for a peer without a member id.
     Join,
 }
 
-/// The connections between two members in one direction: one of each kind.
+/// The kinds of connections between two members. There is one connection of each kind in each
+/// direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Entries.
+    /// Log entries.
     Data,
-    /// Heartbeats, votes and handing over.
+    /// Heartbeats, votes and hand-over of leadership.
     Control,
     /// Pages of snapshots.
     Snapshots,
-    /// Requests.
+    /// Requests of members for their clients.
     Requests,
-    /// Joining.
+    /// Requests to join.
     Join,
 }
 
 impl Kind {
-    /// All of them, in their order.
+    /// All kinds, in order.
     pub const ALL: [Kind; 5] = [Kind::Data, Kind::Control, Kind::Snapshots, Kind::Requests, Kind::Join];
 
-    /// A word for logs and metrics.
+    /// The name in logs and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,7 +59,7 @@ impl Kind {
 }
 
 impl Channel {
-    /// All of them, in the order of their bytes.
+    /// All channels, in the order of their bytes.
     pub(crate) const ALL: [Channel; 6] = [
         Channel::Consensus(Lane::Data),
         Channel::Consensus(Lane::Heartbeats),
@@ -68,7 +69,7 @@ impl Channel {
         Channel::Join,
     ];
 
-    /// The connection that it goes over.
+    /// The kind of connection that carries the channel.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -96,27 +97,28 @@ impl Channel {
     }
 }
 
-/// The other side of a connection, as it said in the handshake.
+/// The peer of a connection, as it introduced itself in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its id, if it has one yet.
+    /// The peer's member id, if it has one yet.
     pub member: Option<MemberId>,
-    /// Its process: another one after each start.
+    /// The UUID of the peer's process: a new one after each start.
     pub incarnation: Uuid,
-    /// Where its end of the connection is. Not where it listens.
+    /// The address of the peer's end of the connection. The peer does not listen there.
     pub address: SocketAddr,
-    /// The greatest version that both speak.
+    /// The greatest version that both members speak.
     pub version: u16,
 }
 
-/// Why a request is not answered. The text goes to whoever asked; of more than 1,024 bytes, the rest is left out.
+/// Why a request is not answered. The text is sent to the caller, cut off at 1,024 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(pub String);
 
-/// Who answers the requests of other members.
+/// The service that answers the requests of other members.
 pub trait Service: Send + Sync + 'static {
-    /// Answers a request. Called for each in the order of arrival, and what is returned is polled once before the next call. It runs in the task of
-    /// the connection: long work belongs into tasks of its own. The future is dropped when the connection breaks.
+    /// Answers a request. Called in the order of arrival. Each returned future is polled once
+    /// before the next call. It runs in the task of the connection: long work belongs into separate
+    /// tasks. The future is dropped when the connection breaks.
     fn answer(&self, from: Peer, channel: Channel, request: Bytes) -> BoxFuture<Result<Bytes, Refusal>>;
 }

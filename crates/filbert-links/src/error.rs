@@ -1,82 +1,113 @@
-//! What can go wrong between members.
+//! The errors of connections between members.
 
 use std::io;
 use std::ops::RangeInclusive;
 
 use filbert_cluster::MemberId;
 
-use crate::{FrameError, HelloError, Kind};
+use crate::{FrameError, Kind};
 
-/// Why two members do not connect, as found in the handshake.
+/// The maximum size of a handshake message.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 4_096;
+
+/// Why bytes are not the handshake of a member.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HelloError {
+    /// The first bytes differ from the preamble of a member.
+    #[error("the first bytes are {0:?}, expected \"FLM1\" and a mode of 0 to 3")]
+    Beginning(Vec<u8>),
+    /// The message is too long.
+    #[error("a message of the handshake has {bytes} bytes, at most {MESSAGE_BYTES_MAX} are allowed")]
+    TooLong {
+        /// The length of the message.
+        bytes: usize,
+    },
+    /// The message ends too early or too late.
+    #[error("a message of the handshake has {0} bytes, expected another number")]
+    Length(usize),
+    /// A value is unknown.
+    #[error("{what} has the value {found} in the handshake, which does not exist")]
+    Value {
+        /// The name of the value.
+        what: &'static str,
+        /// The value.
+        found: u8,
+    },
+    /// A name or a text is not UTF-8.
+    #[error("a name or a text in the handshake is no UTF-8")]
+    Text,
+}
+
+/// Why the handshake refuses to connect two members.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The other one is of another cluster.
+    /// The peer belongs to another cluster.
     #[error("the peer is of cluster {found:?}, expected {expected:?}")]
     Cluster {
-        /// What the peer says.
+        /// The cluster of the peer.
         found: String,
-        /// What this member is of.
+        /// The cluster of this member.
         expected: String,
     },
-    /// Secrets differ.
+    /// The secrets differ.
     #[error("the peer has another secret")]
     Secret,
-    /// One has a secret and the other none.
+    /// One member has a secret, and the other has none.
     #[error("{}", if *.here { "the peer has no secret, expected one" } else { "the peer has a secret, this member has none" })]
     SecretMissing {
-        /// Whether this member has one.
+        /// Whether this member has a secret.
         here: bool,
     },
-    /// One encrypts and the other does not.
+    /// One member uses TLS, and the other does not.
     #[error("{}", if *.here { "the peer does not use TLS, expected it" } else { "the peer uses TLS, this member does not" })]
     Encryption {
-        /// Whether this member does.
+        /// Whether this member uses TLS.
         here: bool,
     },
-    /// Another number of partitions.
+    /// The numbers of partitions differ.
     #[error("the peer has {found} partitions, expected {expected}")]
     Partitions {
-        /// What the peer says.
+        /// The number of the peer.
         found: u32,
-        /// What this member has.
+        /// The number of this member.
         expected: u32,
     },
-    /// Another number of groups.
+    /// The numbers of groups differ.
     #[error("the peer has {found} groups of partitions, expected {expected}")]
     Groups {
-        /// What the peer says.
+        /// The number of the peer.
         found: u32,
-        /// What this member has.
+        /// The number of this member.
         expected: u32,
     },
-    /// No version that both speak.
+    /// There is no version that both members speak.
     #[error("the peer speaks versions {} to {}, expected one of {} to {}", .found.start(), .found.end(), .expected.start(), .expected.end())]
     Versions {
-        /// What the peer says.
+        /// The versions of the peer.
         found: RangeInclusive<u16>,
-        /// What this member speaks.
+        /// The versions of this member.
         expected: RangeInclusive<u16>,
     },
     /// Another member is at the address.
     #[error("{} was found at the address, expected member {expected}", member_text(*.found))]
     OtherMember {
-        /// Who is there.
+        /// The member at the address.
         found: Option<MemberId>,
-        /// Who was dialled.
+        /// The member that was dialled.
         expected: MemberId,
     },
-    /// The address is this member's own.
+    /// The address belongs to this member itself.
     #[error("the peer is this member itself")]
     Itself,
-    /// The peer says that it has this member's id.
+    /// The peer claims the id of this member.
     #[error("the peer says that it is member {0}, which this member is")]
     SameMember(MemberId),
-    /// Who has no id may join, and do nothing else.
+    /// A peer without a member id may only join.
     #[error("the connection is for {}, and who dials has no member id, expected one for all but joining", .0.name())]
     NoMember(Kind),
-    /// The other side has refused, for a reason of its own.
+    /// The peer has refused, with its own reason.
     #[error("the peer refuses: {0}")]
-    Told(String),
+    Reason(String),
 }
 
 fn member_text(member: Option<MemberId>) -> String {
@@ -86,72 +117,72 @@ fn member_text(member: Option<MemberId>) -> String {
 /// Why there is no connection, or no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
-    /// The two do not go together.
+    /// The handshake has refused the connection.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The system, or TLS.
+    /// An error of the operating system, or of TLS.
     #[error("cannot {what}: {why}")]
     Io {
-        /// What was attempted.
+        /// The operation.
         what: &'static str,
-        /// What stood in the way.
+        /// The reason.
         why: String,
     },
-    /// The other side has closed the connection.
+    /// The peer has closed the connection.
     #[error("the peer has closed the connection")]
     Closed,
-    /// It took too long.
+    /// The time limit was exceeded.
     #[error("{what} took longer than {limit_ms} ms")]
     Time {
-        /// What did.
+        /// The operation.
         what: &'static str,
-        /// The limit.
+        /// The time limit.
         limit_ms: u64,
     },
-    /// Bytes that are no handshake.
+    /// The bytes are not a handshake.
     #[error("the peer does not speak as a member: {0}")]
     Hello(#[from] HelloError),
-    /// Bytes that are no frames.
+    /// The bytes are not frames.
     #[error("the peer does not speak as a member: {0}")]
     Frame(#[from] FrameError),
-    /// The connection broke before the answer came.
+    /// The connection broke before the answer arrived.
     #[error("the connection broke before the answer came")]
     Broken,
-    /// Too much waits for the connection.
+    /// Too many bytes are queued for the connection.
     #[error("too much waits to be sent")]
     Overloaded,
-    /// The request is longer than one may be.
+    /// The request exceeds the maximum length.
     #[error("a request has {bytes} bytes, at most {bytes_max} are allowed")]
     TooLong {
-        /// Its length.
+        /// The length of the request.
         bytes: usize,
-        /// The limit.
+        /// The maximum length.
         bytes_max: usize,
     },
-    /// The peer got the request, and does not answer it.
+    /// The peer received the request, and refuses to answer it.
     #[error("the peer refused the request: {0}")]
     Answer(String),
-    /// The last try to connect has failed, and the next one is not due yet.
+    /// The last attempt to connect has failed, and the next one is not due yet.
     #[error("the address is not dialled again so soon")]
     BackOff,
-    /// It is not known where the member is.
+    /// The address of the member is unknown.
     #[error("no address of the member is known")]
     NoAddress,
-    /// This member has another id already.
+    /// This member already has another id.
     #[error("this member is member {found} already")]
     AlreadyMember {
-        /// The id that it has.
+        /// The id of this member.
         found: MemberId,
     },
     /// The name of the cluster is too long for the handshake.
     #[error("the name of the cluster has {bytes} bytes, at most {bytes_max} are allowed")]
     ClusterName {
-        /// Its length.
+        /// The length of the name.
         bytes: usize,
-        /// The limit.
+        /// The maximum length.
         bytes_max: usize,
     },
-    /// The links have been stopped, or their address was taken out of the book.
+    /// The links have been stopped, or the member was removed from the address book.
     #[error("the links have been stopped")]
     Stopped,
 }
@@ -164,12 +195,12 @@ impl LinkError {
         LinkError::Io { what, why: error.to_string() }
     }
 
-    /// Whether a person should know: it does not pass by itself.
-    pub(crate) fn wants_a_person(&self) -> bool {
+    /// Whether an operator should be informed, because the error does not disappear by itself.
+    pub(crate) fn needs_operator(&self) -> bool {
         matches!(self, LinkError::Refused(_) | LinkError::Hello(_) | LinkError::Frame(_))
             || matches!(self, LinkError::Io { what, .. } if *what == TLS)
     }
 }
 
-/// What fails when certificates do not fit.
+/// The failed operation if certificates do not fit.
 pub(crate) const TLS: &str = "agree on TLS with the peer";

@@ -1,14 +1,15 @@
-//! What fuzz targets call. Not for others.
+//! The functions of fuzz targets. Not for other callers.
 
 use bytes::BytesMut;
 
 use crate::hello::{Hello, Introduction, Verdict};
 use crate::wire::Frame;
 
-/// Reads the bytes as frames, and as each message of a handshake. What can be read is written again alike.
+/// Decodes the bytes as frames, and as each message of a handshake. A decoded value must have the
+/// same encoding.
 ///
 /// # Panics
-/// What was read is written otherwise: a defect.
+/// A decoded value has another encoding: a defect.
 pub fn read_everything(data: &[u8]) {
     let mut came = BytesMut::from(data);
     let mut written = Vec::new();

@@ -1,7 +1,8 @@
-//! The handshake of both sides, as `hello.rs` describes its bytes.
+//! The handshake of both sides. `hello.rs` describes its bytes.
 //!
-//! Who dials proves the secret first: a stranger that dials gets neither a proof to guess by nor a hello. Proofs cover the modes, the
-//! nonces and the hellos so far, and with TLS a key of the session, so that nobody in between can pass them on.
+//! The dialling member proves the secret first: a stranger that dials receives neither a proof to
+//! guess the secret from nor a hello. Proofs cover the modes, the nonces and the hellos so far, and
+//! with TLS a key of the session, so that a third party cannot relay them.
 
 use filbert_cluster::MemberId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,22 +10,23 @@ use tokio::net::TcpStream;
 use tokio_rustls::rustls::ConnectionCommon;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
+use crate::error::MESSAGE_BYTES_MAX;
 use crate::error::TLS;
-use crate::hello::{Hello, Introduction, MESSAGE_BYTES_MAX, NONCE_BYTES, Verdict};
+use crate::hello::{Hello, Introduction, NONCE_BYTES, Verdict};
 use crate::proof::{PROOF_BYTES, Role, is_proved, prove};
 use crate::stream::{Both, Halves, Stream};
 use crate::{HelloError, Identity, Kind, LinkError, LinkSettings, Refused};
 
-/// How a connection between members begins. What clients of Hazelcast and PostgreSQL, HTTP and TLS begin with is different, so that they can
-/// share a port.
+/// The first bytes of a connection between members. They differ from the first bytes of Hazelcast,
+/// PostgreSQL, HTTP and TLS clients, so that all of them can share a port.
 pub const PREAMBLE: [u8; 4] = *b"FLM1";
 
 const MODE_TLS: u8 = 1;
 const MODE_SECRET: u8 = 2;
-/// Of a key of TLS that both sides have and nobody else.
+/// The label of a key that only both sides of a TLS session have.
 const KEY_LABEL: &[u8] = b"EXPORTER-filbert-links";
 
-/// What a member brings to a handshake.
+/// The inputs of a member for a handshake.
 #[derive(Clone, Copy)]
 pub(crate) struct Own<'o> {
     pub(crate) settings: &'o LinkSettings,
@@ -32,7 +34,7 @@ pub(crate) struct Own<'o> {
     pub(crate) member: Option<MemberId>,
 }
 
-/// What comes of a handshake.
+/// The result of a handshake.
 pub(crate) struct Agreed {
     pub(crate) peer: Hello,
     pub(crate) version: u16,
@@ -73,7 +75,7 @@ fn nonce() -> [u8; NONCE_BYTES] {
     rand::random()
 }
 
-/// Of who dials.
+/// Runs the handshake of the dialling member.
 pub(crate) async fn dial(
     mut stream: TcpStream,
     own: Own<'_>,
@@ -109,7 +111,7 @@ pub(crate) async fn dial(
     let peer = match Verdict::read(&receive(stream.both()).await?)? {
         Verdict::Known(peer) => peer,
         Verdict::Secret => return Err(Refused::Secret.into()),
-        Verdict::Told(text) => return Err(Refused::Told(text).into()),
+        Verdict::Refused(text) => return Err(Refused::Reason(text).into()),
     };
     own.check_proof(Role::Answers, &peer, &[&beginning, &answer, &key, &introduction.hello])?;
     let peer = Hello::read(&peer.hello)?;
@@ -117,7 +119,7 @@ pub(crate) async fn dial(
     Ok(Agreed { peer, version, halves: stream.split() })
 }
 
-/// Of who is dialled; `first` was read before.
+/// Runs the handshake of the answering member. `first` are bytes that were read already.
 pub(crate) async fn answer(mut stream: TcpStream, first: &[u8], own: Own<'_>) -> Result<Agreed, LinkError> {
     let mut beginning = first.to_vec();
     if let Some(missing) = (PREAMBLE.len() + 1).checked_sub(first.len()) {
@@ -127,7 +129,7 @@ pub(crate) async fn answer(mut stream: TcpStream, first: &[u8], own: Own<'_>) ->
     }
     let peer_mode = match beginning.strip_prefix(&PREAMBLE) {
         Some([mode]) if *mode <= MODE_TLS + MODE_SECRET => *mode,
-        // Who dials waits for the answer before it says more.
+        // The dialling member waits for the answer before it sends more.
         _ => {
             beginning.truncate(PREAMBLE.len() + 1);
             return Err(HelloError::Beginning(beginning).into());
@@ -155,10 +157,10 @@ pub(crate) async fn answer(mut stream: TcpStream, first: &[u8], own: Own<'_>) ->
     let hello = Hello::new(own.identity, own.member, peer.kind, None, nonce());
     if peer.member.is_none() && peer.kind != Kind::Join {
         let refused = Refused::NoMember(peer.kind);
-        send(stream.both(), &Verdict::Told(refused.to_string()).write()).await?;
+        send(stream.both(), &Verdict::Refused(refused.to_string()).write()).await?;
         return Err(refused.into());
     }
-    // Both sides compare the hellos, and each finds what there is to refuse.
+    // Both sides compare the hellos, and each finds its own reasons to refuse.
     let said: [&[u8]; 4] = [&beginning, &answer, &key, &introduction.hello];
     let known = own.introduce(Role::Answers, hello.write(), &said);
     send(stream.both(), &Verdict::Known(known).write()).await?;

@@ -1,15 +1,18 @@
-//! What members say of themselves in the handshake, as bytes, without I/O.
+//! The messages of the handshake, without I/O.
 //!
-//! | step | who | bytes |
+//! | step | sender | bytes |
 //! |---|---|---|
-//! | 1 | dials | `FLM1`, mode (1 TLS, 2 secret, 3 both, else 0) |
-//! | 2 | answers | mode, nonce (32) |
-//! | | both | TLS, if both modes say so |
-//! | 3 | dials | length (2), length of the hello (2), hello, proof (32, with a secret) |
-//! | 4 | answers | length (2), then 0, length of the hello (2), hello, proof; or 1: the secret differs; or 2, text |
+//! | 1 | dialling member | `FLM1`, mode (1 TLS, 2 secret, 3 both, else 0) |
+//! | 2 | answering member | mode, nonce (32) |
+//! | | both | TLS, if both modes include it |
+//! | 3 | dialling member | length (2), length of the hello (2), hello, proof (32, with a secret) |
+//! | 4 | answering member | length (2), verdict |
 //!
-//! A hello: least and greatest version (2 each), kind (1), incarnation (16), nonce (32), member id (1 and 8, 0 and 0 = none), member id
-//! that is dialled (the same), partitions (4), groups (4), name of the cluster (the rest).
+//! A verdict: 0, length of the hello (2), hello, proof; or 1: the secret differs; or 2, text.
+//!
+//! A hello: least and greatest version (2 each), kind (1), incarnation (16), nonce (32), member id
+//! (1 and 8, 0 and 0 = none), dialled member id (the same), partitions (4), groups (4), name of the
+//! cluster (the rest).
 
 use std::ops::RangeInclusive;
 
@@ -18,44 +21,14 @@ use filbert_cluster::MemberId;
 use uuid::Uuid;
 
 use crate::proof::PROOF_BYTES;
-use crate::{Identity, Kind, Refused};
+use crate::{HelloError, Identity, Kind, Refused};
 
-/// Of a message in the handshake.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 4_096;
 pub(crate) const NONCE_BYTES: usize = 32;
-/// Of a hello without the name.
+/// The size of a hello without the name.
 const FIXED_BYTES: usize = 4 + 1 + 16 + NONCE_BYTES + 9 + 9 + 8;
 const TEXT_BYTES_MAX: usize = 1_024;
 
-/// Why bytes are no handshake of a member.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HelloError {
-    /// Not how members begin.
-    #[error("the first bytes are {0:?}, expected \"FLM1\" and a mode of 0 to 3")]
-    Beginning(Vec<u8>),
-    /// Too long.
-    #[error("a message of the handshake has {bytes} bytes, at most {MESSAGE_BYTES_MAX} are allowed")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-    },
-    /// It ends too early, or not where it should.
-    #[error("a message of the handshake has {0} bytes, expected another number")]
-    Length(usize),
-    /// A value that does not exist.
-    #[error("{what} has the value {found} in the handshake, which does not exist")]
-    Value {
-        /// Of what.
-        what: &'static str,
-        /// The value.
-        found: u8,
-    },
-    /// A name or a text is no UTF-8.
-    #[error("a name or a text in the handshake is no UTF-8")]
-    Text,
-}
-
-/// What a member says of itself and the connection.
+/// The introduction of a member and its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) versions: RangeInclusive<u16>,
@@ -63,7 +36,7 @@ pub(crate) struct Hello {
     pub(crate) incarnation: Uuid,
     pub(crate) nonce: [u8; NONCE_BYTES],
     pub(crate) member: Option<MemberId>,
-    /// Who is thought to be at the address.
+    /// The member that is expected at the address.
     pub(crate) dialled: Option<MemberId>,
     pub(crate) partitions: u32,
     pub(crate) groups: u32,
@@ -125,8 +98,8 @@ impl Hello {
         Ok(Hello { versions, kind, incarnation, nonce, member, dialled, partitions, groups, cluster })
     }
 
-    /// Whether two go together, as this one sees it: each side finds out by itself, so that each can say what it found and
-    /// expected. Returns the version to speak.
+    /// Checks whether two members may connect, from the view of this one. Each side checks by
+    /// itself, so that each can report its found and expected values. Returns the version to speak.
     pub(crate) fn check(&self, peer: &Hello) -> Result<u16, Refused> {
         if self.cluster != peer.cluster {
             return Err(Refused::Cluster { found: peer.cluster.clone(), expected: self.cluster.clone() });
@@ -167,7 +140,7 @@ fn read_member(bytes: &mut &[u8]) -> Result<Option<MemberId>, HelloError> {
 /// A hello and its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Introduction {
-    /// As it came, since the proof is over these bytes.
+    /// The bytes as received, because the proof covers them.
     pub(crate) hello: Vec<u8>,
     pub(crate) proof: Option<[u8; PROOF_BYTES]>,
 }
@@ -190,12 +163,12 @@ impl Introduction {
     }
 }
 
-/// The last step.
+/// The last step of the handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Known(Introduction),
     Secret,
-    Told(String),
+    Refused(String),
 }
 
 impl Verdict {
@@ -207,7 +180,7 @@ impl Verdict {
                 introduction.write(&mut out);
             }
             Verdict::Secret => out.put_u8(1),
-            Verdict::Told(text) => {
+            Verdict::Refused(text) => {
                 out.put_u8(2);
                 out.put_slice(text.as_bytes());
             }
@@ -221,7 +194,7 @@ impl Verdict {
             0 => Introduction::read(rest).map(Verdict::Known),
             1 if rest.is_empty() => Ok(Verdict::Secret),
             2 if rest.len() <= TEXT_BYTES_MAX => {
-                std::str::from_utf8(rest).map(|text| Verdict::Told(text.to_owned())).map_err(|_| HelloError::Text)
+                std::str::from_utf8(rest).map(|text| Verdict::Refused(text.to_owned())).map_err(|_| HelloError::Text)
             }
             1 | 2 => Err(HelloError::Length(bytes.len())),
             found => Err(HelloError::Value { what: "the answer", found: *found }),

@@ -1,4 +1,5 @@
-//! A connection that another member made: its requests go to the service in the order of arrival, and answers back as they come.
+//! A connection from another member: its requests are passed to the service in the order of
+//! arrival, and answers are sent back as they complete.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use crate::handshake::{self, Agreed};
-use crate::notes::About;
+use crate::logged_errors::PeerAddress;
 use crate::queue::Queue;
 use crate::shared::Shared;
 use crate::statistics::{Counted, add};
@@ -25,33 +26,33 @@ use crate::stream::{Halves, prepare};
 use crate::wire::{Frame, make_room};
 use crate::{Channel, FrameError, Kind, LinkError, Peer, Refusal, Refused};
 
-/// Number and length of a request, and what became of it.
+/// The number and the length of a request, and its result.
 type Answered = (u64, usize, Result<Bytes, Refusal>);
 
-/// Answers what comes over a connection of which some bytes were read already.
+/// Serves a connection. `first` are bytes that were read from it already.
 pub(crate) async fn run(shared: Arc<Shared>, stream: TcpStream, first: Bytes, handshaking: OwnedSemaphorePermit) {
     let address = match prepare(&stream) {
         Ok(address) => address,
         Err(error) => return tracing::debug!("a connection broke at once: {error}"),
     };
-    let about = About::From(address.ip());
+    let peer_address = PeerAddress::From(address.ip());
     let agreed = shake_hands(&shared, stream, &first).await;
     drop(handshaking);
     let (Agreed { peer, version, halves }, _connection) = match agreed {
         Ok(agreed) => agreed,
         Err(error) => {
             add(&shared.counters.refused, 1);
-            return shared.notes.tell(&about, &error);
+            return shared.logged_errors.log(&peer_address, &error);
         }
     };
-    shared.notes.forget(&about);
+    shared.logged_errors.forget(&peer_address);
     let kind = peer.kind;
     let peer = Peer { member: peer.member, incarnation: peer.incarnation, address, version };
     tracing::debug!(%address, kind = kind.name(), version, member = ?peer.member, "a member has connected");
     let _counted = Counted::new(&shared.counters.of(kind).accepted);
     let error = Inbound::new(&shared, peer, kind).serve(halves).await;
-    if error.wants_a_person() {
-        shared.notes.tell(&about, &error);
+    if error.needs_operator() {
+        shared.logged_errors.log(&peer_address, &error);
     }
     tracing::debug!(%address, kind = kind.name(), "the connection of a member ended: {error}");
 }
@@ -66,7 +67,7 @@ async fn shake_hands(
     let agreed = tokio::time::timeout(Duration::from_millis(limit_ms), handshake).await;
     let agreed = agreed.map_err(|_| LinkError::Time { what: "the handshake", limit_ms })??;
     let connection = Arc::clone(&shared.connections).try_acquire_owned();
-    Ok((agreed, connection.map_err(|_| Refused::Told("this member has too many connections".to_owned()))?))
+    Ok((agreed, connection.map_err(|_| Refused::Reason("this member has too many connections".to_owned()))?))
 }
 
 struct Inbound<'s> {
@@ -75,7 +76,7 @@ struct Inbound<'s> {
     kind: Kind,
     queue: Queue,
     answering: FuturesUnordered<BoxFuture<Answered>>,
-    /// Of requests that are being answered.
+    /// The size in bytes of the requests that are being answered.
     answering_bytes: usize,
 }
 
@@ -92,7 +93,7 @@ impl<'s> Inbound<'s> {
         let mut alive = pin!(sleep(silence / 4));
         let mut came = BytesMut::new();
         loop {
-            // The peer awaits an answer also while a long request is coming.
+            // The peer also awaits an answer while a long request is arriving.
             let waited = self.answering.is_empty() && came.is_empty();
             let may_read = match self.hand_over(&mut came, &queue).await {
                 Ok(may_read) => may_read,
@@ -110,7 +111,7 @@ impl<'s> Inbound<'s> {
                     let mut next = Some(answered);
                     while let Some(answered) = next {
                         self.answer(answered, &queue);
-                        // What is ready goes with it.
+                        // Other completed answers go into the same write.
                         next = poll_fn(|cx| Poll::Ready(match self.answering.poll_next_unpin(cx) {
                             Poll::Ready(answered) => answered,
                             Poll::Pending => None,
@@ -131,7 +132,8 @@ impl<'s> Inbound<'s> {
         }
     }
 
-    /// Hands the requests that have come to the service, in their order. Returns whether there is room for more.
+    /// Passes the received requests to the service, in order. Returns whether there is room for
+    /// more.
     async fn hand_over(&mut self, came: &mut BytesMut, queue: &Queue) -> Result<bool, FrameError> {
         let settings = &self.shared.settings;
         loop {
@@ -160,7 +162,8 @@ impl<'s> Inbound<'s> {
         let bytes = request.len();
         self.answering_bytes += bytes;
         let mut answer = self.shared.service.answer(self.peer, channel, request);
-        // What a service does first, it does in the order of requests. Most have answered by that.
+        // The first step of each answer runs in the order of the requests. Most answers complete in
+        // it.
         match poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await {
             Poll::Ready(result) => self.answer((number, bytes, result), queue),
             Poll::Pending => self.answering.push(Box::pin(async move { (number, bytes, answer.await) })),
@@ -179,7 +182,8 @@ impl<'s> Inbound<'s> {
             Ok(answer) => Frame::Answer { number, answer },
             Err(Refusal(text)) => Frame::Refusal { number, text },
         };
-        // There is room: it is not read when there is none, and what is being answered has a limit.
+        // There is room: nothing is read without room, and the requests being answered have a
+        // limit.
         queue.push(frame, usize::MAX);
     }
 }
@@ -190,7 +194,8 @@ pub(crate) async fn listen(shared: Arc<Shared>, listener: tokio::net::TcpListene
         match listener.accept().await {
             Ok((stream, peer)) => accept(&shared, stream, peer, Bytes::new()),
             Err(error) => {
-                // Errors of one connection are over with it; a lack of descriptors is not.
+                // An error of one connection ends with the connection. A lack of file descriptors
+                // does not.
                 tracing::warn!("cannot accept a connection of a member: {error}");
                 sleep(Duration::from_millis(100)).await;
             }
@@ -198,7 +203,7 @@ pub(crate) async fn listen(shared: Arc<Shared>, listener: tokio::net::TcpListene
     }
 }
 
-/// Begins with a connection, unless too many are in the handshake.
+/// Starts the handshake of a connection, unless too many connections are in the handshake.
 pub(crate) fn accept(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, first: Bytes) {
     if let Ok(handshaking) = Arc::clone(&shared.handshakes).try_acquire_owned() {
         return shared.spawn(run(Arc::clone(shared), stream, first, handshaking));

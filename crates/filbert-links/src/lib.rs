@@ -1,29 +1,46 @@
-//! How members of a cluster reach each other: requests and answers over TCP.
+//! The connections between the members of a cluster: requests and answers over TCP.
 //!
-//! It is the [`Transport`](filbert_cluster::Transport) of groups, and carries what else members ask of each other. It must not know what is in
-//! a request, what a group is, how members are chosen, the grid, or configuration files: whoever uses it brings an [`Identity`], settings, a
-//! [`Service`] that answers, and says in the [`AddressBook`] where members are.
+//! This crate is the [`Transport`](filbert_cluster::Transport) of groups, and carries all other
+//! requests between members. It must not know the contents of requests, groups, the choice of
+//! members, the grid, or configuration files. The user of the crate provides an [`Identity`],
+//! settings and a [`Service`] that answers requests, and sets the addresses of members in the
+//! [`AddressBook`].
 //!
 //! ```text
-//!  Links::call ──► way (one for each member and kind) ──► queue ──► one write ──► TCP, TLS ──► inbound ──► Service::answer
-//!       ▲                │ no connection: dial, handshake                                        │  in order of arrival
-//!       └── answer ◄── outstanding calls, by number ◄────────────────────── queue of answers ◄──┘
+//!  Links::call ──► peer_link (per member, kind) ───► queue ──► one write ──► TCP, TLS
+//!       ▲            │ no connection: dial, handshake                           │
+//!       │            ▼                                                          ▼
+//!       └── outstanding calls, by number ◄── queue of answers ◄── Service::answer ◄── inbound
+//!                                                                    (in order of arrival)
 //! ```
+//!
+//! # Modules, from bottom to top
+//!
+//! Each module uses only the modules before it. `address` and `channel` are the addresses of
+//! members and the kinds of requests; `wire`, `queue` and `error` handle frames; `hello`, `proof`,
+//! `tls` and `handshake` begin a connection. `peer_link` has the calls to one member, and does not
+//! know how connections are made. `shared` has all links and the settings. `dial` connects a link
+//! and serves it, `inbound` serves connections from other members; `book` cuts the links to members
+//! that have moved. `calls` finds a link and starts dialling; `links` is the public interface.
 //!
 //! # Invariants
 //!
-//! - Requests of a channel reach the other member's service in the order in which `call` was called, as long as the connection lasts.
-//! - A call ends: with an answer, a refusal, or an error when the connection breaks. A connection on which answers are awaited breaks
-//!   when nothing comes for a while; who answers for long says meanwhile that it is alive.
-//! - Nothing is sent to or taken from a peer before the handshake: same cluster, same shape, a version that both speak, and the
-//!   secret, if there is one.
-//! - Queues, calls on their way, requests being answered, handshakes and connections have limits, which are settings. Memory grows with bytes that
-//!   came, never with a length that is claimed.
-//! - Bytes from outside give errors, never a panic.
+//! - Requests of a channel reach the other member's service in the order of the calls, as long as
+//!   the connection lasts.
+//! - Each call ends: with an answer, with a refusal, or with an error when the connection breaks. A
+//!   connection with outstanding calls breaks when nothing arrives for a while. A member with a
+//!   slow answer meanwhile sends frames to show that it is alive.
+//! - Nothing is sent to a peer or accepted from it before the handshake, which checks the cluster,
+//!   the numbers of partitions and groups, a common version, and the secret, if there is one.
+//! - Queues, outstanding calls, requests being answered, handshakes and connections have limits,
+//!   which are settings. Memory grows with received bytes, never with a claimed length.
+//! - Bytes from outside lead to errors, never to a panic.
 //!
 //! Start reading at [`Links`].
 
 mod address;
+mod book;
+mod calls;
 mod channel;
 mod dial;
 mod error;
@@ -33,7 +50,8 @@ mod handshake;
 mod hello;
 mod inbound;
 mod links;
-mod notes;
+mod logged_errors;
+mod peer_link;
 mod proof;
 mod queue;
 mod settings;
@@ -41,14 +59,13 @@ mod shared;
 mod statistics;
 mod stream;
 mod tls;
-mod way;
 mod wire;
 
-pub use address::{Address, AddressBook};
+pub use address::Address;
+pub use book::AddressBook;
 pub use channel::{Channel, Kind, Peer, Refusal, Service};
-pub use error::{LinkError, Refused};
+pub use error::{HelloError, LinkError, Refused};
 pub use handshake::PREAMBLE;
-pub use hello::HelloError;
 pub use links::Links;
 pub use settings::{Identity, LinkSettings, Secret, TlsSettings};
 pub use statistics::{KindStatistics, LinkStatistics};

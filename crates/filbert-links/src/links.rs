@@ -1,4 +1,4 @@
-//! The links of a member: what is called from outside.
+//! The links of a member: the public interface.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -9,24 +9,25 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
+use crate::peer_link::{PeerLink, Target};
 use crate::shared::Shared;
 use crate::statistics::LinkStatistics;
-use crate::way::{Target, Way};
-use crate::{Address, AddressBook, Channel, Identity, Kind, LinkError, LinkSettings, Service, inbound};
+use crate::{Address, AddressBook, Channel, Identity, Kind, LinkError, LinkSettings, Service, calls, inbound};
 
-/// The connections of a member to others, and of others to it. Dropping it ends them all.
+/// The connections between a member and other members, in both directions. Dropping it closes them
+/// all.
 pub struct Links(Arc<Shared>);
 
 impl Links {
-    /// Starts with no connection, no address and no member id.
+    /// Starts without connections, addresses and a member id.
     ///
     /// # Errors
-    /// The name of the cluster is too long, or this is not called within a runtime of tokio.
+    /// The name of the cluster is too long, or the caller is not in a tokio runtime.
     pub fn start(mut settings: LinkSettings, identity: Identity, service: Arc<dyn Service>) -> Result<Self, LinkError> {
         identity.check()?;
         let what = "start links outside of tokio's runtime";
         let runtime = Handle::try_current().map_err(|error| LinkError::Io { what, why: error.to_string() })?;
-        // Of one billion: lengths have four bytes.
+        // At most 1 GiB, because a frame length has four bytes.
         settings.frame_bytes_max = settings.frame_bytes_max.min(1 << 30);
         let (handshakes, connections) = (settings.handshakes_max, settings.connections_max);
         let permits = |permits: usize| Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
@@ -36,9 +37,9 @@ impl Links {
             member: OnceLock::new(),
             service,
             addresses: Default::default(),
-            ways: Default::default(),
+            links: Default::default(),
             counters: Default::default(),
-            notes: Default::default(),
+            logged_errors: Default::default(),
             stop: watch::Sender::new(false),
             handshakes: permits(handshakes),
             connections: permits(connections),
@@ -46,54 +47,57 @@ impl Links {
         })))
     }
 
-    /// Gives this member its id, which it keeps. Others that it is connected to are told.
+    /// Sets the id of this member. It never changes. Connected peers are informed.
     ///
     /// # Errors
-    /// It has another one.
+    /// The member has another id.
     pub fn become_member(&self, member: MemberId) -> Result<(), LinkError> {
         let found = *self.0.member.get_or_init(|| member);
         if found != member {
             return Err(LinkError::AlreadyMember { found });
         }
-        let ways: Vec<_> = self.0.ways.read().values().cloned().collect();
-        for way in ways {
-            way.tell(member, self.0.settings.queue_bytes_max);
+        let links: Vec<_> = self.0.links.read().values().cloned().collect();
+        for link in links {
+            link.send_id(member, self.0.settings.queue_bytes_max);
         }
         Ok(())
     }
 
-    /// This member's id, if it has one.
+    /// The id of this member, if it has one.
     #[must_use]
     pub fn member(&self) -> Option<MemberId> {
         self.0.member.get().copied()
     }
 
-    /// Where members are.
+    /// The addresses of members.
     #[must_use]
     pub fn addresses(&self) -> AddressBook {
         AddressBook(Arc::clone(&self.0))
     }
 
-    /// Accepts connections of members from a port of their own.
+    /// Accepts connections of members on a separate port.
     pub fn serve(&self, listener: TcpListener) {
         self.0.spawn(inbound::listen(Arc::clone(&self.0), listener));
     }
 
-    /// Takes over a connection that was accepted elsewhere, on a port that members share with clients. `first` is what was read of it:
-    /// [`PREAMBLE`](crate::PREAMBLE), and at most one byte more.
+    /// Takes over a connection that was accepted elsewhere, on a port that members share with
+    /// clients. `first` are the bytes that were read from it: [`PREAMBLE`](crate::PREAMBLE), and at
+    /// most one more byte.
     pub fn accept(&self, stream: TcpStream, first: &[u8]) {
         let unknown = SocketAddr::from(([0; 4], 0));
         let peer = stream.peer_addr().unwrap_or(unknown);
         inbound::accept(&self.0, stream, peer, Bytes::copy_from_slice(first));
     }
 
-    /// Brings a request to a member's [`Service`], and its answer back. It is on its way when this returns, in the order of calls of a
-    /// channel, whether or not the future is polled; dropping the future does not take it back.
+    /// Sends a request to a member's [`Service`], and returns its answer. The request is queued
+    /// when this function returns, in the order of the calls of a channel, whether or not the
+    /// future is polled. Dropping the future does not cancel the request.
     ///
     /// # Errors
-    /// As each [`TransportError`] says. Only `Unreachable`, `Overloaded` and `TooLong` are sure that the request did not arrive.
+    /// See each [`TransportError`]. Only with `Unreachable`, `Overloaded` and `TooLong` it is
+    /// certain that the request did not arrive.
     pub fn call(&self, to: MemberId, channel: Channel, request: Bytes) -> BoxFuture<Result<Bytes, TransportError>> {
-        let answer = self.0.call(to, channel, request);
+        let answer = calls::call(&self.0, to, channel, request);
         Box::pin(async move {
             answer.await.map_err(|error| match error {
                 LinkError::Broken => TransportError::Broken(to),
@@ -105,19 +109,20 @@ impl Links {
         })
     }
 
-    /// Asks whoever is at an address, over a connection for this call alone: for a member whose id is not known.
+    /// Sends a request to the member at an address, over a connection for this call alone: for a
+    /// member with an unknown id.
     ///
     /// # Errors
-    /// The peer cannot be reached, is refused or refuses, or does not answer; as [`LinkError`] says.
+    /// The peer cannot be reached, is refused, refuses, or does not answer. See [`LinkError`].
     pub fn call_address(
         &self,
         to: impl Into<Address>,
         channel: Channel,
         request: Bytes,
     ) -> BoxFuture<Result<Bytes, LinkError>> {
-        let way = Arc::new(Way::new(Target::Address(to.into()), channel.kind()));
-        let answer = self.0.call_on(&way, channel, request);
-        let cut = CutWhenDropped(way);
+        let link = Arc::new(PeerLink::new(Target::Address(to.into()), channel.kind()));
+        let answer = calls::call_on(&self.0, &link, channel, request);
+        let cut = CutWhenDropped(link);
         Box::pin(async move {
             let answer = answer.await;
             drop(cut);
@@ -125,30 +130,32 @@ impl Links {
         })
     }
 
-    /// Why a member could not be reached by one kind of connection, or why the last one ended. `None` while there is one.
+    /// The reason why a member could not be reached by a kind of connection, or why the last
+    /// connection ended. `None` while there is a connection.
     #[must_use]
     pub fn last_error(&self, member: MemberId, kind: Kind) -> Option<LinkError> {
-        self.0.ways.read().get(&(member, kind)).and_then(|way| way.error())
+        self.0.links.read().get(&(member, kind)).and_then(|link| link.error())
     }
 
-    /// Counts.
+    /// Returns the counters.
     #[must_use]
     pub fn statistics(&self) -> LinkStatistics {
         self.0.counters.read()
     }
 
-    /// Closes all connections and waits for the end of their tasks. Calls from now on fail. Not to be awaited by a service while it answers.
+    /// Closes all connections, and waits for the end of their tasks. Later calls fail. A service
+    /// must not await this while it answers a request.
     pub async fn stop(&self) {
         self.0.stop.send_replace(true);
-        let ways: Vec<_> = self.0.ways.write().drain().map(|(_, way)| way).collect();
-        for way in ways {
-            way.cut();
+        let links: Vec<_> = self.0.links.write().drain().map(|(_, link)| link).collect();
+        for link in links {
+            link.cut();
         }
         self.0.stop.closed().await;
     }
 }
 
-struct CutWhenDropped(Arc<Way>);
+struct CutWhenDropped(Arc<PeerLink>);
 
 impl Drop for CutWhenDropped {
     fn drop(&mut self) {

@@ -1,15 +1,15 @@
-//! That a peer knows the secret: HMAC-SHA256 over what was said in the handshake, with a label for each role, so that no proof can be
-//! given back to who made it.
+//! The proof that a peer knows the secret: HMAC-SHA256 over the messages of the handshake, with a
+//! label for each role, so that a proof cannot be sent back to its author.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use crate::Secret;
 
-/// Bytes of a proof.
+/// The size of a proof in bytes.
 pub(crate) const PROOF_BYTES: usize = 32;
 
-/// Whose proof it is.
+/// The role of the member that makes the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Dials,
@@ -23,20 +23,20 @@ fn mac(secret: &Secret, role: Role, said: &[&[u8]]) -> Option<Hmac<Sha256>> {
         Role::Answers => b"filbert links 1, who answers",
     });
     for part in said {
-        // With lengths, so that what is said cannot be divided otherwise.
+        // With lengths, so that the parts cannot be divided differently.
         mac.update(&(part.len() as u64).to_le_bytes());
         mac.update(part);
     }
     Some(mac)
 }
 
-/// The proof of a role.
+/// Computes the proof of a role.
 pub(crate) fn prove(secret: &Secret, role: Role, said: &[&[u8]]) -> [u8; PROOF_BYTES] {
-    // HMAC takes keys of every length.
+    // HMAC accepts keys of any length.
     mac(secret, role, said).map(|mac| mac.finalize().into_bytes().into()).unwrap_or_default()
 }
 
-/// Whether it is the proof of a role. Takes the same time wherever it differs.
+/// Checks the proof of a role in constant time.
 pub(crate) fn is_proved(secret: &Secret, role: Role, said: &[&[u8]], proof: &[u8]) -> bool {
     mac(secret, role, said).is_some_and(|mac| mac.verify_slice(proof).is_ok())
 }

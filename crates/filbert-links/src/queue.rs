@@ -1,4 +1,4 @@
-//! What waits to be sent over a connection: frames are gathered, and written as many at once as there are.
+//! The queue of a connection: frames are collected, and as many as possible are written at once.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -13,18 +13,19 @@ use crate::LinkError;
 use crate::statistics::KindCounters;
 use crate::wire::Frame;
 
-/// Payloads up to here are copied beside others; longer ones are written from where they are.
+/// Payloads up to this size are copied next to other frames. Longer payloads are written without a
+/// copy.
 const COPIED_BYTES_MAX: usize = 4 << 10;
-/// Pieces of one write.
+/// The maximum number of pieces of one write.
 const PIECES_MAX: usize = 64;
 
 #[derive(Default)]
 struct Waiting {
     pieces: VecDeque<Bytes>,
-    /// The last piece, which grows.
+    /// The last piece, to which frames are appended.
     tail: BytesMut,
     frames: u64,
-    /// With what is being written.
+    /// The size of all pieces in bytes, including the pieces that are being written.
     bytes: usize,
 }
 
@@ -32,12 +33,13 @@ struct Waiting {
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     filled: Notify,
-    /// Something was written.
+    /// Notified after a write.
     pub(crate) drained: Notify,
 }
 
 impl Queue {
-    /// Adds a frame. Refuses, and changes nothing, if there would be more than `bytes_max`; one frame alone is never refused.
+    /// Adds a frame. Returns `false` and changes nothing if the queue would exceed `bytes_max`. A
+    /// single frame is never refused.
     pub(crate) fn push(&self, frame: Frame, bytes_max: usize) -> bool {
         let (head, payload) = frame.write();
         let bytes = head.len() + payload.len();
@@ -59,12 +61,12 @@ impl Queue {
         true
     }
 
-    /// Bytes that are not yet written.
+    /// The number of bytes that are not written yet.
     pub(crate) fn bytes(&self) -> usize {
         self.waiting.lock().bytes
     }
 
-    /// Throws away what waits.
+    /// Discards all queued frames.
     pub(crate) fn clear(&self) {
         *self.waiting.lock() = Waiting::default();
     }
@@ -81,12 +83,14 @@ impl Queue {
                 }
             }
             self.filled.notified().await;
-            // Whatever else is ready to run may have frames for this connection as well: they go in the same write.
+            // Other ready tasks may have frames for this connection as well: they go into the same
+            // write.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Writes what comes, until the connection breaks; or when no byte could be written for `stall`.
+    /// Writes queued frames until the connection breaks, or until no byte could be written for
+    /// `stall`.
     pub(crate) async fn write_to(
         &self,
         writer: &mut (dyn AsyncWrite + Send + Unpin),

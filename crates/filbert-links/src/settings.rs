@@ -1,4 +1,4 @@
-//! What can be set of links, and who a member says that it is.
+//! The settings of links, and the identity of a member.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -11,21 +11,22 @@ use uuid::Uuid;
 
 use crate::LinkError;
 
-/// Bytes of a cluster's name: the hello has to fit into the handshake's limit.
+/// The maximum size of a cluster's name: the hello has to fit into the limit of a handshake
+/// message.
 const NAME_BYTES_MAX: usize = 1_024;
 
-/// What members must have in common, and what tells this process from others.
+/// The values that members must have in common, and the identity of this process.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Name of the cluster, at most 1,024 bytes.
+    /// The name of the cluster, at most 1,024 bytes.
     pub cluster: String,
-    /// This process: another one after each start.
+    /// The UUID of this process: a new one after each start.
     pub incarnation: Uuid,
-    /// Partitions of the cluster.
+    /// The number of partitions of the cluster.
     pub partitions: u32,
-    /// Groups that the partitions are divided into.
+    /// The number of groups that the partitions are divided into.
     pub groups: u32,
-    /// Versions of what is sent that this member speaks.
+    /// The protocol versions that this member speaks.
     pub versions: RangeInclusive<u16>,
 }
 
@@ -39,12 +40,12 @@ impl Identity {
     }
 }
 
-/// What all members know and nobody else. It is proved, never sent, and not shown in logs.
+/// The shared secret of all members. It is proved, never sent, and not shown in logs.
 #[derive(Clone)]
 pub struct Secret(Arc<[u8]>);
 
 impl Secret {
-    /// Any bytes; short ones can be guessed by whoever hears a handshake.
+    /// Any bytes. A listener to a handshake can guess a short secret.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Secret(bytes.into().into())
@@ -61,14 +62,14 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Encryption of all connections between members.
+/// The encryption of all connections between members.
 #[derive(Clone)]
 pub struct TlsSettings {
-    /// For connections that others make; may ask for certificates.
+    /// For connections from other members. May require certificates.
     pub server: Arc<ServerConfig>,
     /// For connections that this member makes.
     pub client: Arc<ClientConfig>,
-    /// The name that the certificate of every member must have.
+    /// The name that the certificate of each member must have.
     pub name: ServerName<'static>,
 }
 
@@ -78,37 +79,46 @@ impl fmt::Debug for TlsSettings {
     }
 }
 
-/// Settings of links. Those of a cluster should have the same: a member's limit on frames is what others may send it.
+/// The settings of links. The members of a cluster should have the same settings: the frame limit
+/// of a member bounds the frames that other members may send to it.
 #[derive(Clone, Debug)]
 pub struct LinkSettings {
-    /// Bytes of a request or an answer. Default 16 MiB: an entry has 256 KiB and one submission more.
+    /// The maximum size of a request or an answer in bytes. Default 16 MiB: an entry has 256 KiB
+    /// and one more submission.
     pub frame_bytes_max: usize,
-    /// Bytes that wait to be sent over one connection; a request alone may have more. Default 32 MiB.
+    /// The maximum number of bytes that are queued for one connection. A single request may exceed
+    /// it. Default 32 MiB.
     pub queue_bytes_max: usize,
-    /// Calls over one connection that are not answered yet. Default 16,384.
+    /// The maximum number of outstanding calls over one connection. Default 16,384.
     pub calls_max: usize,
-    /// Requests of one connection that are being answered; beyond them it is not read. Default 1,024.
+    /// The maximum number of requests of one connection that are being answered. Beyond it, the
+    /// connection is not read. Default 1,024.
     pub answering_max: usize,
-    /// Bytes of these requests, and of answers that wait to be sent; beyond them the connection is not read. Default 32 MiB.
+    /// The maximum size of these requests and of queued answers in bytes. Beyond it, the connection
+    /// is not read. Default 32 MiB.
     pub answering_bytes_max: usize,
-    /// A connection breaks when answers are awaited and nothing has come for so long, in milliseconds. Who answers says four times as often
-    /// that it is alive. Default 2,000.
+    /// The time without received bytes after which a connection with outstanding calls breaks, in
+    /// milliseconds. A member that is answering sends a sign of life four times as often. Default
+    /// 2,000.
     pub silence_ms_max: u64,
-    /// For an address to be resolved and a connection to be made, in milliseconds. Default 1,000.
+    /// The time limit to resolve an address and to connect, in milliseconds. Default 1,000.
     pub connect_ms_max: u64,
-    /// For a handshake, that of TLS included, in milliseconds. Default 3,000.
+    /// The time limit of a handshake, TLS included, in milliseconds. Default 3,000.
     pub handshake_ms_max: u64,
-    /// Connections of others in the handshake at once; more are closed. Default 64.
+    /// The maximum number of connections from other members that are in the handshake. Further ones
+    /// are closed. Default 64.
     pub handshakes_max: usize,
-    /// Connections of others; more are closed. Default 1,024: 256 members.
+    /// The maximum number of connections from other members. Further ones are closed. Default
+    /// 1,024, for 256 members.
     pub connections_max: usize,
-    /// After a first try that failed, none follows for so long, in milliseconds; each further one doubles it. Default 100.
+    /// The back-off after the first failed attempt to connect, in milliseconds. Each further
+    /// failure doubles it. Default 100.
     pub backoff_ms_min: u64,
-    /// The longest time without a try, in milliseconds. Default 2,000.
+    /// The maximum back-off, in milliseconds. Default 2,000.
     pub backoff_ms_max: u64,
-    /// What members prove to each other to know.
+    /// The secret that members prove to each other to know.
     pub secret: Option<Secret>,
-    /// Encryption.
+    /// The encryption.
     pub tls: Option<TlsSettings>,
 }
 
@@ -138,7 +148,7 @@ impl LinkSettings {
         Duration::from_millis(self.silence_ms_max.max(4))
     }
 
-    /// The back-off after one of this length, or the first.
+    /// The back-off after the given one, or the first.
     pub(crate) fn backoff_after(&self, last: Duration) -> Duration {
         let (min, max) = (Duration::from_millis(self.backoff_ms_min), Duration::from_millis(self.backoff_ms_max));
         last.saturating_mul(2).clamp(min.min(max), max)

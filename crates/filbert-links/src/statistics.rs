@@ -1,43 +1,44 @@
-//! Counts of what goes over connections, for metrics.
+//! Counters of connections, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Kind;
 
-/// Counts of the connections of one kind, since the links were started.
+/// The counters of connections of one kind since the start of the links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindStatistics {
-    /// Connections that this member made and that exist now.
+    /// The number of current connections that this member made.
     pub dialled: u64,
-    /// Connections that others made and that exist now.
+    /// The number of current connections from other members.
     pub accepted: u64,
-    /// Connections that this member made after an earlier one to the same member.
+    /// The number of connections that this member made after an earlier one to the same member.
     pub reconnects: u64,
-    /// Tries to connect that failed.
+    /// The number of failed attempts to connect.
     pub failures: u64,
-    /// Frames given to the system or to TLS, or about to be.
+    /// The number of frames that were passed to the operating system or to TLS, or are about to be.
     pub frames_sent: u64,
-    /// Frames that came.
+    /// The number of received frames.
     pub frames_received: u64,
-    /// Bytes of frames, without those of TLS.
+    /// The number of sent bytes in frames, without the overhead of TLS.
     pub bytes_sent: u64,
-    /// Bytes of frames, without those of TLS.
+    /// The number of received bytes in frames, without the overhead of TLS.
     pub bytes_received: u64,
-    /// Writes: with many frames in each, they are few.
+    /// The number of writes. It is small if each write has many frames.
     pub writes: u64,
 }
 
-/// Counts of all links.
+/// The counters of all links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkStatistics {
-    /// By kind, in the order of [`Kind::ALL`].
+    /// The counters by kind, in the order of [`Kind::ALL`].
     pub kinds: Vec<(&'static str, KindStatistics)>,
-    /// Connections of others that were refused in the handshake, or of which there were too many.
+    /// The number of connections from other members that were refused in the handshake, or exceeded
+    /// a limit.
     pub refused: u64,
 }
 
 impl LinkStatistics {
-    /// The counts of one kind.
+    /// The counters of one kind.
     #[must_use]
     pub fn of(&self, kind: Kind) -> KindStatistics {
         let found = self.kinds.iter().find(|(name, _)| *name == kind.name());
@@ -67,7 +68,7 @@ impl KindCounters {
         add(&self.frames_sent, frames);
     }
 
-    /// One write.
+    /// Counts one write.
     pub(crate) fn sent(&self, bytes: usize) {
         add(&self.bytes_sent, bytes as u64);
         add(&self.writes, 1);
@@ -124,7 +125,7 @@ impl Counters {
     }
 }
 
-/// A connection as long as it is counted.
+/// Counts a connection as long as it exists.
 pub(crate) struct Counted<'c>(&'c AtomicU64);
 
 impl<'c> Counted<'c> {

@@ -1,4 +1,4 @@
-//! A connection after its handshake: what is read and what is written, with or without TLS.
+//! The stream of a connection after its handshake, with or without TLS.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use tokio_rustls::TlsStream;
 
 use crate::LinkError;
 
-/// A peer whose machine is gone is noticed, in some minutes, even where nobody waits for an answer.
+/// The interval of keep-alive probes. A peer on a dead machine is detected within some minutes,
+/// even without outstanding calls.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
 pub(crate) enum Stream {
@@ -23,7 +24,7 @@ pub(crate) struct Halves {
     pub(crate) writer: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
-/// What is read and written in turn.
+/// A stream for both reading and writing.
 pub(crate) trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Both for T {}
@@ -50,7 +51,7 @@ impl Stream {
     }
 }
 
-/// Sets what connections between members have, and returns the peer's address.
+/// Sets the options of connections between members, and returns the peer's address.
 pub(crate) fn prepare(stream: &TcpStream) -> Result<SocketAddr, LinkError> {
     let prepared = stream.set_nodelay(true).and_then(|()| {
         let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);

@@ -1,5 +1,6 @@
-//! Certificates of members, from files, and who is taken for a member by them: whoever shows a certificate that the members' authority has
-//! signed, and that has the name of members, where they have one. Both sides of a connection show theirs.
+//! TLS with the certificates of members, from files. A peer is accepted as a member if its
+//! certificate is signed by the members' authority, and has the name of members, if a name is
+//! configured. Both sides of a connection present certificates.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,19 +21,21 @@ use tokio_rustls::rustls::{
 
 use crate::TlsSettings;
 
-/// The name that is asked for where members have none in common. Nobody looks at it.
+/// The requested name if members have no common name. It is not checked.
 const ANY_MEMBER: &str = "filbert.member";
 
-/// Files for [`TlsSettings::read`], all in PEM.
+/// The files for [`TlsSettings::read`], all in PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Certificates of the authority that signs those of members, one or several.
+    /// The certificates of the authority that signs the certificates of members. One or several.
     pub authority: PathBuf,
-    /// This member's certificate, and those that vouch for it behind it. With extended key usages, it must be good for servers and for clients.
+    /// This member's certificate, followed by its intermediate certificates. If it has extended key
+    /// usages, they must allow servers and clients.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key of this member.
     pub key: PathBuf,
-    /// A name that the certificates of all members have. Default none: the authority signs certificates of members alone.
+    /// The name that the certificates of all members have. Default none: the authority signs only
+    /// certificates of members.
     pub name: Option<String>,
 }
 
@@ -44,28 +47,28 @@ pub enum TlsFilesError {
     File {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file has something else in it.
+    /// A file has other contents.
     #[error("{path} has no {expected} in PEM: {why}")]
     Pem {
         /// The file.
         path: String,
-        /// What it should have.
+        /// The expected contents.
         expected: &'static str,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// Certificate, key and authority do not go together, or are of a kind that is not known.
+    /// The certificate, the key and the authority do not fit together, or have an unknown kind.
     #[error("the certificate {path} cannot be used: {why}")]
     Unusable {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The name of members is none.
+    /// The name of members is invalid.
     #[error("{0:?} is no name that certificates can have, expected a host name or an address")]
     Name(String),
 }
@@ -74,7 +77,7 @@ impl TlsSettings {
     /// Reads certificates.
     ///
     /// # Errors
-    /// A file is missing or has something else in it, or they do not go together.
+    /// A file is missing or has other contents, or the files do not fit together.
     pub fn read(files: &TlsFiles) -> Result<TlsSettings, TlsFilesError> {
         let unusable = |path: &Path, why: String| TlsFilesError::Unusable { path: path.display().to_string(), why };
         let mut roots = RootCertStore::empty();
@@ -97,7 +100,8 @@ impl TlsSettings {
         let algorithms = provider.signature_verification_algorithms;
         let of_own = |error: Error| unusable(&files.certificate, error.to_string());
         let of_members = OfMembers { roots: roots.clone(), name: name.clone(), algorithms };
-        // What others would refuse is told here, and not by each of them.
+        // An own certificate that other members would refuse is reported here, and not by each of
+        // them.
         if let Some((first, rest)) = own.split_first() {
             let any = ServerName::try_from(ANY_MEMBER).map_err(|_| TlsFilesError::Name(ANY_MEMBER.to_owned()))?;
             of_members.verify_server_cert(first, rest, &any, &[], UnixTime::now()).map_err(of_own)?;
@@ -150,7 +154,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFilesErr
     }
 }
 
-/// Who is dialled: it must be signed by the authority, whatever address it was dialled by, and have the name of members, if they have one.
+/// Verifies the dialled member: its certificate must be signed by the authority, whatever address
+/// was dialled, and must have the name of members, if a name is configured.
 #[derive(Debug)]
 struct OfMembers {
     roots: Arc<RootCertStore>,
@@ -199,7 +204,7 @@ impl ServerCertVerifier for OfMembers {
     }
 }
 
-/// Who dials: as above, and with the name.
+/// Verifies the dialling member: as above, and the name.
 #[derive(Debug)]
 struct Named {
     of_chain: Arc<dyn ClientCertVerifier>,

@@ -1,27 +1,27 @@
-//! Frames as bytes, without I/O.
+//! The encoding of frames, without I/O.
 //!
-//! | bytes | what |
+//! | bytes | contents |
 //! |---|---|
-//! | 4 | length of what follows, little-endian as all numbers |
-//! | 1 | 1 request, 2 answer, 3 refusal, 4 alive, 5 member |
+//! | 4 | length of the rest, little-endian as all numbers |
+//! | 1 | kind: 1 request, 2 answer, 3 refusal, 4 alive, 5 member |
 //! | 1 | request: channel; else 0 |
 //! | 8 | request, answer, refusal: number of the request; member: the sender's id; alive: 0 |
-//! | rest | request, answer: the bytes of who asks and answers; refusal: text, at most 1,024 bytes; else nothing |
+//! | rest | request, answer: contents; refusal: text, at most 1,024 bytes; else empty |
 
 use bytes::{Buf, Bytes, BytesMut};
 use filbert_cluster::MemberId;
 
 use crate::Channel;
 
-/// Bytes before the payload.
+/// The size of the head before the payload in bytes.
 pub(crate) const HEAD_BYTES: usize = 14;
-/// Of them, those that the length counts.
+/// The part of the head that is included in the length.
 const COUNTED_BYTES: usize = HEAD_BYTES - 4;
-/// Of a refusal's text.
+/// The maximum size of a refusal's text in bytes.
 pub(crate) const TEXT_BYTES_MAX: usize = 1_024;
-/// Room for what comes next, when it is not known how long it is.
+/// The room for received bytes if the length of the next frame is unknown.
 const READ_BYTES: usize = 16 << 10;
-/// With less room than this, there is a new buffer.
+/// The minimum room in a buffer. With less, a new buffer is allocated.
 const READ_BYTES_MIN: usize = 1 << 10;
 
 const REQUEST: u8 = 1;
@@ -30,7 +30,7 @@ const REFUSAL: u8 = 3;
 const ALIVE: u8 = 4;
 const MEMBER: u8 = 5;
 
-/// What is sent in one piece.
+/// The unit of transmission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     Request {
@@ -42,57 +42,57 @@ pub(crate) enum Frame {
         number: u64,
         answer: Bytes,
     },
-    /// In the place of an answer.
+    /// Sent instead of an answer.
     Refusal {
         number: u64,
         text: String,
     },
-    /// Requests are being answered.
+    /// A sign of life: requests are being answered.
     Alive,
-    /// Who dialled has got an id.
+    /// The dialling member has got its id.
     Member(MemberId),
 }
 
-/// Why bytes are no frame.
+/// Why bytes are not a frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// Too long.
+    /// The frame is too long.
     #[error("a frame has {bytes} bytes, at most {bytes_max} are allowed")]
     TooLong {
-        /// The length that it claims.
+        /// The claimed length.
         bytes: usize,
-        /// The limit.
+        /// The maximum length.
         bytes_max: usize,
     },
-    /// Too short.
+    /// The frame is too short.
     #[error("a frame has {0} bytes, expected at least {COUNTED_BYTES}")]
     TooShort(usize),
-    /// An unknown kind.
+    /// The kind is unknown.
     #[error("a frame is of kind {0}, expected 1 to 5")]
     Kind(u8),
-    /// An unknown channel, or one that does not go over this connection.
+    /// The channel is unknown, or belongs to another kind of connection.
     #[error("a frame of kind {kind} is for channel {channel}, which does not go over this connection")]
     Channel {
-        /// Of the frame.
+        /// The kind of the frame.
         kind: u8,
         /// The channel.
         channel: u8,
     },
-    /// Something else than its kind has.
+    /// The contents do not fit the kind.
     #[error("a frame of kind {kind} has {bytes} bytes besides its head, or a number, that its kind does not have")]
     Content {
-        /// Of the frame.
+        /// The kind of the frame.
         kind: u8,
-        /// How many it has.
+        /// The number of bytes.
         bytes: usize,
     },
-    /// It is not this side's to say that, or not now.
+    /// The peer must not send this frame, or not now.
     #[error("a {0} came, which was not to be expected here")]
     Unexpected(&'static str),
 }
 
 impl Frame {
-    /// The bytes before the payload, and the payload.
+    /// Returns the head and the payload.
     pub(crate) fn write(self) -> ([u8; HEAD_BYTES], Bytes) {
         let (kind, channel, number, payload) = match self {
             Frame::Request { channel, number, request } => (REQUEST, channel.byte(), number, request),
@@ -104,14 +104,15 @@ impl Frame {
             Frame::Alive => (ALIVE, 0, 0, Bytes::new()),
             Frame::Member(member) => (MEMBER, 0, member.0, Bytes::new()),
         };
-        // Lengths are checked against a limit below 4 GiB before.
+        // Lengths were checked before against a limit below 4 GiB.
         let length = u32::try_from(payload.len() + COUNTED_BYTES).unwrap_or(u32::MAX);
         let [l0, l1, l2, l3] = length.to_le_bytes();
         let [n0, n1, n2, n3, n4, n5, n6, n7] = number.to_le_bytes();
         ([l0, l1, l2, l3, kind, channel, n0, n1, n2, n3, n4, n5, n6, n7], payload)
     }
 
-    /// Takes the first frame from what has come, if it is there as a whole. `bytes_max` is that of the payload.
+    /// Takes the first frame from the received bytes, if it is complete. `bytes_max` is the maximum
+    /// size of the payload.
     pub(crate) fn read(came: &mut BytesMut, bytes_max: usize) -> Result<Option<Frame>, FrameError> {
         let Some(length) = length(came) else { return Ok(None) };
         if length < COUNTED_BYTES {
@@ -153,10 +154,12 @@ fn length(came: &BytesMut) -> Option<usize> {
     came.first_chunk().map(|bytes| u32::from_le_bytes(*bytes) as usize)
 }
 
-/// Makes room for what comes next: the rest of the frame that has begun, but no more than has come of it.
+/// Makes room for further bytes: for the rest of an incomplete frame, but not for more than has
+/// already been received of it.
 ///
-/// Requests keep the buffer in which they came as long as they are kept, in a log for instance: so a buffer is used up before there is
-/// another one, and a small request does not keep a large buffer for itself.
+/// A request keeps the buffer in which it arrived as long as it is kept, for instance in a log. So
+/// a buffer is used up before a new one is allocated, and a small request does not keep a large
+/// buffer alone.
 pub(crate) fn make_room(came: &mut BytesMut) {
     let rest = length(came).map_or(0, |length| length.saturating_add(4).saturating_sub(came.len()));
     if came.capacity() - came.len() < rest.clamp(READ_BYTES_MIN, READ_BYTES) {

@@ -1,4 +1,4 @@
-//! Calls between members that are well.
+//! Calls between healthy members.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -116,7 +116,7 @@ async fn who_has_no_id_may_join_and_tells_its_id_when_it_has_one() {
     let error = new.links.call_address(old.address, Channel::Requests, ask()).await.unwrap_err();
     assert_eq!(error, Refused::NoMember(Kind::Requests).into());
     assert_eq!(new.links.call(MemberId(2), DATA, ask()).await, Err(TransportError::Unreachable(MemberId(2))));
-    // Over one connection before and after.
+    // The same connection before and after.
     assert_eq!(new.links.call(MemberId(2), Channel::Join, ask()).await.unwrap(), "None");
     new.links.become_member(MemberId(7)).unwrap();
     assert_eq!(new.links.call(MemberId(2), Channel::Join, ask()).await.unwrap(), "Some(MemberId(7))");
@@ -124,7 +124,7 @@ async fn who_has_no_id_may_join_and_tells_its_id_when_it_has_one() {
     assert_eq!(new.links.call(MemberId(2), DATA, ask()).await.unwrap(), "Some(MemberId(7))");
     let error = new.links.become_member(MemberId(8)).unwrap_err();
     assert_eq!(error, LinkError::AlreadyMember { found: MemberId(7) });
-    // Connections to an address end with their call.
+    // A connection to an address ends with its call.
     until(async || old.links.statistics().of(Kind::Join).accepted == 1).await;
 }
 
@@ -141,7 +141,7 @@ async fn too_many_calls_fail_at_once_and_those_given_up_make_room() {
         call(10).now_or_never().is_none()
     })
     .await;
-    // Bytes, for a peer that does not go on with the handshake.
+    // The limit on queued bytes, with a peer that does not continue the handshake.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     one.knows(3, silent.local_addr().unwrap());
     let one_alone = one.links.call(MemberId(3), DATA, Bytes::from(vec![0; 5_000]));

@@ -1,4 +1,5 @@
-//! Members that know each other by certificates: those of the authority are let in, in both directions, and nobody else.
+//! Members that authenticate by certificates: members of the authority are accepted in both
+//! directions, and all other peers are refused.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -20,7 +21,7 @@ fn settings(tls: &TlsFiles, secret: Option<&str>) -> LinkSettings {
     LinkSettings { tls, secret: secret.map(Secret::new), ..LinkSettings::default() }
 }
 
-/// What comes of a call from one to the other: nothing, or why there is no connection.
+/// Makes a call from one member to the other. Returns the reason if there is no connection.
 async fn between(here: LinkSettings, there: LinkSettings) -> Result<(), String> {
     let (one, two) = (Node::start(Some(1), here, echo()).await, Node::start(Some(2), there, echo()).await);
     one.knows(2, two.address);
@@ -42,7 +43,7 @@ async fn members_of_one_authority_reach_each_other_whatever_their_names() {
     let (directory, ca) = (Directory::new(), authority("members"));
     let [one, two] = ["db1.example.org", "db2.example.org"].map(|name| ca.member(&directory, name, Good::Now));
     assert_eq!(between(settings(&one, None), settings(&two, None)).await, Ok(()));
-    // With a secret as well, which both have to know then.
+    // With a secret as well, which both members must know.
     assert_eq!(between(settings(&one, Some("s")), settings(&two, Some("s"))).await, Ok(()));
     let refused = between(settings(&one, Some("s")), settings(&two, Some("t"))).await.unwrap_err();
     assert_eq!(refused, "the peer has another secret");
@@ -53,7 +54,7 @@ async fn strangers_are_refused_whichever_side_dials() {
     let (directory, ca, other) = (Directory::new(), authority("members"), authority("strangers"));
     let member = || settings(&ca.member(&directory, "db1.example.org", Good::Now), None);
     let mut forged = other.member(&directory, "db1.example.org", Good::Now);
-    // It trusts the members, and they do not know it.
+    // The stranger trusts the members, and the members do not trust it.
     forged.authority = ca.member(&directory, "db3.example.org", Good::Now).authority;
     let stranger = || {
         let files = TlsFiles { authority: other.member(&directory, "x", Good::Now).authority, ..forged.clone() };
@@ -69,7 +70,7 @@ async fn strangers_are_refused_whichever_side_dials() {
     }
     let refused = between(member(), settings(&other.member(&directory, "x", Good::Now), None)).await.unwrap_err();
     assert!(refused.starts_with("cannot agree on TLS with the peer"), "{refused}");
-    // Neither without TLS.
+    // Nor without TLS.
     let refused = between(LinkSettings::default(), member()).await.unwrap_err();
     assert_eq!(refused, "the peer uses TLS, this member does not");
     let refused = between(member(), LinkSettings::default()).await.unwrap_err();
@@ -84,7 +85,7 @@ async fn a_name_that_all_members_have_is_looked_at_on_both_sides() {
     };
     let member = || with_name("filbert.example.org", Some("filbert.example.org"));
     assert_eq!(between(member(), member()).await, Ok(()));
-    // Whoever has another certificate of the authority, and asks for no name.
+    // A peer with another certificate of the authority, which checks no name itself.
     let other = || with_name("mail.example.org", None);
     assert!(between(other(), member()).await.is_err());
     assert!(between(member(), other()).await.is_err());
@@ -102,7 +103,7 @@ async fn a_stranger_without_a_certificate_gets_no_hello() {
         .await
         .unwrap();
     let mut rest = Vec::new();
-    // Closed, or reset when it had not read everything.
+    // Closed, or reset if the node had not read everything.
     let _reset = stream.read_to_end(&mut rest).await;
     assert!(rest.len() < 16, "an alert of TLS at most: {rest:?}");
 }
@@ -122,7 +123,7 @@ fn files_that_cannot_be_used_say_why() {
     check(TlsFiles { certificate: good.key.clone(), ..good.clone() }, "has no certificate in PEM");
     check(TlsFiles { key: good.certificate.clone(), ..good.clone() }, "has no private key in PEM");
     check(TlsFiles { key: other.key, ..good.clone() }, "cannot be used");
-    // What others would refuse is told at the start.
+    // Certificates that other members would refuse are reported at the start.
     let stranger = authority("strangers").member(&directory, "db1", Good::Now);
     check(TlsFiles { authority: stranger.authority, ..good.clone() }, "cannot be used");
     check(ca.member(&directory, "db3", Good::Before), "cannot be used");

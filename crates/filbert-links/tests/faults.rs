@@ -1,4 +1,4 @@
-//! Peers that go away, come back elsewhere, stop reading, or talk rubbish.
+//! Peers that go away, come back elsewhere, stop reading, or send rubbish.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -35,7 +35,7 @@ async fn a_member_that_restarts_elsewhere_is_reached_there() {
     for channel in [DATA, Channel::Requests] {
         assert!(one.echoes(2, channel).await);
     }
-    // On the same port, without a change of the book.
+    // On the same port, without a change of the address book.
     two.links.stop().await;
     until(async || !one.echoes(2, DATA).await).await;
     let links = Links::start(LinkSettings::default(), identity(), echo()).unwrap();
@@ -72,7 +72,7 @@ async fn a_peer_that_stops_reading_is_given_up_and_disturbs_nobody() {
     let call = |bytes| one.links.call(MemberId(2), DATA, Bytes::from(vec![1; bytes]));
     let first = call(1);
     let _stuck = take(&listener, 2).await;
-    // What the system takes, and what the queue does.
+    // Fills the buffers of the operating system, and the queue.
     let mut calls = vec![first];
     loop {
         use futures_util::FutureExt;
@@ -114,7 +114,7 @@ async fn a_peer_that_does_not_read_its_answers_is_closed() {
     assert!(one.echoes(2, DATA).await);
     until(async || two.links.statistics().of(Kind::Data).accepted == 1).await;
     assert!(one.echoes(2, DATA).await);
-    // The system takes a few MiB as well.
+    // The operating system buffers a few MiB as well.
     assert!(answered.load(Ordering::SeqCst) < 50, "{answered:?}");
 }
 
@@ -200,7 +200,7 @@ async fn rubbish_in_the_place_of_answers_breaks_the_connection() {
     ];
     for (bytes, expected) in rubbish {
         let mut call = one.links.call(MemberId(2), DATA, Bytes::from_static(b"hear"));
-        // Connections that served for nothing are made again after a while.
+        // A connection that has brought no answer is made again after a back-off.
         while let Ok(failed) = tokio::time::timeout(Duration::from_millis(10), &mut call).await {
             assert_eq!(failed, Err(TransportError::Unreachable(MemberId(2))));
             call = one.links.call(MemberId(2), DATA, Bytes::from_static(b"hear"));
@@ -211,7 +211,7 @@ async fn rubbish_in_the_place_of_answers_breaks_the_connection() {
         assert_eq!(call.await, broken());
         let error = one.links.last_error(MemberId(2), Kind::Data).unwrap().to_string();
         assert!(error.contains(expected), "{error}");
-        // A new one, as if the address had changed.
+        // A new link, as after a change of the address.
         one.links.addresses().remove(MemberId(2));
         one.knows(2, listener.local_addr().unwrap());
     }

@@ -1,4 +1,4 @@
-//! A group of three members over real links: it survives the loss of its leader's.
+//! A group of three members over real links: it survives the loss of the leader's links.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout, reason = "tests")]
 
@@ -45,7 +45,9 @@ fn put(number: u32) -> Bytes {
 }
 
 async fn start(links: &LinkSettings) -> Vec<Member> {
-    // A lease passes, and a random time between the two, before somebody wants to lead. By default that is up to the two seconds.
+    // A member becomes a candidate after a lease, and after a further random time between
+    // `election_ms_min` and `lease_ms`: after 1.4 s at most. The test allows two seconds for the
+    // failover.
     let (lease_ms, election_ms_min) = (700, 350);
     let settings = GroupSettings { groups: 1, partitions: 1, lease_ms, election_ms_min, ..GroupSettings::default() };
     let mut members = Vec::new();
@@ -111,7 +113,7 @@ async fn survives(links: LinkSettings) {
     let second = leader(&members, Some(first)).await;
     let took = cut.elapsed();
     println!("another member leads after {took:?}");
-    // What was submitted to the old leader may never be answered.
+    // Submissions to the old leader may never be answered.
     writers.iter().for_each(tokio::task::JoinHandle::abort);
     while let Ok(number) = acknowledged.try_recv() {
         kept.push(number);

@@ -1,4 +1,4 @@
-//! Peers that do not belong together, and strangers.
+//! Peers with different settings, and strangers.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 
 const DATA: Channel = Channel::Consensus(Lane::Data);
 
-/// Both are member 1 and 2 of the same cluster, but for what `change` changes of the second one. The first one dials.
+/// Returns the refusal between members 1 and 2 of the same cluster. `change` changes the identity
+/// and the settings. Member 1 dials.
 async fn refused(change: impl FnOnce(&mut Identity, &mut LinkSettings, &mut LinkSettings)) -> LinkError {
     let (mut own, mut here, mut there) = (identity(), LinkSettings::default(), LinkSettings::default());
     change(&mut own, &mut here, &mut there);
@@ -73,7 +74,7 @@ async fn members_with_tls_and_a_secret_reach_each_other() {
         let calls: Vec<_> = (0..20).map(|_| one.links.call(MemberId(2), DATA, long.clone())).collect();
         let mut answers = 0;
         for call in calls {
-            // Some may not fit into the queue.
+            // Some calls may not fit into the queue.
             answers += usize::from(call.await.is_ok_and(|answer| answer == long));
         }
         assert!(answers > 5, "TLS: {encrypts}, answers: {answers}");
@@ -109,7 +110,7 @@ async fn a_stranger_learns_nothing_but_that_it_is_refused() {
     let (mut stream, answer) = connect(node.address, &hello(Kind::Data, 1, None), &[0; 32]).await;
     assert_eq!(answer, [1]);
     assert_eq!(stream.read(&mut [0; 10]).await.unwrap(), 0);
-    // Without a proof, and with rubbish in the place of the hello, it is the same.
+    // Without a valid proof, and with rubbish instead of the hello, the answer is the same.
     let (_, answer) = connect(node.address, b"rubbish", &[1; 32]).await;
     assert_eq!(answer, [1]);
     until(async || node.links.statistics().refused == 2).await;
@@ -135,7 +136,7 @@ async fn rubbish_is_refused_and_others_are_served() {
         stream.write_all(start).await.unwrap();
         until(async || two.links.statistics().refused == count).await;
         let mut rest = Vec::new();
-        // Closed, or reset when it had not read everything.
+        // Closed, or reset if the member had not read everything.
         let _reset = stream.read_to_end(&mut rest).await;
         assert!(rest.len() <= 33, "{rest:?}");
         assert!(one.echoes(2, DATA).await);

@@ -1,12 +1,13 @@
-//! How many files a process may have open; each connection is one.
+//! The limit of open files of the process. Each connection is one open file.
 
 use std::io;
 
-/// Raises the limit of this process to what the system allows it. Shells and service managers give a program that does not
-/// ask some 1,024, far fewer than the connections that doors take. For programs: a library leaves the limit to who uses it.
+/// Raises the soft limit of open files to the hard limit, on Linux only. Shells and service
+/// managers set a soft limit of about 1,024, far below the number of connections that front doors
+/// accept. Only programs should call this: a library leaves the limit to the program that uses it.
 ///
 /// # Errors
-/// The system refuses. Then connections are refused when there are too many.
+/// The operating system rejects the change. Then connections beyond the old limit are rejected.
 pub fn allow_as_many_files_as_possible() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {

@@ -1,9 +1,11 @@
-//! How often somebody may guess a secret: a password, or the key by which a statement is cancelled.
+//! Limits the number of wrong guesses of a secret: a password, or the key that cancels a statement.
 //!
-//! Each address may be wrong some times about one user, and some more about all users together; after that once in a while. Whoever is
-//! right costs nothing. An address of IPv6 stands for its network of 64 bits, which one machine may use all of.
+//! Each address has a number of free wrong guesses for each user, and a larger number for all users
+//! together. Afterwards it has one more guess after each pause. Right guesses cost nothing. An IPv6
+//! address counts as its 64-bit network, because one machine may use all addresses of that network.
 //!
-//! Tries that are going on count as wrong until they turn out right, so that many at once gain nothing.
+//! A guess in progress counts as wrong until it proves right, so simultaneous guesses have no
+//! advantage.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -13,19 +15,22 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// How often an address may be wrong about all users together, in times of what it may be about one.
+/// The allowance of an address for all users together, as a multiple of its allowance for one user.
 const USERS: u32 = 10;
 
-/// How many may guess how often.
+/// The limits of wrong guesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuessLimits {
-    /// Wrong guesses of one address about one user that are free. Default 10: more than a person needs, and a pool of connections with an
-    /// old password is told so ten times.
+    /// Free wrong guesses of one address for one user. Default 10: more than a person needs, and a
+    /// pool of connections with an old password gets the error for a wrong password ten times.
     pub free: u32,
-    /// After which time there is one more. Default 1 s: a list of the thousand commonest passwords takes a quarter of an hour, and one
-    /// that is any good for ever; whoever has been wrong too often waits no longer.
+    /// The time after which one more guess is allowed. Default 1 s: trying the thousand most common
+    /// passwords takes a quarter of an hour, and trying enough passwords to find a good one takes
+    /// forever. A rejected client waits no longer than this.
     pub pause: Duration,
-    /// Addresses and users that are remembered. Default 65,536, some megabytes; whoever was wrong longest ago is forgotten first.
+    /// The maximum number of remembered sources: addresses, and pairs of address and user. Default
+    /// 65,536, which take some megabytes. At the limit, the source with the shortest remaining wait
+    /// is forgotten first.
     pub remembered_max: usize,
 }
 
@@ -39,28 +44,28 @@ impl Default for GuessLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many failed attempts from this address, try again in {} s", .wait.as_secs().max(1))]
 pub struct TooManyGuesses {
-    /// When the next one may be made.
+    /// The time until the next guess is allowed.
     pub wait: Duration,
 }
 
-/// Who guesses what: an address and, unless it is about all of them, a user.
+/// The source of guesses: an address with one user, or an address with all users together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Guesser {
     address: IpAddr,
-    /// The hash of the name, which may be long.
+    /// The hash of the user's name, because names may be long. `None` = all users together.
     user: Option<u64>,
 }
 
-/// Remembers who guessed wrong.
+/// Counts wrong guesses.
 #[derive(Debug)]
 pub struct Guesses {
     limits: GuessLimits,
     hasher: RandomState,
-    /// When everything that somebody did wrong will be forgotten.
+    /// For each source, the time at which all of its wrong guesses are forgotten.
     until: Mutex<HashMap<Guesser, Instant>>,
 }
 
-/// A guess that is being made. It was wrong, unless [`Guess::right`] says so.
+/// A guess in progress. It counts as wrong unless [`Guess::right`] is called.
 #[derive(Debug)]
 #[must_use = "dropping it says that the guess was wrong"]
 pub struct Guess<'g> {
@@ -69,7 +74,7 @@ pub struct Guess<'g> {
 }
 
 impl Guesses {
-    /// Nobody has guessed yet.
+    /// Creates an empty counter.
     pub fn new(limits: GuessLimits) -> Guesses {
         Guesses { limits, hasher: RandomState::new(), until: Mutex::default() }
     }
@@ -77,7 +82,7 @@ impl Guesses {
     /// Begins a guess.
     ///
     /// # Errors
-    /// Too many were wrong: this one must not be looked at.
+    /// Too many guesses were wrong: the caller must not check this guess.
     pub fn begin(&self, address: IpAddr, user: &str) -> Result<Guess<'_>, TooManyGuesses> {
         self.begin_at(address, user, Instant::now())
     }
@@ -108,7 +113,7 @@ impl Guesses {
         Ok(Guess { guesses: self, guessers })
     }
 
-    /// By how much a wrong guess adds to the time, and how many may be made at once.
+    /// The time that one wrong guess adds, and the number of free guesses.
     fn allowance(&self, guesser: &Guesser) -> (Duration, u32) {
         match guesser.user {
             Some(_) => (self.limits.pause, self.limits.free.max(1)),
@@ -118,7 +123,7 @@ impl Guesses {
 }
 
 impl Guess<'_> {
-    /// The guess was right, and is as if it was not made.
+    /// Declares that the guess was right: it no longer counts.
     pub fn right(self) {
         let now = Instant::now();
         let mut until = self.guesses.until.lock();
@@ -134,7 +139,8 @@ impl Guess<'_> {
     }
 }
 
-/// Forgets those whose time is over; if there is nobody, who would be forgotten first.
+/// Forgets the sources with no remaining wrong guesses. If there are none, forgets the source with
+/// the earliest end.
 #[cold]
 fn forget(until: &mut HashMap<Guesser, Instant>, now: Instant) {
     let before = until.len();
@@ -146,7 +152,7 @@ fn forget(until: &mut HashMap<Guesser, Instant>, now: Instant) {
     }
 }
 
-/// The network whose addresses count as one.
+/// The network that counts as one address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
@@ -181,10 +187,10 @@ mod tests {
             let _wrong = guesses.begin_at(address(1), "ann", now).unwrap();
         }
         assert_eq!(guesses.begin_at(address(1), "ann", now).unwrap_err(), TooManyGuesses { wait: SECOND });
-        // Others are not held up, nor is the address about somebody else.
+        // Other addresses are not delayed, nor is this address for another user.
         guesses.begin_at(address(2), "ann", now).unwrap().right();
         guesses.begin_at(address(1), "bob", now).unwrap().right();
-        // One more after each pause.
+        // One more guess after each pause.
         let mut made = 0;
         for tenth in 0..200 {
             made += u32::from(guesses.begin_at(address(1), "ann", now + tenth * SECOND / 10).is_ok());

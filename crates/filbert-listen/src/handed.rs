@@ -1,4 +1,5 @@
-//! Connections that somebody else has accepted: on a port that a door shares with other members of a cluster.
+//! Connections that another listener accepted, on a port that a front door shares with the other
+//! members of a cluster.
 
 use std::fmt;
 use std::io;
@@ -8,21 +9,23 @@ use tokio::net::TcpStream;
 use tokio::sync::{Mutex, mpsc};
 use tracing::debug;
 
-/// Hands connections to a [`Listener`](crate::Listener).
+/// The sending end: passes connections to a [`Listener`](crate::Listener).
 #[derive(Clone, Debug)]
 pub struct Handing(mpsc::Sender<Accepted>);
 
 impl Handing {
-    /// Hands a connection over, of which nothing was read. It need not be of the runtime in which the door runs.
+    /// Passes a connection from which nothing was read. The connection may belong to another
+    /// runtime than the front door.
     ///
     /// # Errors
-    /// Too many wait to be taken, or the door has closed; the connection is closed.
+    /// Too many connections wait to be accepted, or the front door has closed. The connection is
+    /// closed.
     pub fn hand(&self, stream: TcpStream) -> io::Result<()> {
         self.0.try_send(stream.into_std()?).map_err(|error| io::Error::other(error.to_string()))
     }
 }
 
-/// The other end.
+/// The receiving end.
 pub(crate) struct Handed(Mutex<mpsc::Receiver<Accepted>>);
 
 impl fmt::Debug for Handed {
@@ -37,7 +40,8 @@ pub(crate) fn pair(waiting_max: usize) -> (Handing, Handed) {
 }
 
 impl Handed {
-    /// The next connection. Cancel safety: none is lost when the future is dropped.
+    /// Accepts the next connection. Cancel safety: no connection is lost when the future is
+    /// dropped.
     pub(crate) async fn accept(&self) -> (TcpStream, SocketAddr) {
         loop {
             let Some(accepted) = self.0.lock().await.recv().await else { return std::future::pending().await };

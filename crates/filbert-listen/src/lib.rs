@@ -1,7 +1,9 @@
-//! How a front door listens: on the first free of some ports, and on, whatever becomes of one connection; and how often who comes may
-//! guess a secret.
+//! Listeners of the front doors: a listener binds the first free port of a range, and continues to
+//! accept connections after errors. Also the limits of failed login attempts for each address, and
+//! the limit of open files.
 //!
-//! What a connection says, how many there may be and how they end is each door's own.
+//! This crate must not know protocols or the grid. The data of a connection, the number of
+//! connections and their end are the responsibility of each front door.
 
 mod files;
 mod guesses;
@@ -18,24 +20,25 @@ pub use handed::Handing;
 
 use handed::Handed;
 
-/// Connections that the system may keep for us until they are accepted: a whole pool of clients that reconnects at once
-/// after a restart.
+/// Connections that the operating system may queue until they are accepted. Enough for a whole pool
+/// of clients that reconnect at once after a restart.
 const BACKLOG: u32 = 4096;
 
-/// How long accepting pauses when the system has no more descriptors or memory for connections.
+/// The pause of accepting when the operating system has no descriptors or no memory for another
+/// connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// None of the ports could be listened on.
+/// The listener could bind none of the ports.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}{} for {clients}", more_ports(.tried))]
 pub struct ListenError {
     /// The first address tried.
     pub address: SocketAddr,
-    /// How many ports were tried, from that of `address` on.
+    /// The number of ports tried, starting with the port of `address`.
     pub tried: u16,
-    /// Whose clients were to be served, as in "PostgreSQL's clients".
+    /// The clients to be served, as in "PostgreSQL's clients".
     pub clients: &'static str,
-    /// What the system said to the last one.
+    /// The operating system's error for the last port tried.
     pub source: io::Error,
 }
 
@@ -57,18 +60,20 @@ enum Source {
 }
 
 impl Listener {
-    /// A door's end of a port that it shares: connections are those that are handed over, of which at most `waiting_max` wait. `address` is
-    /// where they connect.
+    /// A listener for a front door on a shared port. Its connections come through the returned
+    /// [`Handing`], and at most `waiting_max` of them wait to be accepted. `address` is the address
+    /// of the shared port.
     pub fn handed(address: SocketAddr, waiting_max: usize) -> (Handing, Listener) {
         let (handing, handed) = handed::pair(waiting_max);
         (handing, Listener { source: Source::Handed(handed), address })
     }
 
-    /// Listens on the first free of `ports` ports, from that of `first` on. Port 0 is any free port, and has no next one.
+    /// Listens on the first free of `ports` ports, starting with the port of `first`. Port 0 means
+    /// any free port; then only one port is tried.
     ///
     /// # Errors
     ///
-    /// No port is free, or the address is not one of this machine.
+    /// No port is free, or the address does not belong to this machine.
     ///
     /// # Panics
     ///
@@ -96,12 +101,13 @@ impl Listener {
         }
     }
 
-    /// The address that is listened on.
+    /// The address on which this listener accepts connections.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The next connection, which sends what is written without delay: doors write whole batches at a time.
+    /// Accepts the next connection. It sends without Nagle's delay (`TCP_NODELAY`), because front
+    /// doors write whole batches.
     ///
     /// Cancel safety: no connection is lost when the future is dropped.
     pub async fn accept(&self) -> (TcpStream, SocketAddr) {
@@ -116,7 +122,8 @@ impl Listener {
                     Err(error) => debug!(%peer, "connection broken: {error}"),
                 },
                 Err(error) => {
-                    // Errors of one connection are over with it; a lack of descriptors is not.
+                    // An error of one connection ends with that connection. A lack of descriptors
+                    // persists, so accepting pauses.
                     warn!("cannot accept a connection: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -127,9 +134,10 @@ impl Listener {
 
 fn listen(address: SocketAddr) -> io::Result<Listener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A member restarted on its port must come up at once, while connections of the last one time out.
+    // A restarted member must be able to bind its port immediately, while connections of the
+    // previous process still time out.
     socket.set_reuseaddr(true)?;
-    // Accepted connections inherit it: clients whose machine is gone are noticed, sooner or later.
+    // Accepted connections inherit keepalive, which detects clients whose machine has failed.
     socket.set_keepalive(true)?;
     socket.bind(address)?;
     let socket = socket.listen(BACKLOG)?;

@@ -1,4 +1,5 @@
-//! What operators order of a cluster, and what this member's part of it has done. What they are told is made by `view.rs`.
+//! The orders of operators to a cluster, and the counters of this member. `view.rs` computes the
+//! status that operators see.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,73 +11,43 @@ use filbert_grid::{
 };
 use filbert_links::{Channel, Links};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::asking::Asking;
+use crate::ending::{Ending, EndingSender, end};
+use crate::messages::Request;
+use crate::partitions::PartitionGroup;
 use crate::recovery::Recovery;
 use crate::registry::Command;
-use crate::replicator::PartitionGroup;
-use crate::service::Request;
+use crate::registry_client::RegistryClient;
 use crate::view::Views;
 
-/// Between two looks at something that is awaited.
+/// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Groups that a dead member led have another leader by then.
+/// The time within which groups of a dead leader have elected another one.
 const FAILOVER_MAX: Duration = Duration::from_secs(10);
 
-/// Why a member should end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// An operator asked it to leave.
-    Asked,
-    /// The others have taken it out, while they did not hear of it: what it holds is not the cluster's any more.
-    TakenOut,
-    /// The others have gone on without it, in a later epoch, while most of the members were not there: what it holds is not the cluster's any more.
-    LeftBehind,
-}
-
-/// Says why this member should end, once.
-pub(crate) type EndingSender = watch::Sender<Option<Ending>>;
-
-/// Has a member end, for the first reason that there is.
-pub(crate) fn end(ending: &EndingSender, why: Ending) {
-    ending.send_if_modified(|known| match known {
-        None => {
-            *known = Some(why);
-            true
-        }
-        // What an operator asked for is too late then.
-        Some(Ending::Asked) if why != Ending::Asked => {
-            *known = Some(why);
-            true
-        }
-        Some(_) => false,
-    });
-}
-
-/// What this member does for operators.
+/// The services of this member for operators.
 #[derive(Clone)]
 pub(crate) struct Administration {
     pub(crate) member: MemberId,
     pub(crate) views: Arc<Views>,
-    pub(crate) asking: Arc<Asking>,
+    pub(crate) registry_client: Arc<RegistryClient>,
     pub(crate) groups: Arc<Vec<PartitionGroup>>,
     pub(crate) links: Arc<Links>,
     pub(crate) ending: Arc<EndingSender>,
     pub(crate) recovery: Arc<Recovery>,
-    /// Who answers within that time is alive.
+    /// A member that answers within this time is alive.
     pub(crate) lease: Duration,
-    /// Where orders are carried out.
+    /// The runtime in which orders are carried out.
     pub(crate) runtime: Handle,
 }
 
 impl Administration {
-    /// What this member's part of the cluster has done.
+    /// The counters of this member's groups and links.
     pub(crate) fn counters(&self) -> ClusterCounters {
         let mut counters = ClusterCounters::default();
         self.groups.iter().for_each(|group| count(group, &mut counters));
-        count(self.asking.group(), &mut counters);
+        count(self.registry_client.group(), &mut counters);
         let statistics = self.links.statistics();
         let links = statistics.kinds.iter().map(|(kind, of)| LinkCounters {
             kind,
@@ -88,14 +59,14 @@ impl Administration {
         ClusterCounters { links: links.collect(), ..counters }
     }
 
-    /// Has an order carried out, beside the caller.
+    /// Carries out an order in the background, and calls `done` with the result.
     pub(crate) fn order(&self, order: ClusterOrder, done: OrderDone) {
         let this = self.clone();
         self.runtime.spawn(async move { done(this.carry_out(order).await) });
     }
 }
 
-/// Adds what a group has done and holds.
+/// Adds the status and the counters of a group.
 fn count<S: StateMachine>(group: &Group<BootRuntime, S>, to: &mut ClusterCounters) {
     let (status, done) = (group.status(), group.counters());
     to.leads += usize::from(group.has_lease().is_some());
@@ -127,7 +98,7 @@ impl Administration {
     }
 
     fn check_known(&self, id: MemberId) -> Result<(), GridError> {
-        let state = self.asking.registry().state();
+        let state = self.registry_client.registry().state();
         if state.member(id).is_some() {
             return Ok(());
         }
@@ -136,10 +107,10 @@ impl Administration {
         Err(GridError::IllegalArgument(text))
     }
 
-    /// Has a member leave in order, as SIGTERM does.
+    /// Orders a member to leave in order, as SIGTERM does.
     async fn leave(&self, id: MemberId) -> Result<(), GridError> {
         self.check_known(id)?;
-        let state = self.asking.registry().state();
+        let state = self.registry_client.registry().state();
         let others =
             state.members().filter(|(other, facts)| *other != id && !facts.is_lite && !state.is_leaving(*other));
         let holds = state.member(id).is_some_and(|facts| !facts.is_lite);
@@ -150,11 +121,11 @@ impl Administration {
         }
         self.have_leaders(&self.views.status(self.member), "leaving in order needs all of them")?;
         if id == self.member {
-            end(&self.ending, Ending::Asked);
+            end(&self.ending, Ending::LeaveRequested);
             return Ok(());
         }
-        let asked = self.links.call(id, Channel::Requests, Request::Leave.write()).await;
-        asked.map(|_| ()).map_err(|error| {
+        let answer = self.links.call(id, Channel::Requests, Request::Leave.write()).await;
+        answer.map(|_| ()).map_err(|error| {
             refused(format!("member {id} cannot be asked to leave: {error}; one that is dead is to be removed"))
         })
     }
@@ -167,7 +138,7 @@ impl Administration {
         }
     }
 
-    /// Takes a dead member out now.
+    /// Removes a dead member at once.
     async fn remove(&self, id: MemberId) -> Result<(), GridError> {
         self.check_known(id)?;
         if id == self.member || self.answers(id).await {
@@ -175,7 +146,7 @@ impl Administration {
         }
         let status = self.without_leader(id).await;
         self.have_leaders(&status, "they have no majority without more of their members, and nobody may be taken out")?;
-        // Members that are there, of which the dead one is none.
+        // The members that answer, without the dead one.
         let there: BTreeSet<u64> = status
             .members
             .iter()
@@ -194,17 +165,17 @@ impl Administration {
             }
         }
         tracing::warn!("member {id} is taken out by an operator's order");
-        self.asking.ask(Command::Remove { member: id.0 }).await.map_err(GridError::from).map(|_| ())
+        self.registry_client.execute(Command::Remove { member: id.0 }).await.map_err(GridError::from).map(|_| ())
     }
 
-    /// Whether a member answers within a lease.
+    /// Whether a member answers within the time of a lease.
     async fn answers(&self, id: MemberId) -> bool {
         let until = Instant::now() + self.lease;
         while Instant::now() < until {
             match timeout_at(until, self.links.call(id, Channel::Requests, Request::Ping.write())).await {
-                // Whoever refuses is there.
+                // A member that refuses is alive.
                 Ok(Ok(_) | Err(TransportError::Refused { .. })) => return true,
-                // It is not dialled again at once after a failure.
+                // The links do not dial again immediately after a failure.
                 Ok(Err(_)) => sleep(PAUSE).await,
                 Err(_) => return false,
             }
@@ -212,7 +183,8 @@ impl Administration {
         false
     }
 
-    /// The status, once a member that is dead leads nothing any more, or others have had the time to take over.
+    /// Returns the status once the dead member leads no group any more, or at the latest after the
+    /// time that a failover takes.
     async fn without_leader(&self, id: MemberId) -> ClusterStatus {
         let until = Instant::now() + FAILOVER_MAX;
         loop {

@@ -1,11 +1,11 @@
-//! The epoch that this member is in, on the way of its requests to others.
+//! Attaches this member's epoch to its requests to other members.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use filbert_cluster::{BoxFuture, CurrentEpoch, Epoch, Lane, MemberId, Transport, TransportError};
 
-/// A transport whose requests carry the epoch that the member is in.
+/// A transport that attaches the member's current epoch to each request.
 pub(crate) struct InEpoch {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) epoch: Arc<CurrentEpoch>,

@@ -1,55 +1,55 @@
-//! What can go wrong with a member of a cluster, and what becomes of its groups' errors in the grid.
+//! The errors of a member of a cluster, and the translation of group errors into grid errors.
 
 use filbert_cluster::{GroupError, MemberId, SubmitError};
 use filbert_grid::GridError;
 use filbert_grid::replication;
 use filbert_links::LinkError;
 
-/// Why a member does not start, or cannot do what it was told.
+/// Why a member does not start, or cannot carry out an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
-    /// A setting cannot be used.
+    /// A setting is invalid.
     #[error("cannot be a member of a cluster: {0}")]
     Settings(String),
-    /// The links cannot be made.
+    /// The links cannot be created.
     #[error("cannot be linked to other members: {0}")]
     Links(#[from] LinkError),
     /// A group cannot be started.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// The grid cannot be made.
+    /// The grid cannot be created.
     #[error("cannot make the grid: {0}")]
     Grid(#[from] GridError),
-    /// The address cannot be listened on.
+    /// The member cannot listen on the address.
     #[error("cannot listen on {address} for members: {why}")]
     Listen {
         /// The address.
         address: String,
-        /// What the system said.
+        /// The error of the operating system.
         why: String,
     },
-    /// The cluster has decided against it.
+    /// The cluster has refused the operation.
     #[error("the cluster refuses: {0}")]
     Refused(String),
-    /// Nobody who could decide was reached.
+    /// No leader of the registry was reached.
     #[error("the registry of the cluster cannot be asked: {0}")]
     Unreachable(String),
-    /// The command was on its way when its fate became unknown.
+    /// The outcome of a command that was in flight is unknown.
     #[error(
         "the registry of the cluster has not answered in time, or lost its leader, while a command was on its way: the outcome is unknown"
     )]
     Unknown,
-    /// The others have taken this member out while they did not hear of it.
+    /// The other members have removed this member while they could not reach it.
     #[error(
         "member {0} was taken out of its cluster: the others have not heard of it for too long, or an operator has ordered it"
     )]
     TakenOut(MemberId),
-    /// Nothing comes of the cluster that was being founded.
+    /// The cluster that was being founded has failed.
     #[error(
         "the cluster that was being founded is not there any more, and nobody was served by it: start this member again"
     )]
-    InVain,
-    /// There is no such member.
+    FoundingFailed,
+    /// There is no member with this id.
     #[error("there is no member {0}")]
     NoMember(MemberId),
 }
@@ -60,14 +60,14 @@ impl From<MemberError> for GridError {
         match error {
             MemberError::Refused(why) => GridError::IllegalState(why),
             MemberError::Unknown => replication::SubmitError::Unknown { group }.into(),
-            // Nothing was changed: whoever asked may ask again.
+            // Nothing was changed: the caller may retry.
             error => replication::SubmitError::NotLeader { group, hint: error.to_string() }.into(),
         }
     }
 }
 
-/// A group's error, as the grid tells it.
-pub(crate) fn told(group: replication::GroupId, error: &SubmitError) -> replication::SubmitError {
+/// Translates the error of a group into an error of the grid.
+pub(crate) fn grid_submit_error(group: replication::GroupId, error: &SubmitError) -> replication::SubmitError {
     match error {
         SubmitError::Overloaded { limit_bytes, .. } => {
             replication::SubmitError::Overloaded { group, limit_bytes: *limit_bytes }

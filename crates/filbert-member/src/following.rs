@@ -1,4 +1,4 @@
-//! Who follows the definitions of the registry on this member, and how far they have come.
+//! The followers of the registry's definitions on this member, and their progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,11 +9,11 @@ use tokio::sync::watch;
 
 use crate::registry::RegistryState;
 
-/// Who follows definitions, and how far they have come.
+/// The followers of definitions, and their progress.
 pub(crate) struct Followed {
     known: Mutex<Arc<Definitions>>,
     followers: Mutex<Vec<DefinitionsCallback>>,
-    /// How many maps had been made: followers have something to do with new ones.
+    /// The upper bound of map ids at the last call: followers are also called after a new map.
     maps: AtomicU32,
     /// The registry's version up to which all followers have been called.
     version: watch::Sender<u64>,
@@ -25,13 +25,14 @@ impl Followed {
         Followed { known, followers, maps, version: watch::Sender::new(0) }
     }
 
-    /// Tells the followers of another state of the registry. Called for one state after another.
+    /// Calls the followers for a new state of the registry. Called in the order of the states.
     pub(crate) fn follow(&self, state: &RegistryState) {
         let is_known = self.known.lock().version == state.definitions_version();
         let has_new_maps = self.maps.swap(state.maps_made(), Ordering::SeqCst) != state.maps_made();
         if !is_known || has_new_maps {
             let definitions = Arc::new(state.definitions());
-            // Held throughout: one who comes meanwhile is told of the newest ones.
+            // Held throughout: a follower that is added meanwhile is called with the newest
+            // definitions.
             let followers = self.followers.lock();
             *self.known.lock() = definitions.clone();
             followers.iter().for_each(|follower| follower(&definitions));
@@ -39,19 +40,19 @@ impl Followed {
         self.version.send_replace(state.version);
     }
 
-    /// Waits until a version of the registry is known to the grid and all followers.
+    /// Waits until a version of the registry is known to the grid and to all followers.
     pub(crate) async fn reached(&self, version: u64) {
-        // The sender is here as long as this is.
+        // The sender lives as long as `self`: the wait does not fail.
         let mut versions = self.version.subscribe();
         let _version = versions.wait_for(|found| *found >= version).await;
     }
 
-    /// All definitions, as the followers know them.
+    /// All definitions, as passed to the followers.
     pub(crate) fn definitions(&self) -> Arc<Definitions> {
         self.known.lock().clone()
     }
 
-    /// Calls a follower with all definitions, and from now on after each change.
+    /// Adds a follower. Calls it at once with all definitions, and later after each change.
     pub(crate) fn add(&self, follower: DefinitionsCallback) {
         let mut followers = self.followers.lock();
         let known = self.known.lock().clone();

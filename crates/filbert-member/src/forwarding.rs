@@ -1,6 +1,7 @@
-//! Changes that go to whichever member leads their group, and come back as answers.
+//! Changes that are forwarded to the leader of their group, and the answers to them.
 //!
-//! A change goes again to another member only if it surely was not made. Must not know what a change says.
+//! A change is retried at another member only if it certainly was not applied. Must not know the
+//! content of changes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,22 +15,22 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::following::Followed;
-use crate::partitions::GridSlot;
-use crate::replicator::PartitionGroup;
+use crate::partitions::{GridSlot, PartitionGroup};
 use crate::view::Views;
 
-/// The first byte of a request that forwards changes; others begin with a version.
+/// The first byte of a request that forwards changes. Other requests begin with a version.
 pub(crate) const FORWARDED: u8 = 0xf0;
-/// Version of the head, which is what follows up to the changes. These begin with a version of their own.
+/// The version of the header. The header precedes the changes, which have a version of their own.
 const VERSION: u8 = 1;
-/// Bytes ahead of the changes: the first byte, the version, the group, how long to wait, and the version of the registry that the sender knows.
+/// The bytes ahead of the changes: the first byte, the version, the group, the wait time in
+/// milliseconds, and the version of the registry that the sender knows.
 const HEAD_BYTES: usize = 1 + 1 + 4 + 8 + 8;
-/// How long a leader is looked for: longer than a failover takes.
-const LOOKING_MAX: Duration = Duration::from_secs(5);
-/// Between two tries.
+/// The maximum time for finding a leader: longer than a failover takes.
+const SEARCH_MAX: Duration = Duration::from_secs(5);
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// The way to the members that lead.
+/// Forwards changes to the leaders of groups.
 pub(crate) struct Forwarding {
     pub(crate) member: MemberId,
     pub(crate) groups: Vec<PartitionGroup>,
@@ -39,68 +40,69 @@ pub(crate) struct Forwarding {
     pub(crate) grid: GridSlot,
 }
 
-/// What became of an attempt.
-enum Tried {
+/// The result of an attempt.
+enum Attempt {
     Answered(Vec<ForwardedAnswer>),
-    /// Nothing was made, and why.
+    /// Nothing was applied, for this reason.
     NotMade(String),
 }
 
 impl Forwarding {
-    /// Who leads a group, as far as this member knows.
+    /// The leader of a group, as far as this member knows.
     pub(crate) fn leader(&self, group: GroupId) -> Option<MemberId> {
         let held = usize::try_from(group.0).ok().and_then(|at| self.groups.get(at));
         held.and_then(PartitionGroup::leader).or_else(|| self.views.leader(filbert_cluster::GroupId(group.0)))
     }
 
-    /// Has whoever leads a group make changes. However many are asked, each change waits for a locked key for `wait` in all: who asked is told then
-    /// that it was not made, and must not get a lock later.
+    /// Has the leader of a group apply changes. Each change waits for a locked key for `wait` in
+    /// total, however many members are asked. After that, the caller learns that the change was not
+    /// applied, and must not get a lock later.
     pub(crate) async fn forward(
         &self,
         group: GroupId,
         changes: Bytes,
         wait: Option<Duration>,
     ) -> Result<Vec<ForwardedAnswer>, SubmitError> {
-        let mut looking = Instant::now();
-        let until = wait.and_then(|wait| looking.checked_add(wait));
+        let mut searching_since = Instant::now();
+        let until = wait.and_then(|wait| searching_since.checked_add(wait));
         loop {
-            let tried = Instant::now();
-            let wait = until.map_or(wait, |until| Some(until.saturating_duration_since(tried)));
+            let attempted_at = Instant::now();
+            let wait = until.map_or(wait, |until| Some(until.saturating_duration_since(attempted_at)));
             let outcome = match self.leader(group) {
                 Some(leader) if leader == self.member => self.make_here(group, &changes, wait).await?,
                 Some(leader) => self.make_at(leader, group, &changes, wait).await?,
-                None => Tried::NotMade("no leader of it is known".to_owned()),
+                None => Attempt::NotMade("no leader of it is known".to_owned()),
             };
             let hint = match outcome {
-                Tried::Answered(answers) if !nothing_made(&answers) => return Ok(answers),
-                Tried::Answered(_) => "it led until a moment ago".to_owned(),
-                Tried::NotMade(why) => why,
+                Attempt::Answered(answers) if !nothing_made(&answers) => return Ok(answers),
+                Attempt::Answered(_) => "it led until a moment ago".to_owned(),
+                Attempt::NotMade(why) => why,
             };
-            if tried.elapsed() > LOOKING_MAX {
-                // It has waited for a lock: the looking begins anew.
-                looking = Instant::now();
+            if attempted_at.elapsed() > SEARCH_MAX {
+                // The attempt has waited for a lock: the search for a leader starts again.
+                searching_since = Instant::now();
             }
-            if looking.elapsed() > LOOKING_MAX {
+            if searching_since.elapsed() > SEARCH_MAX {
                 return Err(SubmitError::NotLeader { group, hint });
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    async fn make_here(&self, group: GroupId, changes: &Bytes, wait: Option<Duration>) -> Result<Tried, SubmitError> {
+    async fn make_here(&self, group: GroupId, changes: &Bytes, wait: Option<Duration>) -> Result<Attempt, SubmitError> {
         match self.make(changes, wait).await {
-            Ok(answers) => answers.map(Tried::Answered).ok_or(SubmitError::Unknown { group }),
-            Err(why) => Ok(Tried::NotMade(why)),
+            Ok(answers) => answers.map(Attempt::Answered).ok_or(SubmitError::Unknown { group }),
+            Err(why) => Ok(Attempt::NotMade(why)),
         }
     }
 
-    /// The answers of this member; `None` if they were lost.
+    /// Applies changes on this member. Returns `None` if the answers were lost.
     async fn make(&self, changes: &[u8], wait: Option<Duration>) -> Result<Option<Vec<ForwardedAnswer>>, String> {
         let Some(grid) = self.grid.get() else { return Err("the member is shutting down".to_owned()) };
         let (sender, answers) = oneshot::channel();
-        // Whoever asked may have gone.
+        // The waiter may have gone.
         let done = Box::new(move |answers| _ = sender.send(answers));
-        grid.make_for_other(changes, wait, done).map_err(|error| error.to_string())?;
+        grid.apply_forwarded(changes, wait, done).map_err(|error| error.to_string())?;
         Ok(answers.await.ok())
     }
 
@@ -110,10 +112,10 @@ impl Forwarding {
         group: GroupId,
         changes: &Bytes,
         wait: Option<Duration>,
-    ) -> Result<Tried, SubmitError> {
+    ) -> Result<Attempt, SubmitError> {
         match self.links.call(leader, Channel::Requests, self.write_request(group, changes, wait)).await {
-            // The answers of changes that were made cannot be read.
-            Ok(answers) => read_answers(answers).map(Tried::Answered).ok_or(SubmitError::Unknown { group }),
+            // The changes were applied, but their answers cannot be read.
+            Ok(answers) => read_answers(answers).map(Attempt::Answered).ok_or(SubmitError::Unknown { group }),
             Err(TransportError::TooLong { bytes, bytes_max, .. }) => {
                 Err(SubmitError::TooLong { group, bytes, bytes_max })
             }
@@ -121,7 +123,7 @@ impl Forwarding {
                 error @ (TransportError::Unreachable(_)
                 | TransportError::Overloaded(_)
                 | TransportError::Refused { .. }),
-            ) => Ok(Tried::NotMade(error.to_string())),
+            ) => Ok(Attempt::NotMade(error.to_string())),
             Err(_) => Err(SubmitError::Unknown { group }),
         }
     }
@@ -138,7 +140,7 @@ impl Forwarding {
         out.freeze()
     }
 
-    /// Answers another member.
+    /// Applies the changes that another member has forwarded.
     pub(crate) async fn answer(&self, request: Bytes) -> Result<Bytes, Refusal> {
         let broken = || Refusal("cannot read changes that were forwarded".to_owned());
         let version = request.get(1).copied().ok_or_else(broken)?;
@@ -147,19 +149,20 @@ impl Forwarding {
         }
         let mut head = request.get(2..HEAD_BYTES).ok_or_else(broken)?;
         let (_group, wait) = (bytes::Buf::get_u32_le(&mut head), bytes::Buf::get_u64_le(&mut head));
-        // They may be of a map that was made a moment ago.
+        // The changes may be for a map that was created recently.
         let known = self.followed.reached(bytes::Buf::get_u64_le(&mut head));
-        if tokio::time::timeout(LOOKING_MAX, known).await.is_err() {
+        if tokio::time::timeout(SEARCH_MAX, known).await.is_err() {
             return Err(Refusal("the registry that the changes were made under is not known here yet".to_owned()));
         }
         let wait = (wait != u64::MAX).then(|| Duration::from_millis(wait));
         let answers = self.make(request.get(HEAD_BYTES..).unwrap_or_default(), wait).await.map_err(Refusal)?;
-        // A refusal would say that nothing was made. No answer at all says that it is not known.
+        // A refusal would mean that nothing was applied. An empty answer means that the outcome is
+        // unknown.
         Ok(answers.map_or_else(Bytes::new, |answers| write_answers(&answers)))
     }
 }
 
-/// Whether all answers say that nothing was made, and that others can be asked.
+/// Whether all answers say that nothing was applied, so that a retry at another member is safe.
 fn nothing_made(answers: &[ForwardedAnswer]) -> bool {
     let is_refusal = |answer: &ForwardedAnswer| {
         matches!(answer, Err(GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Overloaded { .. })))
@@ -167,9 +170,9 @@ fn nothing_made(answers: &[ForwardedAnswer]) -> bool {
     !answers.is_empty() && answers.iter().all(is_refusal)
 }
 
-/// An error of the grid, as another member is told.
+/// An error of the grid, as sent to another member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Told {
+enum ForwardedError {
     NotLeader { group: u32, hint: String },
     Overloaded { group: u32, limit_bytes: usize },
     TooLong { group: u32, bytes: usize, bytes_max: usize },
@@ -184,67 +187,71 @@ enum Told {
     Other(String),
 }
 
-impl Told {
-    fn of(error: GridError) -> Told {
+impl ForwardedError {
+    fn of(error: GridError) -> ForwardedError {
         match error {
-            GridError::Submit(SubmitError::NotLeader { group, hint }) => Told::NotLeader { group: group.0, hint },
+            GridError::Submit(SubmitError::NotLeader { group, hint }) => {
+                ForwardedError::NotLeader { group: group.0, hint }
+            }
             GridError::Submit(SubmitError::Overloaded { group, limit_bytes }) => {
-                Told::Overloaded { group: group.0, limit_bytes }
+                ForwardedError::Overloaded { group: group.0, limit_bytes }
             }
             GridError::Submit(SubmitError::TooLong { group, bytes, bytes_max }) => {
-                Told::TooLong { group: group.0, bytes, bytes_max }
+                ForwardedError::TooLong { group: group.0, bytes, bytes_max }
             }
-            GridError::Submit(SubmitError::Unknown { group }) => Told::Unknown { group: group.0 },
-            // It takes no more: whoever leads next does.
-            GridError::NotActive => Told::NotLeader { group: 0, hint: "the member is shutting down".to_owned() },
-            GridError::IllegalArgument(text) => Told::IllegalArgument(text),
-            GridError::UnsupportedOperation(text) => Told::UnsupportedOperation(text),
-            GridError::IllegalState(text) => Told::IllegalState(text),
-            GridError::Destroyed { service, name } => Told::Destroyed { service, name },
-            GridError::BeingReplaced { map } => Told::BeingReplaced { map },
-            GridError::LockTimeout { map } => Told::LockTimeout { map },
-            GridError::OutOfMemory { needed, used, max } => Told::OutOfMemory { needed, used, max },
-            error => Told::Other(error.to_string()),
+            GridError::Submit(SubmitError::Unknown { group }) => ForwardedError::Unknown { group: group.0 },
+            // This member takes no changes any more. The next leader does.
+            GridError::NotActive => {
+                ForwardedError::NotLeader { group: 0, hint: "the member is shutting down".to_owned() }
+            }
+            GridError::IllegalArgument(text) => ForwardedError::IllegalArgument(text),
+            GridError::UnsupportedOperation(text) => ForwardedError::UnsupportedOperation(text),
+            GridError::IllegalState(text) => ForwardedError::IllegalState(text),
+            GridError::Destroyed { service, name } => ForwardedError::Destroyed { service, name },
+            GridError::BeingReplaced { map } => ForwardedError::BeingReplaced { map },
+            GridError::LockTimeout { map } => ForwardedError::LockTimeout { map },
+            GridError::OutOfMemory { needed, used, max } => ForwardedError::OutOfMemory { needed, used, max },
+            error => ForwardedError::Other(error.to_string()),
         }
     }
 
     fn error(self) -> GridError {
         match self {
-            Told::NotLeader { group, hint } => SubmitError::NotLeader { group: GroupId(group), hint }.into(),
-            Told::Overloaded { group, limit_bytes } => {
+            ForwardedError::NotLeader { group, hint } => SubmitError::NotLeader { group: GroupId(group), hint }.into(),
+            ForwardedError::Overloaded { group, limit_bytes } => {
                 SubmitError::Overloaded { group: GroupId(group), limit_bytes }.into()
             }
-            Told::TooLong { group, bytes, bytes_max } => {
+            ForwardedError::TooLong { group, bytes, bytes_max } => {
                 SubmitError::TooLong { group: GroupId(group), bytes, bytes_max }.into()
             }
-            Told::Unknown { group } => SubmitError::Unknown { group: GroupId(group) }.into(),
-            Told::IllegalArgument(text) => GridError::IllegalArgument(text),
-            Told::UnsupportedOperation(text) => GridError::UnsupportedOperation(text),
-            Told::IllegalState(text) => GridError::IllegalState(text),
-            Told::Destroyed { service, name } => GridError::Destroyed { service, name },
-            Told::BeingReplaced { map } => GridError::BeingReplaced { map },
-            Told::LockTimeout { map } => GridError::LockTimeout { map },
-            Told::OutOfMemory { needed, used, max } => GridError::OutOfMemory { needed, used, max },
-            Told::Other(text) => GridError::Internal(text),
+            ForwardedError::Unknown { group } => SubmitError::Unknown { group: GroupId(group) }.into(),
+            ForwardedError::IllegalArgument(text) => GridError::IllegalArgument(text),
+            ForwardedError::UnsupportedOperation(text) => GridError::UnsupportedOperation(text),
+            ForwardedError::IllegalState(text) => GridError::IllegalState(text),
+            ForwardedError::Destroyed { service, name } => GridError::Destroyed { service, name },
+            ForwardedError::BeingReplaced { map } => GridError::BeingReplaced { map },
+            ForwardedError::LockTimeout { map } => GridError::LockTimeout { map },
+            ForwardedError::OutOfMemory { needed, used, max } => GridError::OutOfMemory { needed, used, max },
+            ForwardedError::Other(text) => GridError::Internal(text),
         }
     }
 }
 
-/// Answers: 4 bytes of length and the errors by their places as JSON, then the replies, with one that says nothing in the place of each
-/// error.
+/// Encodes answers: 4 bytes of length and the errors with their positions as JSON, then the
+/// replies, with [`OwnedReply::Done`] as a placeholder for each error.
 fn write_answers(answers: &[ForwardedAnswer]) -> Bytes {
-    let mut errors: Vec<(usize, Told)> = Vec::new();
+    let mut errors: Vec<(usize, ForwardedError)> = Vec::new();
     let mut replies = Vec::with_capacity(answers.len());
     for (place, answer) in answers.iter().enumerate() {
         replies.push(match answer {
             Ok(reply) => OwnedReply::of(reply),
             Err(error) => {
-                errors.push((place, Told::of(error.clone())));
+                errors.push((place, ForwardedError::of(error.clone())));
                 OwnedReply::Done
             }
         });
     }
-    // Places and texts can be written.
+    // Serialization does not fail: the errors contain only numbers and strings.
     let errors = serde_json::to_vec(&errors).unwrap_or_default();
     let replies = write_replies(&replies);
     let mut out = BytesMut::with_capacity(4 + errors.len() + replies.len());
@@ -257,7 +264,7 @@ fn write_answers(answers: &[ForwardedAnswer]) -> Bytes {
 fn read_answers(mut bytes: Bytes) -> Option<Vec<ForwardedAnswer>> {
     let length = usize::try_from(bytes.get(..4).map(|mut head| bytes::Buf::get_u32_le(&mut head))?).ok()?;
     let _head = bytes.split_to(4);
-    let errors: Vec<(usize, Told)> = serde_json::from_slice(bytes.get(..length)?).ok()?;
+    let errors: Vec<(usize, ForwardedError)> = serde_json::from_slice(bytes.get(..length)?).ok()?;
     let _errors = bytes.split_to(length);
     let replies = read_replies(bytes).ok()?;
     let mut answers: Vec<ForwardedAnswer> = replies.into_iter().map(|reply| Ok(reply.into())).collect();

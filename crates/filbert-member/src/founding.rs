@@ -1,16 +1,20 @@
-//! The choice of the one member that founds the cluster: Paxos, with the founder as the value that is chosen.
+//! The election of the one member that founds the cluster: Paxos, with the founder as the chosen
+//! value.
 //!
-//! A candidate asks all members to promise that they follow none with a lesser number from now on, and for the founder that they have
-//! accepted. If most promise, it asks them to accept a founder: itself, unless so many of them have accepted another one that it could be the
-//! choice of most. The one that most accept founds the cluster. Two majorities have a member in common, so that there is one founder, however
-//! many candidates there are and whichever messages are late. A candidate that dies is in nobody's way, for the next one has a greater number.
+//! A candidate asks all members to promise that they follow no lower number from now on, and to
+//! return the founder that they have accepted. If a majority promises, the candidate asks the
+//! members to accept a founder: itself, unless so many of them have accepted another founder that a
+//! majority may have chosen it. The founder that a majority accepts founds the cluster. Two
+//! majorities have a member in common, so there is one founder, however many candidates there are
+//! and whichever messages are late. A candidate that dies blocks no other one, because the next
+//! candidate has a higher number.
 //!
-//! What is promised and accepted is in memory: a member that restarts holds no state.
+//! Promises and acceptances are kept in memory only: a member that restarts has no state.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The number of a candidate's attempt. The greater one counts.
+/// The number of a candidate's attempt. A higher number takes precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Number {
     pub(crate) attempt: u64,
@@ -26,23 +30,23 @@ pub(crate) struct Founder {
     pub(crate) address: String,
 }
 
-/// A founder, and the number under which it was accepted.
+/// A founder, and the number with which it was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Accepted {
     pub(crate) number: Number,
     pub(crate) founder: Founder,
 }
 
-/// What a member says to a candidate that asks for its promise.
+/// The answer of a member to a request for its promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Promise {
-    /// It is given; and what was accepted before.
+    /// The promise is given. Carries the founder that was accepted before.
     Given(Option<Accepted>),
-    /// A candidate with this number has it.
+    /// The promise is refused: a candidate with this number has it.
     Refused(Number),
 }
 
-/// What a member has promised and accepted.
+/// The promise and the acceptance of a member.
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     promised: Number,
@@ -55,7 +59,7 @@ impl Choice {
         self.accepted.as_ref().map(|accepted| &accepted.founder)
     }
 
-    /// Asks for the promise to follow no lesser number.
+    /// Handles a request to promise that no lower number is followed.
     pub(crate) fn promise(&mut self, number: Number) -> Promise {
         if number < self.promised {
             return Promise::Refused(self.promised);
@@ -64,27 +68,29 @@ impl Choice {
         Promise::Given(self.accepted.clone())
     }
 
-    /// Asks for this founder to be accepted; whether it is.
-    pub(crate) fn accept(&mut self, asked: Accepted) -> bool {
-        let keeps_promise = asked.number >= self.promised;
+    /// Handles a request to accept a founder. Returns whether it is accepted.
+    pub(crate) fn accept(&mut self, proposal: Accepted) -> bool {
+        let keeps_promise = proposal.number >= self.promised;
         if keeps_promise {
-            self.promised = asked.number;
-            self.accepted = Some(asked);
+            self.promised = proposal.number;
+            self.accepted = Some(proposal);
         }
         keeps_promise
     }
 
-    /// A founder that was accepted is gone for good: it founds nothing any more.
+    /// Forgets an accepted founder that is gone for good: it will found no cluster.
     pub(crate) fn forget(&mut self, founder: Uuid) {
         self.accepted.take_if(|accepted| accepted.founder.uuid == founder);
     }
 }
 
-/// The founder that a candidate may ask for, by what those that have promised had accepted; `needed` are most of all members.
+/// Returns the founder that a candidate may propose, from the acceptances of the members that have
+/// promised. `needed` is the size of a majority of all members.
 pub(crate) fn founder_of(own: Founder, promised: &[Option<Accepted>], needed: usize) -> Founder {
     let is_free = |accepted: &&Option<Accepted>| accepted.as_ref().is_none_or(|it| it.founder.uuid == own.uuid);
     if promised.iter().filter(is_free).count() >= needed {
-        // No other one can have been accepted by most, or be from now on with a lesser number.
+        // A majority can neither have accepted another founder, nor accept one later with a lower
+        // number.
         return own;
     }
     promised.iter().flatten().max().map_or(own, |accepted| accepted.founder.clone())
@@ -123,19 +129,19 @@ mod tests {
     }
 
     #[test]
-    fn whom_most_may_have_accepted_is_asked_for() {
+    fn the_founder_that_a_majority_may_have_accepted_is_proposed() {
         let check = |promised: &[Option<Accepted>], needed, expected| {
             assert_eq!(founder_of(founder(1), promised, needed), founder(expected));
         };
         check(&[None, None], 2, 1);
         check(&[None, Some(accepted(1, 1))], 2, 1);
         check(&[None, Some(accepted(1, 2))], 2, 2);
-        // Three of five have not accepted the second, and will not.
+        // Three of five members have not accepted founder 2, and will not.
         check(&[None, None, None, Some(accepted(1, 2))], 3, 1);
         check(&[None, Some(accepted(1, 3)), Some(accepted(2, 2))], 2, 2);
     }
 
-    /// Candidates whose messages arrive in any order, or never: whatever happens, there is one founder.
+    /// Candidates with messages that arrive in any order, or never: there is at most one founder.
     #[test]
     fn there_is_one_founder_whichever_messages_are_late_or_lost() {
         for seed in 1..=20_000_u64 {
@@ -150,7 +156,7 @@ mod tests {
         Accept(usize, Accepted),
     }
 
-    /// The founders that candidates have seen accepted by most.
+    /// Returns the founders that candidates have seen accepted by a majority.
     fn run(seed: u64, members: usize) -> Vec<Founder> {
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut next = |below: usize| {
@@ -161,7 +167,7 @@ mod tests {
         };
         let needed = members / 2 + 1;
         let mut choices: Vec<Choice> = (0..members).map(|_| Choice::default()).collect();
-        // Attempt, promises, promises that are awaited, and members that have accepted.
+        // The attempt, the promises, the number of awaited promises, and the number of acceptances.
         let mut candidates = vec![(0_u64, Vec::new(), 0_usize, 0_usize); members];
         let (mut messages, mut chosen) = (Vec::new(), Vec::new());
         for _ in 0..60 {
@@ -178,26 +184,26 @@ mod tests {
                 continue;
             }
             match message {
-                Message::Promise(to, asked) => {
-                    let candidate = asked.candidate.as_u128() as usize - 1;
-                    let Promise::Given(accepted) = choices[to].promise(asked) else { continue };
+                Message::Promise(to, number) => {
+                    let candidate = number.candidate.as_u128() as usize - 1;
+                    let Promise::Given(accepted) = choices[to].promise(number) else { continue };
                     let (attempt, promised, awaited, _) = &mut candidates[candidate];
-                    if *attempt != asked.attempt {
+                    if *attempt != number.attempt {
                         continue;
                     }
                     promised.push(accepted);
                     if promised.len() == *awaited {
                         let founder = founder_of(founder(candidate as u128 + 1), promised, needed);
-                        let asks = Accepted { number: asked, founder };
-                        messages.extend((0..members).map(|to| Message::Accept(to, asks.clone())));
+                        let acceptance = Accepted { number, founder };
+                        messages.extend((0..members).map(|to| Message::Accept(to, acceptance.clone())));
                     }
                 }
-                Message::Accept(to, asked) => {
-                    let candidate = asked.number.candidate.as_u128() as usize - 1;
-                    if choices[to].accept(asked.clone()) && candidates[candidate].0 == asked.number.attempt {
+                Message::Accept(to, proposal) => {
+                    let candidate = proposal.number.candidate.as_u128() as usize - 1;
+                    if choices[to].accept(proposal.clone()) && candidates[candidate].0 == proposal.number.attempt {
                         candidates[candidate].3 += 1;
                         if candidates[candidate].3 == needed {
-                            chosen.push(asked.founder);
+                            chosen.push(proposal.founder);
                         }
                     }
                 }

@@ -1,59 +1,19 @@
-//! Who is at the addresses that a member is configured with, while it is in no cluster.
+//! The members at the addresses that this member is configured with, while it is in no cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use filbert_links::{Address, Channel, LinkError, Links, Refused};
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::errors::MemberError;
 use crate::founding::Founder;
-use crate::service::{Request, read};
+use crate::messages::{Alone, Candidate, Greeting, Request, read};
 
-/// Addresses of one name.
+/// The maximum number of addresses of one host name.
 const ADDRESSES_MAX: usize = 64;
 
-/// A member that is in no cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Candidate {
-    #[serde(with = "crate::text")]
-    pub(crate) uuid: Uuid,
-    /// The addresses that it is configured with.
-    pub(crate) wanted: BTreeSet<String>,
-    /// Whether it holds no data: then it founds nothing, and is not counted.
-    #[serde(default)]
-    pub(crate) is_lite: bool,
-}
-
-/// A member that is in no cluster, as it answers whoever greets it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Alone {
-    pub(crate) candidate: Candidate,
-    /// The member that it has accepted as the founder.
-    pub(crate) founder: Option<Founder>,
-}
-
-/// The answer to whoever asks who is there.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Greeting {
-    Alone(Alone),
-    InCluster(Belonging),
-}
-
-/// A member of a cluster, as it answers whoever greets it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Belonging {
-    #[serde(with = "crate::text")]
-    pub(crate) cluster: Uuid,
-    /// Whether it votes in the registry.
-    pub(crate) votes: bool,
-    /// The epoch that it is in.
-    #[serde(default)]
-    pub(crate) epoch: u64,
-}
-
-/// Whoever is at an address.
+/// The result of a greeting at an address.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// This member itself.
@@ -62,22 +22,31 @@ pub(crate) enum Found {
     Nobody(String),
 }
 
-/// What was found at one of the addresses that are configured.
+/// The members that were found for one configured address.
 pub(crate) struct EntryFound {
     pub(crate) configured: String,
-    /// Members that there can be: a name may stand for several.
+    /// The maximum number of members behind the entry: a host name may stand for several members.
     members_max: usize,
-    /// By the address that was dialled.
+    /// The result for each dialled address.
     pub(crate) found: Vec<(String, Found)>,
 }
 
-/// Greets whoever is at the addresses, all at once.
-pub(crate) async fn look(links: &Links, here: &Candidate, own_address: &str) -> Result<Vec<EntryFound>, MemberError> {
-    let looks = here.wanted.iter().map(|entry| look_at(links, here, own_address, entry));
-    futures_util::future::join_all(looks).await.into_iter().collect()
+/// Greets the members at all configured addresses concurrently.
+pub(crate) async fn greet_all(
+    links: &Links,
+    here: &Candidate,
+    own_address: &str,
+) -> Result<Vec<EntryFound>, MemberError> {
+    let greetings = here.wanted.iter().map(|entry| greet_entry(links, here, own_address, entry));
+    futures_util::future::join_all(greetings).await.into_iter().collect()
 }
 
-async fn look_at(links: &Links, here: &Candidate, own_address: &str, entry: &str) -> Result<EntryFound, MemberError> {
+async fn greet_entry(
+    links: &Links,
+    here: &Candidate,
+    own_address: &str,
+    entry: &str,
+) -> Result<EntryFound, MemberError> {
     let one =
         |found| EntryFound { configured: entry.to_owned(), members_max: 1, found: vec![(entry.to_owned(), found)] };
     if entry == own_address {
@@ -90,7 +59,7 @@ async fn look_at(links: &Links, here: &Candidate, own_address: &str, entry: &str
         Ok(addresses) => addresses.take(ADDRESSES_MAX).collect::<BTreeSet<_>>().into_iter().collect(),
         Err(error) => return Ok(one(Found::Nobody(format!("its name is not known: {error}")))),
     };
-    // One member may have an address of each kind.
+    // One member may have both an IPv4 and an IPv6 address.
     let of_4 = addresses.iter().filter(|address| address.is_ipv4()).count();
     let members_max = of_4.max(addresses.len() - of_4).max(1);
     let greets = addresses.iter().map(async |address| {
@@ -107,8 +76,8 @@ pub(crate) async fn greet(links: &Links, here: &Candidate, address: &str) -> Res
     let bytes = match answer {
         Ok(bytes) => bytes,
         Err(LinkError::Refused(Refused::Itself)) => return Ok(Found::Itself),
-        // Another cluster's name, secret or number of partitions: nothing that waiting would change.
-        Err(LinkError::Refused(Refused::Told(why))) => return Ok(Found::Nobody(why)),
+        Err(LinkError::Refused(Refused::Reason(why))) => return Ok(Found::Nobody(why)),
+        // Such as another cluster name, secret or number of partitions: waiting would not help.
         Err(LinkError::Refused(refused)) => return Err(MemberError::Refused(format!("{address}: {refused}"))),
         Err(error) => return Ok(Found::Nobody(error.to_string())),
     };
@@ -119,25 +88,26 @@ pub(crate) async fn greet(links: &Links, here: &Candidate, address: &str) -> Res
     }
 }
 
-/// Members that are there and in no cluster.
+/// The members that answer and are in no cluster.
 pub(crate) struct Seen {
-    /// By UUID, one of the addresses.
+    /// One address of each member, by UUID.
     pub(crate) there: BTreeMap<Uuid, String>,
-    /// Founders that were accepted, by those that have accepted them.
+    /// The founder that each member has accepted, by the member's UUID.
     accepted: BTreeMap<Uuid, Founder>,
-    /// Who is at an address.
+    /// The member at each address.
     at: BTreeMap<String, Uuid>,
-    /// Members that there can be.
+    /// The maximum number of members.
     pub(crate) members_max: usize,
-    /// An address of this member's own, as others dial it.
+    /// An address of this member, as other members dial it.
     pub(crate) own: Option<String>,
-    /// Why somebody is not there.
+    /// The reason why the first missing member does not answer.
     missing: Option<String>,
 }
 
 impl Seen {
     /// # Errors
-    /// A member that is there knows of other members: each part of them could be most of those that it knows.
+    /// A member is configured with other members: each subset could be a majority of the members
+    /// that it knows.
     pub(crate) fn of(here: &Candidate, entries: &[EntryFound]) -> Result<Seen, MemberError> {
         let (mut there, mut accepted, mut at) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (mut own, mut missing) = (None, None);
@@ -180,12 +150,12 @@ impl Seen {
             members_max += entry.members_max.saturating_sub(lite.len()).max(distinct.len());
             distinct_sum += distinct.len();
         }
-        // Two addresses may be one member's.
+        // Two addresses may belong to one member.
         members_max -= distinct_sum - there.len();
         Ok(Seen { there, accepted, at, members_max, own, missing })
     }
 
-    /// Members that are most of those that there can be.
+    /// The size of a majority of the possible members.
     pub(crate) fn needed(&self) -> usize {
         self.members_max / 2 + 1
     }
@@ -200,20 +170,22 @@ impl Seen {
         )
     }
 
-    /// Whether a member that was to found the cluster has ended: another one is at its address.
+    /// Whether a founder has restarted before it founded the cluster: another member is at its
+    /// address.
     pub(crate) fn is_gone(&self, founder: &Founder) -> bool {
         self.at.get(&founder.address).is_some_and(|found| *found != founder.uuid)
     }
 
-    /// The member that asks the others: one that was accepted as the founder, or else any; the one with the least UUID of several. So that they
-    /// do not overtake each other for ever: however many ask, one founds.
+    /// Returns the member that may start an attempt: a member that was accepted as the founder, or
+    /// else any member. Of several, the member with the least UUID. So candidates do not overtake
+    /// each other for ever. Even if several members start attempts, only one cluster is founded.
     pub(crate) fn candidate(&self) -> Option<(Uuid, &str)> {
         let accepted = self.accepted.values().map(|founder| founder.uuid).filter(|uuid| self.there.contains_key(uuid));
         let uuid = accepted.min().or_else(|| self.there.keys().next().copied())?;
         Some((uuid, self.there.get(&uuid)?))
     }
 
-    /// The addresses of those that have accepted this founder.
+    /// The addresses of the members that have accepted this founder.
     pub(crate) fn have_accepted(&self, founder: &Founder) -> BTreeSet<String> {
         let have = self.accepted.iter().filter(|(_, accepted)| accepted.uuid == founder.uuid);
         have.filter_map(|(uuid, _)| self.there.get(uuid).cloned()).collect()
@@ -246,7 +218,7 @@ mod tests {
         Found::Nobody("nobody".to_owned())
     }
 
-    /// Entries of the configuration: members that each may stand for, and who is found there.
+    /// Checks entries of the configuration: the maximum number of members of each, and the results.
     fn check(entries: Vec<(usize, Vec<Found>)>, there: usize, needed: usize) {
         let mut at = 0;
         let mut named = |found| {
@@ -271,13 +243,13 @@ mod tests {
         // One member at two of the addresses.
         check(vec![(1, vec![Found::Itself]), (1, vec![Found::Itself])], 1, 1);
         check(vec![(1, vec![Found::Itself]), (1, vec![alone(2)]), (1, vec![alone(2)]), (1, vec![alone(3)])], 3, 2);
-        // One with an address of each kind, of which it listens at one, or at both.
+        // One member with an IPv4 and an IPv6 address, which listens on one of them, or on both.
         check(vec![(1, vec![Found::Itself, nobody()])], 1, 1);
         check(vec![(1, vec![Found::Itself, Found::Itself])], 1, 1);
-        // Lite members found nothing.
+        // Lite members cannot found a cluster.
         check(vec![(1, vec![Found::Itself]), (1, vec![lite(2)]), (1, vec![lite(3)])], 1, 1);
         check(vec![(1, vec![Found::Itself]), (1, vec![lite(2)]), (1, vec![nobody()])], 1, 2);
-        // A name that stands for three, of which one does not answer.
+        // A host name of three members, of which some do not answer.
         check(vec![(3, vec![Found::Itself, alone(2), nobody()])], 2, 2);
         check(vec![(3, vec![Found::Itself, nobody(), nobody()])], 1, 2);
     }

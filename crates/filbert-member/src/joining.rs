@@ -1,9 +1,10 @@
-//! How a member comes into a cluster: it joins one that is there, or founds one.
+//! How a member enters a cluster: it joins an existing one, or founds one.
 //!
-//! Members are configured with the addresses of some of them. A cluster is founded once, by the one of them that a majority of those that are
-//! configured has accepted (`founding.rs`); all others wait for it and join. So members that start at the same time found one cluster and not
-//! several, however long each takes, and no time-out decides anything. A member that restarts finds the others in their cluster and joins it,
-//! as a new member.
+//! Members are configured with the addresses of some members. A cluster is founded once, by the one
+//! member that a majority of the configured members has accepted (`founding.rs`). All other members
+//! wait for it and join. So members that start at the same time found one cluster and not several,
+//! however long each takes. No timeout decides anything. A member that restarts finds the other
+//! members in their cluster, and joins it as a new member.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -15,27 +16,31 @@ use uuid::Uuid;
 
 use crate::errors::MemberError;
 use crate::founding::{Accepted, Founder, Number, Promise, founder_of};
-use crate::greeting::{Candidate, EntryFound, Found, Greeting, Seen, greet, join_names, look};
+use crate::greeting::{EntryFound, Found, Seen, greet, greet_all, join_names};
+use crate::messages::{Candidate, Greeting, Request, Welcome, read};
 use crate::registry::MemberFacts;
-use crate::service::{MemberService, Request, Welcome, read};
+use crate::service::MemberService;
 
-/// Between two rounds of greetings.
+/// The pause between two rounds of greetings.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Rounds between two lines in the log.
-const ROUNDS_TOLD: u32 = 25;
+/// The number of rounds between two lines in the log.
+const ROUNDS_PER_LOG_LINE: u32 = 25;
 
-/// What becomes of a member that starts.
+/// The way in which a member has entered a cluster.
 pub(crate) enum Entry {
-    /// It founds a cluster, of which so many members must be there before it serves.
+    /// The member founds a cluster. With the number of members that must be present before it
+    /// serves.
     Founds(u64),
-    /// It was let into one.
+    /// The member has joined a cluster.
     Joins(Welcome),
 }
 
-/// Comes into a cluster with the members at the addresses that it is configured with, or founds it; goes on until one of them is possible.
+/// Enters a cluster with the members at the configured addresses: joins one, or founds one. Retries
+/// until one of both succeeds.
 ///
 /// # Errors
-/// The configuration of the members contradicts each other, or a cluster refuses this member: waiting does not help.
+/// The configurations of members contradict each other, or a cluster refuses this member: waiting
+/// does not help.
 pub(crate) async fn enter(
     links: &Links,
     service: &MemberService,
@@ -48,9 +53,9 @@ pub(crate) async fn enter(
     }
     let mut attempt = 0;
     for round in 0_u32.. {
-        let entries = look(links, &here, &facts.address).await?;
+        let entries = greet_all(links, &here, &facts.address).await?;
         if let Some(required) = required.filter(|required| !is_there(&entries, required)) {
-            tell(round, &format!("the required member at {required} does not answer"));
+            log_waiting(round, &format!("the required member at {required} does not answer"));
             tokio::time::sleep(PAUSE).await;
             continue;
         }
@@ -61,19 +66,20 @@ pub(crate) async fn enter(
             }
         }
         if !in_cluster.is_empty() {
-            // The latest epoch first: others were left behind. Of these those that vote: others may be in a cluster of which nothing comes.
+            // The latest epoch first: clusters in earlier epochs were left behind. Within an epoch,
+            // voters of the registry first: other members may be in a cluster that has failed.
             in_cluster.sort_unstable();
             for (.., address) in in_cluster {
                 match join(links, address, facts).await {
                     Ok(welcome) => return Ok(Entry::Joins(welcome)),
-                    Err(error) => tell(round, &format!("{address} did not let this member in yet: {error}")),
+                    Err(error) => log_waiting(round, &format!("{address} did not let this member in yet: {error}")),
                 }
             }
         } else {
             let seen = Seen::of(&here, &entries)?;
             match may_found(links, service, &here, &facts.address, &seen, &mut attempt).await {
                 Ok(members_needed) => return Ok(Entry::Founds(members_needed)),
-                Err(why) => tell(round, &why),
+                Err(why) => log_waiting(round, &why),
             }
         }
         tokio::time::sleep(PAUSE).await;
@@ -81,19 +87,20 @@ pub(crate) async fn enter(
     Err(MemberError::Unreachable("no member was found".to_owned()))
 }
 
-/// Whether somebody is at one of the addresses that are configured.
+/// Whether a member answers at one of the addresses of a configured entry.
 fn is_there(entries: &[EntryFound], configured: &str) -> bool {
     let of = entries.iter().filter(|entry| entry.configured == configured);
     of.flat_map(|entry| &entry.found).any(|(_, found)| !matches!(found, Found::Nobody(_)))
 }
 
-fn tell(round: u32, why: &str) {
-    if round.is_multiple_of(ROUNDS_TOLD) {
+fn log_waiting(round: u32, why: &str) {
+    if round.is_multiple_of(ROUNDS_PER_LOG_LINE) {
         tracing::info!("in no cluster yet: {why}");
     }
 }
 
-/// Whether this member founds a cluster now, and how many members it must have; else what is missing.
+/// Decides whether this member founds a cluster now. Returns the number of members that it needs,
+/// or the reason why not.
 async fn may_found(
     links: &Links,
     service: &MemberService,
@@ -121,15 +128,16 @@ async fn may_found(
         return Err(format!("the member at {candidate} is to have it founded"));
     }
     *attempt += 1;
-    let asks = Asks { links, service, here, seen, number: Number { attempt: *attempt, candidate: here.uuid } };
-    let (promised, greatest) = asks.promises().await;
+    let requests =
+        FoundingRequests { links, service, here, seen, number: Number { attempt: *attempt, candidate: here.uuid } };
+    let (promised, greatest) = requests.promises().await;
     *attempt = greatest.attempt.max(*attempt);
     let too_few = |found: usize| format!("{found} members follow this one, expected at least {needed}");
     if promised.len() < needed {
         return Err(too_few(promised.len()));
     }
     let founder = founder_of(Founder { uuid: here.uuid, address: own }, &promised, needed);
-    let accepted = asks.accepted(&founder).await;
+    let accepted = requests.accepted(&founder).await;
     if founder.uuid != here.uuid {
         return Err(match seen.there.contains_key(&founder.uuid) {
             true => format!("the member at {} is to found it", founder.address),
@@ -147,8 +155,8 @@ async fn may_found(
     Ok(needed as u64)
 }
 
-/// What a candidate asks all members that are there, itself among them.
-struct Asks<'a> {
+/// The requests of a candidate to all members that answer, including itself.
+struct FoundingRequests<'a> {
     links: &'a Links,
     service: &'a MemberService,
     here: &'a Candidate,
@@ -156,11 +164,12 @@ struct Asks<'a> {
     number: Number,
 }
 
-impl Asks<'_> {
-    /// What those had accepted that promise to follow no lesser number, and the greatest number that one of the others follows.
+impl FoundingRequests<'_> {
+    /// Returns the acceptances of the members that promise to follow no lower number, and the
+    /// highest number that any member follows.
     async fn promises(&self) -> (Vec<Option<Accepted>>, Number) {
         let own = self.service.choice.lock().promise(self.number);
-        let others = self.ask(|to| Request::Promise(to, self.number)).await;
+        let others = self.send_to_all(|to| Request::Promise(to, self.number)).await;
         let (mut promised, mut greatest) = (Vec::new(), self.number);
         for promise in others.into_iter().chain([own]) {
             match promise {
@@ -173,29 +182,29 @@ impl Asks<'_> {
         (promised, greatest)
     }
 
-    /// How many accept this founder.
+    /// Returns the number of members that accept this founder.
     async fn accepted(&self, founder: &Founder) -> usize {
-        let asked = Accepted { number: self.number, founder: founder.clone() };
-        let own = self.service.choice.lock().accept(asked.clone());
-        let others: Vec<bool> = self.ask(|to| Request::Accept(to, asked.clone())).await;
+        let proposal = Accepted { number: self.number, founder: founder.clone() };
+        let own = self.service.choice.lock().accept(proposal.clone());
+        let others: Vec<bool> = self.send_to_all(|to| Request::Accept(to, proposal.clone())).await;
         others.into_iter().chain([own]).filter(|accepts| *accepts).count()
     }
 
-    /// Asks the others; the answers of those that do answer.
-    async fn ask<T: DeserializeOwned>(&self, request: impl Fn(Uuid) -> Request) -> Vec<T> {
+    /// Sends a request to all other members. Returns the answers that arrive.
+    async fn send_to_all<T: DeserializeOwned>(&self, request: impl Fn(Uuid) -> Request) -> Vec<T> {
         let others = self.seen.there.iter().filter(|(uuid, _)| **uuid != self.here.uuid);
-        let asked = others.map(async |(uuid, address)| {
+        let answers = others.map(async |(uuid, address)| {
             let address = Address::from(address.as_str());
             let answer = self.links.call_address(address, Channel::Join, request(*uuid).write()).await.ok()?;
             read::<T>(&answer).ok()
         });
-        futures_util::future::join_all(asked).await.into_iter().flatten().collect()
+        futures_util::future::join_all(answers).await.into_iter().flatten().collect()
     }
 }
 
-/// Whether nothing comes of the cluster that this member has come into, in which it serves nobody yet: the member that founded it has ended
-/// before anybody else had a vote, or others have founded another one.
-pub(crate) async fn is_in_vain(
+/// Whether the cluster that this member has entered, but not served in yet, has failed: its founder
+/// has ended before another member got a vote, or other members have founded another cluster.
+pub(crate) async fn has_founding_failed(
     links: &Links,
     here: &Candidate,
     facts: &MemberFacts,
@@ -207,17 +216,17 @@ pub(crate) async fn is_in_vain(
         _ => None,
     };
     let is_of_another = |found: &Found| voting_in(found).is_some_and(|other| other != cluster && !other.is_nil());
-    let entries = look(links, here, &facts.address).await?;
+    let entries = greet_all(links, here, &facts.address).await?;
     let mut found = entries.iter().flat_map(|entry| &entry.found).map(|(_, found)| found);
     let Entry::Joins(welcome) = entry else { return Ok(found.any(is_of_another)) };
-    // The first member is the one that founded it.
+    // Member 1 is the founder.
     let Some(founder) = welcome.members.get(&1) else { return Ok(false) };
     let at_its_address = greet(links, here, &founder.address).await?;
     let has_ended = match &at_its_address {
         Found::Other(Greeting::Alone(alone)) => alone.candidate.uuid != founder.uuid,
         other => is_of_another(other),
     };
-    // Nobody has a vote that could keep it.
+    // No member has a vote that could keep the cluster.
     Ok(has_ended && !found.any(|found| voting_in(found).is_some() && !is_of_another(found)))
 }
 

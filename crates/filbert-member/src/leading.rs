@@ -1,7 +1,10 @@
-//! Who leads which group, as far as this member knows: from its own groups, and from what others say of theirs.
+//! The leader of each group as far as this member knows: from its own groups, and from the
+//! announcements of other members.
 //!
-//! A member says what it leads to all others, when that changes and once a second. What is known of a group is the latest term; so the sum of
-//! all terms grows with each change of leaders, and is no less on a member that knows more. With it come figures of the groups, for operators.
+//! A member announces the groups that it leads to all other members, at each change and once a
+//! second. For each group the latest known term counts. So the sum of all terms grows with each
+//! change of leaders, and a member that knows more has no lower sum. An announcement also carries
+//! figures of the groups, for operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -10,7 +13,7 @@ use filbert_cluster::{BootRuntime, Group, GroupId, GroupStatus, MemberId, StateM
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// What was said so long ago does not count as known any more: three times between two times that it is said.
+/// The time after which an announcement is out of date: three intervals between announcements.
 pub(crate) const FRESH: Duration = Duration::from_secs(3);
 
 /// A group that a member leads.
@@ -18,22 +21,22 @@ pub(crate) const FRESH: Duration = Duration::from_secs(3);
 pub(crate) struct Led {
     pub(crate) group: u32,
     pub(crate) term: u64,
-    /// Its voters. A member that was taken out of them is told by nobody else.
+    /// The voters of the group. A member that was removed from them learns it only from here.
     pub(crate) voters: BTreeSet<u64>,
 }
 
-/// The groups that a member leads, the registry's among them.
+/// The groups that a member leads, the registry among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Leading {
     pub(crate) groups: Vec<Led>,
 }
 
-/// Figures of a group that a member leads.
+/// The figures of a group, as its leader announces them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     pub(crate) group: u32,
     pub(crate) committed: u64,
-    /// By voter, the entries that it has still to get, where that is known.
+    /// The number of entries that each voter still lacks, by voter. `None` = unknown.
     pub(crate) voters: BTreeMap<u64, Option<u64>>,
     pub(crate) learners: BTreeMap<u64, Option<u64>>,
     pub(crate) log_entries: u64,
@@ -41,21 +44,21 @@ pub(crate) struct Figures {
     pub(crate) is_joint: bool,
 }
 
-/// What a member says to all others.
+/// The announcement that a member sends to all other members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Said {
-    /// The cluster that it is in.
+pub(crate) struct Announcement {
+    /// The cluster of the sender.
     #[serde(with = "crate::text")]
     pub(crate) cluster: Uuid,
-    /// The epoch that it is in.
+    /// The epoch of the sender.
     #[serde(default)]
     pub(crate) epoch: u64,
-    /// Its time of day, in Unix milliseconds.
+    /// The clock of the sender, in Unix milliseconds.
     #[serde(default)]
     pub(crate) now_ms: Option<i64>,
     pub(crate) leading: Leading,
     pub(crate) figures: Vec<Figures>,
-    /// Whether clients are let in at it. A member that does not say so does.
+    /// Whether the sender accepts clients. True if the field is missing.
     #[serde(default = "yes")]
     pub(crate) serves: bool,
 }
@@ -64,22 +67,22 @@ fn yes() -> bool {
     true
 }
 
-/// What whoever says it is to the member that hears it.
+/// The standing of the sender of an announcement, in the view of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Standing {
-    /// A member, or one that is not known of yet.
+    /// A member, or a member that the receiver does not know yet.
     Member,
-    /// It was a member, and was taken out.
+    /// A former member, which was removed.
     TakenOut,
-    /// It is of another cluster.
+    /// A member of another cluster.
     Stranger,
-    /// The cluster has gone on without it, in this epoch.
+    /// A member that the cluster has left behind when it entered this epoch.
     LeftBehind(u64),
-    /// The cluster has gone on with it, in this epoch, which it has not heard of.
+    /// A member that is still in the cluster, but has not entered this epoch yet.
     Behind(u64),
 }
 
-/// The figures of a group, if this member leads it.
+/// Returns the figures of a group, if this member leads it.
 pub(crate) fn figures<S: StateMachine>(id: GroupId, group: &Group<BootRuntime, S>) -> Option<Figures> {
     group.has_lease()?;
     Some(figures_of(id, group.member(), &group.status()))
@@ -102,52 +105,58 @@ fn figures_of(id: GroupId, leader: MemberId, status: &GroupStatus) -> Figures {
     }
 }
 
-/// What is known of a group.
+/// The knowledge about a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) term: u64,
     pub(crate) leader: MemberId,
     pub(crate) voters: BTreeSet<u64>,
-    /// When its leader said so last.
-    pub(crate) said: Instant,
+    /// The time of the leader's last announcement.
+    pub(crate) announced_at: Instant,
     pub(crate) figures: Figures,
 }
 
 impl Known {
-    /// Who leads, if that was said a moment ago.
+    /// Returns the leader, if its last announcement is not out of date.
     pub(crate) fn leader_now(&self) -> Option<MemberId> {
-        (self.said.elapsed() < FRESH).then_some(self.leader)
+        (self.announced_at.elapsed() < FRESH).then_some(self.leader)
     }
 }
 
 /// The leaders of all groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leaders {
-    /// By group: the latest term that is known.
+    /// The knowledge about each group, from its latest known term.
     known: BTreeMap<u32, Known>,
 }
 
 impl Leaders {
-    /// Takes note of what a member says of groups that there are; whether a leader is new.
-    pub(crate) fn hear(&mut self, member: MemberId, leading: &Leading, is_group: impl Fn(GroupId) -> bool) -> bool {
-        let (mut news, said) = (false, Instant::now());
+    /// Records the announcement of a member for existing groups. Returns whether a group has a new
+    /// leader.
+    pub(crate) fn record_leading(
+        &mut self,
+        member: MemberId,
+        leading: &Leading,
+        is_group: impl Fn(GroupId) -> bool,
+    ) -> bool {
+        let (mut has_changed, announced_at) = (false, Instant::now());
         for Led { group, term, voters } in leading.groups.iter().filter(|led| is_group(GroupId(led.group))) {
             let voters = voters.clone();
             match self.known.get_mut(group) {
                 Some(known) if known.term > *term => {}
-                Some(known) if known.term == *term => (known.voters, known.said) = (voters, said),
+                Some(known) if known.term == *term => (known.voters, known.announced_at) = (voters, announced_at),
                 _ => {
-                    news = true;
+                    has_changed = true;
                     let figures = Figures::default();
-                    self.known.insert(*group, Known { term: *term, leader: member, voters, said, figures });
+                    self.known.insert(*group, Known { term: *term, leader: member, voters, announced_at, figures });
                 }
             }
         }
-        news
+        has_changed
     }
 
-    /// Takes note of the figures of groups that a member leads.
-    pub(crate) fn hear_figures(&mut self, member: MemberId, figures: Vec<Figures>) {
+    /// Records the figures of groups that a member leads.
+    pub(crate) fn record_figures(&mut self, member: MemberId, figures: Vec<Figures>) {
         for figures in figures {
             if let Some(known) = self.known.get_mut(&figures.group).filter(|known| known.leader == member) {
                 known.figures = figures;
@@ -155,7 +164,7 @@ impl Leaders {
         }
     }
 
-    /// What is known of a group.
+    /// Returns the knowledge about a group.
     pub(crate) fn of(&self, group: GroupId) -> Option<&Known> {
         self.known.get(&group.0)
     }
@@ -164,7 +173,7 @@ impl Leaders {
         self.of(group).map(|known| known.leader)
     }
 
-    /// Whether a member votes in any group, as the leaders have said last.
+    /// Whether a member votes in any group, according to the last announcements of the leaders.
     pub(crate) fn votes(&self, member: MemberId) -> bool {
         self.known.values().any(|known| known.voters.contains(&member.0))
     }
@@ -181,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_term_counts_in_whatever_order_it_is_heard_of() {
+    fn the_latest_term_counts_in_whatever_order_announcements_arrive() {
         let of = |groups: &[(u32, u64, u64)]| Leading {
             groups: groups
                 .iter()
@@ -190,12 +199,12 @@ mod tests {
         };
         let two = |group: GroupId| group.0 < 2;
         let mut leaders = Leaders::default();
-        assert!(leaders.hear(MemberId(1), &of(&[(0, 3, 1), (1, 1, 1)]), two));
-        assert!(!leaders.hear(MemberId(1), &of(&[(0, 3, 8), (1, 1, 8)]), two));
-        assert!(!leaders.hear(MemberId(2), &of(&[(0, 2, 9)]), two));
+        assert!(leaders.record_leading(MemberId(1), &of(&[(0, 3, 1), (1, 1, 1)]), two));
+        assert!(!leaders.record_leading(MemberId(1), &of(&[(0, 3, 8), (1, 1, 8)]), two));
+        assert!(!leaders.record_leading(MemberId(2), &of(&[(0, 2, 9)]), two));
         assert_eq!((leaders.leader(GroupId(0)), leaders.version()), (Some(MemberId(1)), 4));
         assert_eq!([1, 8, 9].map(|id| leaders.votes(MemberId(id))), [false, true, false]);
-        assert!(leaders.hear(MemberId(2), &of(&[(0, 4, 1), (7, 9, 1)]), two));
+        assert!(leaders.record_leading(MemberId(2), &of(&[(0, 4, 1), (7, 9, 1)]), two));
         assert_eq!((leaders.leader(GroupId(0)), leaders.leader(GroupId(7))), (Some(MemberId(2)), None));
         assert_eq!(leaders.version(), 5);
     }
@@ -204,10 +213,10 @@ mod tests {
     fn figures_count_from_the_leader_alone() {
         let mut leaders = Leaders::default();
         let led = Leading { groups: vec![Led { group: 0, term: 1, voters: [1, 2].into() }] };
-        assert!(leaders.hear(MemberId(1), &led, |_| true));
+        assert!(leaders.record_leading(MemberId(1), &led, |_| true));
         let figures = |committed| Figures { committed, ..Figures::default() };
-        leaders.hear_figures(MemberId(1), vec![figures(7), Figures { group: 5, ..figures(8) }]);
-        leaders.hear_figures(MemberId(2), vec![figures(9)]);
+        leaders.record_figures(MemberId(1), vec![figures(7), Figures { group: 5, ..figures(8) }]);
+        leaders.record_figures(MemberId(2), vec![figures(9)]);
         assert_eq!(leaders.of(GroupId(0)).map(|known| known.figures.committed), Some(7));
         assert!(leaders.of(GroupId(5)).is_none());
     }

@@ -1,7 +1,8 @@
 //! A member of a cluster, from its start to its end.
 //!
-//! What others await is a future of no known type: a crate that awaits an `async fn` compiles all that is awaited in it,
-//! which is consensus and all groups here, two minutes for each program.
+//! Public asynchronous functions return a boxed future: a crate that awaits an `async fn` compiles
+//! everything that the function awaits. Here this is consensus and all groups, two minutes for each
+//! program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -23,71 +24,79 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::administration::{Administration, Ending, EndingSender};
-use crate::asking::Asking;
+use crate::administration::Administration;
 use crate::departed::Departed;
+use crate::ending::{Ending, EndingSender};
 use crate::epoch::InEpoch;
 use crate::errors::MemberError;
 use crate::following::Followed;
 use crate::forwarding::Forwarding;
-use crate::greeting::Candidate;
 use crate::joining::{self, Entry};
+use crate::messages::Candidate;
 use crate::pair::Pair;
-use crate::partitions::{GridPartitions, GridSlot};
+use crate::partitions::{GridPartitions, GridSlot, PartitionGroup};
 use crate::presence::Presence;
 use crate::reading::Reading;
 use crate::recovery::Recovery;
 use crate::registry::{ClusterSettings, Command, MemberFacts, REGISTRY, Registry, RegistryState, Reply};
-use crate::replicator::{MemberReplicator, PartitionGroup};
+use crate::registry_client::RegistryClient;
+use crate::replicator::MemberReplicator;
 use crate::service::{Answering, Joined, MemberService};
 use crate::upkeep::Upkeep;
 use crate::view::Views;
 
-/// Versions of what members send each other, and of what logs and snapshots hold, that this one speaks.
+/// The protocol versions that this member speaks. A version covers the messages between members and
+/// the contents of logs and snapshots.
 pub(crate) const VERSIONS: RangeInclusive<u16> = 1..=1;
 
-/// Between two looks at something that is awaited.
+/// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Looks between two lines in the log.
-const LOOKS_TOLD: u32 = 250;
-/// Looks between two questions to the others whether anything comes of the cluster.
-const LOOKS_ASKED: u32 = 50;
+/// The number of checks between two lines in the log.
+const CHECKS_PER_LOG_LINE: u32 = 250;
+/// The number of checks between two questions to the other members whether the cluster has failed.
+const CHECKS_PER_INQUIRY: u32 = 50;
 
-/// Maps that are told by name.
-const MAPS_TOLD_MAX: usize = 20;
+/// The maximum number of maps that are listed by name.
+const MAPS_LISTED_MAX: usize = 20;
 
-/// What can be set of a member of a cluster.
+/// The settings of a member of a cluster.
 #[derive(Clone, Debug)]
 pub struct MemberSettings {
-    /// Where this member listens for others. Port 0 is any free one.
+    /// The address on which this member listens for other members. Port 0 is any free port.
     pub listen: SocketAddr,
-    /// Where others reach it, host and port. Default none: where it listens.
+    /// The address at which other members reach this member, host and port. Default none: the
+    /// address on which it listens.
     pub public_address: Option<String>,
-    /// Addresses of members, host and port; one of them founds the cluster when most of them are there. The same on all that start together.
+    /// The addresses of members, host and port. One of these members founds the cluster once a
+    /// majority of them answers. The same on all members that start together.
     pub addresses: Vec<String>,
-    /// One of them, without which no cluster is founded or joined. Default none.
+    /// One of the addresses. Without an answer from it, no cluster is founded or joined. Default
+    /// none.
     pub required: Option<String>,
-    /// Host at which clients reach this member.
+    /// The host at which clients reach this member.
     pub client_host: String,
-    /// The port there.
+    /// The port at which clients reach this member.
     pub client_port: u16,
-    /// Whether it holds no data. Default false.
+    /// Whether this member holds no data. Default false.
     pub is_lite: bool,
-    /// What the cluster is founded with, if this member founds it; another cluster's count of partitions or groups is refused.
+    /// The settings of the cluster, if this member founds it. A cluster with another number of
+    /// partitions or groups is refused.
     pub cluster: ClusterSettings,
-    /// Groups. The counts of groups and partitions are the cluster's.
+    /// The settings of groups. The numbers of groups and partitions come from the cluster.
     pub groups: GroupSettings,
-    /// Links.
+    /// The settings of links.
     pub links: LinkSettings,
-    /// After so long without an answer a member is taken for dead. Default 60 s.
+    /// A member that has not answered for this time is considered dead. Default 60 s.
     pub dead_after: Duration,
-    /// Whether clients are let in only from [`Member::serve`] on: until then, the member is handed no leadership. Default false.
+    /// Whether clients are accepted only after [`Member::serve`]. Until then, no leadership is
+    /// handed to this member. Default false.
     pub serves_later: bool,
-    /// Whether the one that is left of two members with data goes on alone after that time. Default false: it stops. Both go on if both are alive
-    /// and cut off from each other, and what one of them acknowledges is lost when they meet again.
+    /// Whether the survivor of two members with data continues alone after that time. Default
+    /// false: it stops. If both are alive and cut off from each other, both continue, and the
+    /// changes that one of them acknowledges are lost when they meet again.
     pub pair_continues: bool,
-    /// Versions of what members send each other that this one says to speak. Default those that it does speak: another range is for tests of
-    /// upgrades, in which a member pretends to be a later one.
+    /// The protocol versions that this member announces. Default: the versions that it speaks.
+    /// Another range is for tests of upgrades, in which a member pretends to be a later version.
     #[doc(hidden)]
     pub versions: RangeInclusive<u16>,
 }
@@ -113,7 +122,7 @@ impl Default for MemberSettings {
     }
 }
 
-/// The time of day of a grid, as groups ask for it.
+/// The clock of a grid as the wall clock of groups.
 struct Wall(Arc<dyn Clock>);
 
 impl WallClock for Wall {
@@ -122,7 +131,7 @@ impl WallClock for Wall {
     }
 }
 
-/// A member whose links are there, and which is in no cluster yet.
+/// A member with links that has not joined a cluster yet.
 pub struct Starting {
     settings: MemberSettings,
     config: GridConfig,
@@ -132,12 +141,12 @@ pub struct Starting {
     facts: MemberFacts,
 }
 
-/// A member of a cluster. Dropping it ends nothing: see [`Member::stop`].
+/// A member of a cluster. Dropping it does not stop it: see [`Member::stop`].
 pub struct Member {
     id: MemberId,
     grid: Arc<Grid>,
     links: Arc<Links>,
-    asking: Arc<Asking>,
+    registry_client: Arc<RegistryClient>,
     groups: Vec<PartitionGroup>,
     views: Arc<Views>,
     ending: Arc<EndingSender>,
@@ -146,11 +155,11 @@ pub struct Member {
 }
 
 impl Starting {
-    /// Listens for other members. The runtime that this is called in carries the groups; nothing that waits for this member's changes may
-    /// run in it.
+    /// Listens for other members. The groups run in the runtime of the caller. Nothing that waits
+    /// for changes of this member may run in that runtime.
     ///
     /// # Errors
-    /// The address cannot be listened on, or a setting cannot be used.
+    /// The member cannot listen on the address, or a setting is invalid.
     pub async fn listen(
         settings: MemberSettings,
         config: GridConfig,
@@ -168,10 +177,11 @@ impl Starting {
         Ok(starting)
     }
 
-    /// As [`Starting::listen`], where somebody else listens at `address` and gives members' connections to the [`Starting::links`].
+    /// Like [`Starting::listen`], for a caller that listens at `address` itself and passes the
+    /// connections of members to [`Starting::links`].
     ///
     /// # Errors
-    /// A setting cannot be used.
+    /// A setting is invalid.
     pub fn behind(
         settings: MemberSettings,
         address: SocketAddr,
@@ -205,33 +215,33 @@ impl Starting {
         Ok(Starting { settings, config, environment, links: Arc::new(links), service, facts })
     }
 
-    /// Where other members reach this one.
+    /// The address at which other members reach this member.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.facts.address
     }
 
-    /// The connections to other members, and theirs.
+    /// The connections between this member and other members, in both directions.
     #[must_use]
     pub fn links(&self) -> &Arc<Links> {
         &self.links
     }
 
-    /// Says at which addresses members are, where that was not known before this one listened.
+    /// Sets the addresses of members, if they were not known before this member listened.
     pub fn set_addresses(&mut self, addresses: Vec<String>) {
         self.service.here.write().wanted = addresses.iter().cloned().collect();
         self.settings.addresses = addresses;
     }
 
-    /// Comes into a cluster, and waits until this member holds what it is to hold.
+    /// Joins or founds a cluster, and waits until this member holds its groups.
     ///
     /// # Errors
     /// The cluster refuses this member, or a group cannot be started.
     pub fn join(self) -> BoxFuture<'static, Result<Member, MemberError>> {
-        Box::pin(self.come_in())
+        Box::pin(self.enter_cluster())
     }
 
-    async fn come_in(self) -> Result<Member, MemberError> {
+    async fn enter_cluster(self) -> Result<Member, MemberError> {
         let Starting { settings, mut config, environment, links, service, mut facts } = self;
         facts.joined_ms = environment.clock.now().0;
         let entry = joining::enter(&links, &service, &facts, settings.required.as_deref()).await?;
@@ -251,7 +261,7 @@ impl Starting {
         let transport: Arc<dyn Transport> = Arc::new(SharedHeartbeats::<BootRuntime>::new(Arc::new(in_epoch), &groups));
         let wall: Arc<dyn WallClock> = Arc::new(Wall(environment.clock.clone()));
         let (registry, slot) = (Arc::new(Registry::new()), GridSlot::default());
-        // All members wait for what is new in the registry.
+        // All members wait for changes of the registry.
         let hurried = GroupSettings { commit_hold_ms: 0, ..groups.clone() };
         let of_registry =
             Group::start(id, REGISTRY, hurried, transport.clone(), wall.clone(), registry.clone()).await?;
@@ -265,7 +275,7 @@ impl Starting {
             replicas.add(group, started.clone());
             of_partitions.push(started);
         }
-        let asking = Arc::new(Asking::new(of_registry, links.clone()));
+        let registry_client = Arc::new(RegistryClient::new(of_registry, links.clone()));
         let maps_max = config.objects_max;
         let views = Arc::new(Views::new(registry.clone(), environment.clock.clone(), settings.pair_continues));
         let followed = Arc::new(Followed::new());
@@ -277,13 +287,14 @@ impl Starting {
             followed: followed.clone(),
             grid: slot.clone(),
         });
-        let replicator = MemberReplicator::new(forwarding.clone(), asking.clone(), maps_max, Handle::current());
+        let replicator =
+            MemberReplicator::new(forwarding.clone(), registry_client.clone(), maps_max, Handle::current());
         let grid = Grid::replicated(config, environment, Arc::new(replicator))?;
         slot.set(&grid);
         let ending = Arc::new(EndingSender::new(None));
         let recovery = Arc::new(Recovery {
             member: id,
-            asking: asking.clone(),
+            registry_client: registry_client.clone(),
             groups: of_partitions.clone(),
             links: links.clone(),
             epoch: replicas.epoch().clone(),
@@ -293,7 +304,7 @@ impl Starting {
         let administration = Administration {
             member: id,
             views: views.clone(),
-            asking: asking.clone(),
+            registry_client: registry_client.clone(),
             groups: Arc::new(of_partitions.clone()),
             links: links.clone(),
             ending: ending.clone(),
@@ -301,33 +312,35 @@ impl Starting {
             lease: Duration::from_millis(groups.lease_ms),
             runtime: Handle::current(),
         };
-        let reading = Arc::new(Reading { asking: asking.clone(), to: forwarding });
+        let reading = Arc::new(Reading { registry_client: registry_client.clone(), to: forwarding });
         grid.join_cluster(Arc::new(Presence {
             member: id,
             views: views.clone(),
-            asking: asking.clone(),
+            registry_client: registry_client.clone(),
             reading: reading.clone(),
             followed: followed.clone(),
             administration,
             runtime: Handle::current(),
         }));
-        let (heard, epoch) = (views.clone(), replicas.epoch().clone());
+        let (announced_views, epoch) = (views.clone(), replicas.epoch().clone());
         let joined = Joined {
             replicas,
-            asking: asking.clone(),
-            heard: Arc::new(move |member, said| heard.hear_said(member, epoch.get(), said)),
+            registry_client: registry_client.clone(),
+            on_announcement: Arc::new(move |member, announcement| {
+                announced_views.record_announcement(member, epoch.get(), announcement)
+            }),
             ending: ending.clone(),
             reading,
             recovery: recovery.clone(),
         };
-        // Nobody else starts this member.
+        // The slot is empty: a member is started once.
         let _first = service.joined.set(joined);
         let serves = Arc::new(AtomicBool::new(!settings.serves_later));
         let mut member = Member {
             id,
             grid,
             links: links.clone(),
-            asking,
+            registry_client,
             groups: of_partitions,
             views,
             ending,
@@ -340,7 +353,7 @@ impl Starting {
         }
         let departed = Departed {
             member: id,
-            asking: member.asking.clone(),
+            registry_client: member.registry_client.clone(),
             links: links.clone(),
             views: member.views.clone(),
             grid: Arc::downgrade(&member.grid),
@@ -349,7 +362,7 @@ impl Starting {
         let upkeep = Upkeep {
             member: id,
             groups: member.groups.clone(),
-            asking: member.asking.clone(),
+            registry_client: member.registry_client.clone(),
             links,
             views: member.views.clone(),
             grid: Arc::downgrade(&member.grid),
@@ -374,14 +387,15 @@ impl Starting {
 /// The settings of a cluster that this member founds.
 fn founded(settings: ClusterSettings) -> ClusterSettings {
     match settings.hash_seed {
-        // Of the operating system's randomness, as UUIDs that clients see must not tell the seed.
+        // From the operating system's randomness: the UUIDs that clients see must not reveal the
+        // seed.
         0 => ClusterSettings { hash_seed: Uuid::new_v4().as_u64_pair().1 | 1, ..settings },
         _ => settings,
     }
 }
 
 impl Member {
-    /// Makes the groups with this member alone; others join them.
+    /// Forms the groups with this member as the only voter. Other members join them later.
     async fn found(
         &self,
         cluster: Uuid,
@@ -390,9 +404,9 @@ impl Member {
         members_needed: u64,
     ) -> Result<(), MemberError> {
         let alone: BTreeSet<MemberId> = [self.id].into();
-        self.asking.group().form(&alone).await?;
+        self.registry_client.group().form(&alone).await?;
         let members: BTreeMap<u64, MemberFacts> = [(self.id.0, facts)].into();
-        match self.asking.ask(Command::Found { cluster, settings, members, members_needed }).await? {
+        match self.registry_client.execute(Command::Found { cluster, settings, members, members_needed }).await? {
             Reply::Done => {}
             reply => return Err(MemberError::Refused(format!("founding a cluster was answered by {reply:?}"))),
         }
@@ -402,7 +416,8 @@ impl Member {
         Ok(())
     }
 
-    /// Waits until this member knows itself, a leader of each group is known, and it holds what it is to hold.
+    /// Waits until this member is in the registry, a leader of each group is known, and this member
+    /// holds its groups.
     async fn settle(
         &self,
         service: &MemberService,
@@ -411,26 +426,27 @@ impl Member {
         cluster: Uuid,
     ) -> Result<(), MemberError> {
         let here = service.here.read().clone();
-        for look in 1_u32.. {
+        for check in 1_u32.. {
             let Some(missing) = self.missing() else { break };
             match *self.ending.borrow() {
                 Some(Ending::TakenOut) => return Err(MemberError::TakenOut(self.id)),
-                // Others have gone on, and this one has served nobody: it starts anew, and joins those.
-                Some(Ending::LeftBehind) => return Err(MemberError::InVain),
-                Some(Ending::Asked) | None => {}
+                // The other members have continued without this member, and it has not served a
+                // client yet: it starts again as a new member and joins them.
+                Some(Ending::LeftBehind) => return Err(MemberError::FoundingFailed),
+                Some(Ending::LeaveRequested) | None => {}
             }
-            if look.is_multiple_of(LOOKS_TOLD) {
+            if check.is_multiple_of(CHECKS_PER_LOG_LINE) {
                 tracing::info!("member {} does not serve yet: {missing}", self.id);
             }
-            if look.is_multiple_of(LOOKS_ASKED) {
+            if check.is_multiple_of(CHECKS_PER_INQUIRY) {
                 let is_bound = match entry {
                     Entry::Founds(_) => self.registry().is_complete(),
                     Entry::Joins(_) => self.votes(),
                 };
-                let in_vain = joining::is_in_vain(&self.links, &here, facts, entry, cluster);
-                // Where somebody cannot be asked, it is not known to be.
-                if !is_bound && in_vain.await.unwrap_or(false) {
-                    return Err(MemberError::InVain);
+                let has_failed = joining::has_founding_failed(&self.links, &here, facts, entry, cluster);
+                // If a member cannot be asked, the result is unknown: keep waiting.
+                if !is_bound && has_failed.await.unwrap_or(false) {
+                    return Err(MemberError::FoundingFailed);
                 }
             }
             tokio::time::sleep(PAUSE).await;
@@ -438,13 +454,13 @@ impl Member {
         Ok(())
     }
 
-    /// Whether this member has a vote in any group, as far as its own logs say.
+    /// Whether this member has a vote in any group, according to its own logs.
     fn votes(&self) -> bool {
-        let in_registry = self.asking.group().status().voters.contains(&self.id);
+        let in_registry = self.registry_client.group().status().voters.contains(&self.id);
         in_registry || self.groups.iter().any(|group| group.status().voters.contains(&self.id))
     }
 
-    /// What this member waits for before it serves.
+    /// Returns the condition that this member waits for before it serves.
     fn missing(&self) -> Option<String> {
         let state = self.registry();
         if state.member(self.id).is_none() {
@@ -462,7 +478,7 @@ impl Member {
         }
         let of_partitions = (0..).map(GroupId).zip(&self.groups).map(|(id, _)| (id, state.places(id).len()));
         for (id, places) in of_partitions.chain([(REGISTRY, state.registry_places().len())]) {
-            // What the member that founded the cluster holds alone would be lost with it.
+            // Data that only the founder holds would be lost with it.
             let (found, expected) = (self.views.voters(id), needed.min(places));
             if found < expected {
                 let group =
@@ -474,8 +490,9 @@ impl Member {
             if self.views.leader(id).is_none() {
                 return Some(format!("no leader of group {id} of the partitions is known"));
             }
-            // While the voters are being changed, a majority of the old ones is needed as well: whoever waits for this member
-            // to serve, and then has another one end, may end the last that matters.
+            // While the voters change, a majority of the old voters is needed as well. A caller
+            // that waits for this member to serve, and then stops another member, could stop the
+            // last voter of that majority.
             let status = group.status();
             let is_held = status.voters.contains(&self.id) && !status.is_joint;
             if state.places(id).contains(&self.id) && !is_held {
@@ -485,48 +502,50 @@ impl Member {
         None
     }
 
-    /// This member's id in the cluster. It is never given again.
+    /// The id of this member in the cluster. It is never reused.
     #[must_use]
     pub fn id(&self) -> MemberId {
         self.id
     }
 
-    /// The grid, over groups that other members hold as well.
+    /// The grid, over groups that are replicated to other members.
     #[must_use]
     pub fn grid(&self) -> &Arc<Grid> {
         &self.grid
     }
 
-    /// Its connections.
+    /// The connections to other members.
     #[must_use]
     pub fn links(&self) -> &Arc<Links> {
         &self.links
     }
 
-    /// What all members agree on beside the data, as far as this one knows.
+    /// The state that all members agree on beside the data, as far as this member knows it.
     #[must_use]
     pub fn registry(&self) -> Arc<RegistryState> {
-        self.asking.registry().state()
+        self.registry_client.registry().state()
     }
 
-    /// Where this member stands in each group of partitions, by number.
+    /// The status of this member in each group of partitions, by group number.
     #[must_use]
     pub fn groups(&self) -> Vec<filbert_cluster::GroupStatus> {
         self.groups.iter().map(Group::status).collect()
     }
 
-    /// All that the log of a group has decided here: for tests, and for whoever looks for a defect.
+    /// The index of the last entry that a group has applied on this member, and the logged state of
+    /// the group. For tests and for debugging.
     #[must_use]
     pub fn group_state(&self, group: u32) -> Option<(Option<u64>, Vec<u8>)> {
         Some(self.groups.get(usize::try_from(group).ok()?)?.state())
     }
 
-    /// Says that clients are let in here: from now on this member may be handed leadership.
+    /// Declares that clients are accepted here: from now on leadership may be handed to this
+    /// member.
     pub fn serve(&self) {
         self.serves.store(true, Ordering::SeqCst);
     }
 
-    /// Takes a member out that is dead: it is never let in again under its id.
+    /// Removes a dead member. It is never accepted again under its id.
     ///
     /// # Errors
     /// The registry has no leader.
@@ -535,17 +554,19 @@ impl Member {
             if self.registry().member(member).is_none() {
                 return Err(MemberError::NoMember(member));
             }
-            self.asking.ask(Command::Remove { member: member.0 }).await.map(|_| ())
+            self.registry_client.execute(Command::Remove { member: member.0 }).await.map(|_| ())
         })
     }
 
-    /// Why this member should end, once there is a reason; who runs it is to see to that.
+    /// The reason why this member should end, once there is one. The owner of the member has to end
+    /// it.
     #[must_use]
     pub fn ending(&self) -> watch::Receiver<Option<Ending>> {
         self.ending.subscribe()
     }
 
-    /// What this member holds, for whoever drops it: entries by map.
+    /// A summary of the entries that this member holds, by map. For the log before the member is
+    /// dropped.
     #[must_use]
     pub fn holdings(&self) -> String {
         let state = self.registry();
@@ -554,15 +575,15 @@ impl Member {
         let all: usize = by_map.iter().map(|(_, entries)| entries).sum();
         let mut largest: Vec<&(&str, usize)> = by_map.iter().filter(|(_, entries)| *entries > 0).collect();
         largest.sort_by_key(|(name, entries)| (std::cmp::Reverse(*entries), *name));
-        let told = largest.iter().take(MAPS_TOLD_MAX).map(|(name, entries)| format!("{entries} of {name:?}"));
-        let told: Vec<String> = told.collect();
-        let more = if largest.len() > MAPS_TOLD_MAX { ", .." } else { "" };
-        let of_maps = if told.is_empty() { String::new() } else { format!(": {}{more}", told.join(", ")) };
+        let listed = largest.iter().take(MAPS_LISTED_MAX).map(|(name, entries)| format!("{entries} of {name:?}"));
+        let listed: Vec<String> = listed.collect();
+        let more = if largest.len() > MAPS_LISTED_MAX { ", .." } else { "" };
+        let of_maps = if listed.is_empty() { String::new() } else { format!(": {}{more}", listed.join(", ")) };
         format!("{all} entries of {} maps{of_maps}", by_map.len())
     }
 
-    /// Leaves the cluster in order: others take over what this member leads and holds, as far as there are others, and only then it is taken
-    /// out.
+    /// Leaves the cluster in order: other members take over the leadership and the data of this
+    /// member, as far as there are other members. Only then it is removed.
     ///
     /// # Errors
     /// The registry has no leader.
@@ -580,14 +601,15 @@ impl Member {
         if is_last && !is_lite {
             return Ok(());
         }
-        self.asking.ask(Command::Leave { member: self.id.0 }).await?;
+        self.registry_client.execute(Command::Leave { member: self.id.0 }).await?;
         while self.views.votes(self.id) {
             tokio::time::sleep(PAUSE).await;
         }
-        self.asking.ask_to_go().await
+        self.registry_client.remove_self().await
     }
 
-    /// Ends this member: at once, whatever it leads. See [`Member::leave`] for the other way.
+    /// Stops this member at once, even if it leads groups. See [`Member::leave`] for the orderly
+    /// way.
     pub fn stop(self) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             for task in &self.tasks {
@@ -596,14 +618,14 @@ impl Member {
             for group in &self.groups {
                 group.stop().await;
             }
-            self.asking.group().stop().await;
+            self.registry_client.group().stop().await;
             self.links.stop().await;
             self.grid.shutdown();
         })
     }
 }
 
-/// Has near caches forget what they know of partitions that have lost something.
+/// Invalidates near caches for partitions that may have lost changes.
 fn renew_partitions(grid: &Grid, known: &RegistryState, state: &RegistryState) {
     let groups = state.settings.groups;
     for (group, loss) in state.recoveries().losses() {
@@ -614,7 +636,7 @@ fn renew_partitions(grid: &Grid, known: &RegistryState, state: &RegistryState) {
     }
 }
 
-/// Has the grid know the maps that the registry knows, and whoever follows definitions those.
+/// Passes the maps of the registry to the grid, and its definitions to their followers.
 async fn follow_registry(registry: Arc<Registry>, followed: Arc<Followed>, grid: std::sync::Weak<Grid>) {
     let mut versions = registry.watch();
     let mut known: Arc<RegistryState> = Arc::default();
@@ -625,7 +647,7 @@ async fn follow_registry(registry: Arc<Registry>, followed: Arc<Followed>, grid:
             grid.map_dropped(id);
         }
         for (id, facts) in state.maps().filter(|(id, _)| !known.knows_map(*id)) {
-            if let Err(error) = grid.map_made(id, &facts.name, facts.settings()) {
+            if let Err(error) = grid.map_created(id, &facts.name, facts.settings()) {
                 tracing::warn!(map = facts.name, "the map is not known here: {error}");
             }
         }
@@ -634,7 +656,8 @@ async fn follow_registry(registry: Arc<Registry>, followed: Arc<Followed>, grid:
         }
         renew_partitions(&grid, &known, &state);
         drop(grid);
-        // Building columns or indexes takes as long as there are rows: not in a thread that groups need.
+        // Building columns or indexes takes time in proportion to the rows: not in a thread that
+        // groups need.
         let (follows, new) = (followed.clone(), state.clone());
         if tokio::task::spawn_blocking(move || follows.follow(&new)).await.is_err() {
             tracing::error!("what the cluster has defined was not taken over: a follower panicked");

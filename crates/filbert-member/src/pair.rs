@@ -1,4 +1,5 @@
-//! Of two members with data, the one that is left goes on alone, where its settings say so: without a majority, and without being asked.
+//! The survivor of two members with data continues alone, if its settings say so: without a
+//! majority, and without an order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,23 +10,23 @@ use crate::recovery::Recovery;
 use crate::registry::RegistryState;
 use crate::view::Views;
 
-/// Between two looks.
+/// The interval between two checks.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Looks after a pair.
+/// Watches the other member of a pair.
 pub(crate) struct Pair {
     pub(crate) views: Arc<Views>,
     pub(crate) recovery: Arc<Recovery>,
-    /// After so long without an answer the other one is taken for dead.
+    /// The other member is considered dead after this time without an announcement.
     pub(crate) dead_after: Duration,
 }
 
 impl Pair {
-    /// Looks until the future is dropped.
+    /// Runs until the future is dropped.
     pub(crate) async fn run(self) {
         loop {
             tokio::time::sleep(PAUSE).await;
-            let state = self.recovery.asking.registry().state();
+            let state = self.recovery.registry_client.registry().state();
             let Some(other) = other_of_two(&state, self.recovery.member) else { continue };
             let silent = self.views.silent_for(other);
             if silent < self.dead_after || self.recovery.is_ending() {
@@ -35,14 +36,14 @@ impl Pair {
                 "member {other} has not been heard of for {silent:?}, and this one goes on alone, as filbert.cluster.pair says: should the other one be \
                  alive and cut off, what one of both acknowledges from now on is lost"
             );
-            if let Err(error) = self.recovery.go_on_without(other).await {
+            if let Err(error) = self.recovery.continue_without(other).await {
                 tracing::warn!("this member does not go on alone: {error}");
             }
         }
     }
 }
 
-/// The other member with data, where there are two, of which this is one.
+/// Returns the other member with data, if there are exactly two and this member is one of them.
 fn other_of_two(state: &RegistryState, here: MemberId) -> Option<MemberId> {
     if !state.is_complete() {
         return None;

@@ -1,24 +1,26 @@
-//! A group of the grid's partitions, as the state machine of its log.
+//! The state machine of a group of the grid's partitions.
 
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
-use filbert_cluster::{Applying, EntryAt, GroupId, MemberId, OwnedReply, StateMachine, StateMachineError, SubmitError};
+use filbert_cluster::{
+    Applying, BootRuntime, EntryAt, Group, GroupId, MemberId, OwnedReply, StateMachine, StateMachineError, SubmitError,
+};
 use filbert_grid::Grid;
 use filbert_grid::replication::{self, Answers, GroupExport, GroupImport, Part, Role};
 use filbert_store::{Decoder, Millis};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::errors::told;
+use crate::errors::grid_submit_error;
 use crate::registry::Registry;
 
-/// The grid of a member, which is made after its groups and goes before them.
+/// The slot of a member's grid. The grid is created after the groups, and dropped before them.
 #[derive(Clone, Default)]
 pub(crate) struct GridSlot(Arc<OnceLock<Weak<Grid>>>);
 
 impl GridSlot {
     pub(crate) fn set(&self, grid: &Arc<Grid>) {
-        // There is one grid for each member.
+        // The slot is empty: there is one grid for each member.
         let _first = self.0.set(Arc::downgrade(grid));
     }
 
@@ -26,6 +28,9 @@ impl GridSlot {
         self.0.get()?.upgrade()
     }
 }
+
+/// A group of partitions on this member, with its log.
+pub(crate) type PartitionGroup = Group<BootRuntime, GridPartitions>;
 
 /// The partitions of one group on this member.
 pub(crate) struct GridPartitions {
@@ -54,7 +59,8 @@ fn unfit(error: &impl ToString) -> StateMachineError {
     StateMachineError::Unfit(error.to_string())
 }
 
-/// Does what takes long, such as building indexes, without holding up other groups' tasks on the same thread.
+/// Runs long work, such as building indexes, without blocking the tasks of other groups on the same
+/// thread.
 fn beside_other_tasks<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
@@ -115,7 +121,8 @@ impl StateMachine for GridPartitions {
         }
     }
 
-    /// Replies are told by the grid, under the partitions' locks. None are kept: nothing here is submitted by an origin.
+    /// The grid delivers the replies, under the locks of the partitions. The list of kept replies
+    /// is empty, as no submission here has an origin.
     fn apply(
         &self,
         at: EntryAt,
@@ -134,14 +141,14 @@ impl StateMachine for GridPartitions {
         for (commands, answers) in &mut bytes {
             parts.push(Part { commands, answers: answers.take() });
         }
-        let role = Role { leads: at.leads, tells: at.tells };
+        let role = Role { leads: at.leads, notifies: at.reports_events };
         grid.apply_batch(at.stamp, role, &mut parts).map_err(|error| unfit(&error))?;
         Ok(Vec::new())
     }
 
     fn answer(&self, awaiting: Answers, answer: Result<Vec<OwnedReply>, SubmitError>) {
         if let Err(error) = answer {
-            awaiting.refuse(told(self.of_grid(), &error));
+            awaiting.refuse(grid_submit_error(self.of_grid(), &error));
         }
     }
 

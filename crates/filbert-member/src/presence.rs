@@ -1,4 +1,5 @@
-//! This member in its cluster, as its grid and its doors ask about it: [`Cluster`] for the whole of this crate.
+//! This member in its cluster, for its grid and its doors: implements [`Cluster`] with all parts of
+//! this crate.
 
 use std::sync::{Arc, mpsc};
 
@@ -10,34 +11,35 @@ use filbert_grid::{
 use tokio::runtime::Handle;
 
 use crate::administration::Administration;
-use crate::asking::Asking;
 use crate::errors::MemberError;
 use crate::following::Followed;
 use crate::reading::Reading;
 use crate::registry::{Command, Reply, redefine};
+use crate::registry_client::RegistryClient;
 use crate::view::Views;
 
 /// This member in its cluster.
 pub(crate) struct Presence {
     pub(crate) member: MemberId,
     pub(crate) views: Arc<Views>,
-    pub(crate) asking: Arc<Asking>,
+    pub(crate) registry_client: Arc<RegistryClient>,
     pub(crate) reading: Arc<Reading>,
     pub(crate) followed: Arc<Followed>,
     pub(crate) administration: Administration,
-    /// Where commands of the registry run: not on the caller's thread, which waits.
+    /// The runtime of registry commands: they must not run on the caller's thread, which waits.
     pub(crate) runtime: Handle,
 }
 
 impl Presence {
-    /// Has a command of the registry applied, and waits until those who follow definitions here know of it.
-    fn ask(&self, command: Command) -> Result<Reply, MemberError> {
+    /// Applies a command of the registry, and waits until the followers of definitions on this
+    /// member know of it.
+    fn execute(&self, command: Command) -> Result<Reply, MemberError> {
         let (sender, answer) = mpsc::sync_channel(1);
-        let (asking, followed) = (self.asking.clone(), self.followed.clone());
+        let (registry_client, followed) = (self.registry_client.clone(), self.followed.clone());
         self.runtime.spawn(async move {
-            let reply = asking.ask(command).await;
-            followed.reached(asking.registry().state().version).await;
-            // Whoever asked waits for this alone.
+            let reply = registry_client.execute(command).await;
+            followed.reached(registry_client.registry().state().version).await;
+            // The caller waits only for this message.
             let _gone = sender.send(reply);
         });
         answer.recv().unwrap_or(Err(MemberError::Unknown))
@@ -66,10 +68,11 @@ impl Cluster for Presence {
     }
 
     fn catch_up(&self, done: Done<()>) {
-        let (reading, asking, followed) = (self.reading.clone(), self.asking.clone(), self.followed.clone());
+        let (reading, registry_client, followed) =
+            (self.reading.clone(), self.registry_client.clone(), self.followed.clone());
         self.runtime.spawn(async move {
             let caught_up = reading.catch_up().await;
-            followed.reached(asking.registry().state().version).await;
+            followed.reached(registry_client.registry().state().version).await;
             done(caught_up);
         });
     }
@@ -83,7 +86,7 @@ impl Cluster for Presence {
     }
 
     fn redefine(&self, changes: Vec<Redefinition>) -> Result<bool, GridError> {
-        match self.ask(redefine(changes))? {
+        match self.execute(redefine(changes))? {
             Reply::Done => Ok(true),
             Reply::Stale => Ok(false),
             Reply::Refused(why) => Err(GridError::IllegalState(why)),
@@ -92,7 +95,7 @@ impl Cluster for Presence {
     }
 
     fn take_numbers(&self, name: &str, count: u64) -> Result<u64, GridError> {
-        match self.ask(Command::TakeNumbers { name: name.to_owned(), count })? {
+        match self.execute(Command::TakeNumbers { name: name.to_owned(), count })? {
             Reply::Numbers(first) => Ok(first),
             Reply::Refused(why) => Err(GridError::IllegalState(why)),
             reply => Err(GridError::Internal(format!("taking numbers was answered by {reply:?}"))),

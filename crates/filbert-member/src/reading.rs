@@ -1,4 +1,5 @@
-//! Reads at a member that follows: it asks whoever leads how far the log is, and waits until it has come so far itself.
+//! Consistent reads at a follower: the member asks the leader for a read point, and waits until it
+//! has applied the log up to that point.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,21 +12,21 @@ use filbert_links::Channel;
 use filbert_store::Millis;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use crate::asking::Asking;
 use crate::forwarding::Forwarding;
+use crate::messages::{Request, read};
+use crate::partitions::PartitionGroup;
 use crate::registry::REGISTRY;
-use crate::replicator::PartitionGroup;
-use crate::service::{Request, read};
+use crate::registry_client::RegistryClient;
 
-/// How long leaders are asked, and the log is waited for: longer than a failover takes.
+/// The maximum time for asking leaders and waiting for the log: longer than a failover takes.
 const CATCHING_UP_MAX: Duration = Duration::from_secs(5);
-/// Between two rounds.
+/// The pause between two rounds.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Index of an entry and a time in milliseconds, see [`ReadPoint`].
+/// The index of an entry and a time in milliseconds, see [`ReadPoint`].
 pub(crate) type Point = (u64, i64);
 
-/// Why this member cannot read a group of partitions.
+/// The error for a group of partitions that this member does not hold.
 fn not_held(group: GroupId) -> GridError {
     GridError::UnsupportedOperation(format!(
         "this member does not hold group {group} of the partitions, and a query reads all of them where it is asked: \
@@ -33,17 +34,18 @@ fn not_held(group: GroupId) -> GridError {
     ))
 }
 
-/// What reads at this member wait for.
+/// Brings this member up to date before a read.
 pub(crate) struct Reading {
-    pub(crate) asking: Arc<Asking>,
+    pub(crate) registry_client: Arc<RegistryClient>,
     pub(crate) to: Arc<Forwarding>,
 }
 
 impl Reading {
-    /// Waits until this member has applied all that was acknowledged before this call, in all groups of partitions and the registry.
+    /// Waits until this member has applied all changes that were acknowledged before this call, in
+    /// all groups of partitions and in the registry.
     ///
     /// # Errors
-    /// This member does not hold a group, or nobody who leads it was reached.
+    /// This member does not hold a group, or no leader of a group was reached.
     pub(crate) async fn catch_up(&self) -> Result<(), GridError> {
         let deadline = Instant::now() + CATCHING_UP_MAX;
         let mut missing: Vec<GroupId> = (0..).map(GroupId).take(self.to.groups.len()).chain([REGISTRY]).collect();
@@ -61,7 +63,8 @@ impl Reading {
         }
     }
 
-    /// Asks the leaders of groups, and waits; the groups that are still missing.
+    /// Asks the leaders of groups for read points, and waits for them. Returns the groups that
+    /// still lack one.
     async fn round(&self, groups: Vec<GroupId>, deadline: Instant) -> Result<Vec<GroupId>, GridError> {
         let mut by_leader: BTreeMap<MemberId, Vec<GroupId>> = BTreeMap::new();
         let mut missing = Vec::new();
@@ -71,7 +74,7 @@ impl Reading {
                 None => missing.push(group),
             }
         }
-        let (mut asked, mut here) = (Vec::new(), Vec::new());
+        let (mut remote_reads, mut here) = (Vec::new(), Vec::new());
         for (leader, groups) in by_leader {
             if leader == self.to.member {
                 here = groups;
@@ -80,19 +83,19 @@ impl Reading {
             for group in &groups {
                 self.check_held(*group)?;
             }
-            // It is on its way before the answers of others are waited for.
+            // The request is sent before any answer is awaited.
             let request = Request::ReadPoints(groups.iter().map(|group| group.0).collect()).write();
-            asked.push((groups, self.to.links.call(leader, Channel::Requests, request)));
+            remote_reads.push((groups, self.to.links.call(leader, Channel::Requests, request)));
         }
         let points = self.points(&here.iter().map(|group| group.0).collect::<Vec<_>>()).await;
         for (group, point) in here.into_iter().zip(points) {
-            // Should this member lead no more when it reads, it reads at that time.
+            // If this member is no leader any more when it reads, it reads at that time.
             match point {
                 Some(point) if self.reach(group, point, deadline).await? => {}
                 _ => missing.push(group),
             }
         }
-        for (groups, answer) in asked {
+        for (groups, answer) in remote_reads {
             let answer = timeout_at(deadline, answer).await.ok().and_then(Result::ok);
             let points: Option<Vec<Option<Point>>> = answer.and_then(|answer| read(&answer).ok());
             let mut points = points.unwrap_or_default().into_iter();
@@ -108,7 +111,7 @@ impl Reading {
 
     fn leader(&self, group: GroupId) -> Option<MemberId> {
         match group == REGISTRY {
-            true => self.asking.group().leader(),
+            true => self.registry_client.group().leader(),
             false => self.to.leader(replication::GroupId(group.0)),
         }
     }
@@ -123,16 +126,16 @@ impl Reading {
         Err(not_held(group))
     }
 
-    /// Waits until a group has come to a point; whether it has.
+    /// Waits until a group has reached a read point. Returns whether it has.
     ///
     /// # Errors
-    /// This member was taken out of the group: no more of its log comes here.
+    /// This member was removed from the group: it receives no more of the group's log.
     async fn reach(&self, group: GroupId, (index, time): Point, deadline: Instant) -> Result<bool, GridError> {
         let point = ReadPoint { index, time: Millis(time) };
         let reached = async {
             match usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at)) {
                 Some(held) => held.reach(point).await,
-                None => self.asking.group().reach(point).await,
+                None => self.registry_client.group().reach(point).await,
             }
         };
         tokio::select! {
@@ -143,8 +146,9 @@ impl Reading {
         }
     }
 
-    /// Waits until the leader of a group says that this member does not vote in it, though it does by the log that is here: the entry by which it
-    /// was taken out does not come to it. For ever if the leader does not say so.
+    /// Waits until the leader of a group announces voters without this member, while this member is
+    /// still a voter by its own log: the entry that removes it never arrives. Waits for ever if the
+    /// leader does not announce this.
     async fn taken_out(&self, group: GroupId) {
         let since = std::time::Instant::now();
         loop {
@@ -157,13 +161,13 @@ impl Reading {
         }
     }
 
-    /// How far the logs of groups are that this member leads; `None` for those that it does not.
+    /// The read points of the groups. `None` for groups that this member does not lead.
     pub(crate) async fn points(&self, groups: &[u32]) -> Vec<Option<Point>> {
         let mut points = Vec::with_capacity(groups.len());
         for group in groups {
             let point = match usize::try_from(*group).ok().and_then(|at| self.to.groups.get(at)) {
                 Some(held) => held.read_point().await.ok(),
-                None if *group == REGISTRY.0 => self.asking.group().read_point().await.ok(),
+                None if *group == REGISTRY.0 => self.registry_client.group().read_point().await.ok(),
                 None => None,
             };
             points.push(point.map(|point| (point.index, point.time.0)));

@@ -1,37 +1,39 @@
-//! The logs of this member's groups, as the grid asks for them.
+//! The grid's access to the logs of this member's groups.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
-use filbert_cluster::{BootRuntime, Group, SubmitError};
+use filbert_cluster::{Group, SubmitError};
 use filbert_grid::GridError;
-use filbert_grid::replication::{self, Answers, ForwardedReply, GroupId, NotTaken, Replicator, Term};
+use filbert_grid::replication::{self, Answers, ForwardedReply, GroupId, RejectedSubmission, Replicator, Term};
 use filbert_store::{MapId, MapSettings, Millis};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use crate::asking::Asking;
-use crate::errors::{MemberError, told};
+use crate::errors::{MemberError, grid_submit_error};
 use crate::forwarding::Forwarding;
-use crate::partitions::GridPartitions;
+use crate::partitions::PartitionGroup;
 use crate::registry::{Command, MapFacts, Reply};
+use crate::registry_client::RegistryClient;
 
-/// A group of partitions on this member.
-pub(crate) type PartitionGroup = Group<BootRuntime, GridPartitions>;
-
-/// The grid's way to the logs.
+/// The grid's access to the logs.
 pub(crate) struct MemberReplicator {
     forwarding: Arc<Forwarding>,
-    asking: Arc<Asking>,
+    registry_client: Arc<RegistryClient>,
     maps_max: usize,
-    /// Where commands of the registry run: not on the caller's thread, which waits.
+    /// The runtime of registry commands: they must not run on the caller's thread, which waits.
     runtime: Handle,
 }
 
 impl MemberReplicator {
-    pub(crate) fn new(forwarding: Arc<Forwarding>, asking: Arc<Asking>, maps_max: usize, runtime: Handle) -> Self {
-        MemberReplicator { forwarding, asking, maps_max, runtime }
+    pub(crate) fn new(
+        forwarding: Arc<Forwarding>,
+        registry_client: Arc<RegistryClient>,
+        maps_max: usize,
+        runtime: Handle,
+    ) -> Self {
+        MemberReplicator { forwarding, registry_client, maps_max, runtime }
     }
 
     fn group(&self, group: GroupId) -> Result<&PartitionGroup, replication::SubmitError> {
@@ -39,20 +41,22 @@ impl MemberReplicator {
         found.ok_or_else(|| replication::SubmitError::NotLeader { group, hint: "there is no such group".to_owned() })
     }
 
-    /// Has a command of the registry applied, here as well, and waits for it; or, `everywhere`, on all members.
-    fn ask(&self, command: Command, everywhere: bool) -> Result<Reply, MemberError> {
+    /// Applies a command of the registry, and waits until it is known here. With `everywhere`:
+    /// until it is known to all members.
+    fn execute(&self, command: Command, everywhere: bool) -> Result<Reply, MemberError> {
         let (sender, answer) = mpsc::sync_channel(1);
-        let asking = self.asking.clone();
+        let registry_client = self.registry_client.clone();
         self.runtime.spawn(async move {
-            let asked = match everywhere {
-                true => asking.ask_everywhere(command).await,
-                false => asking.ask(command).await,
+            let result = match everywhere {
+                true => registry_client.execute_everywhere(command).await,
+                false => registry_client.execute(command).await,
             };
-            // Whoever asked waits for this alone.
-            let _gone = sender.send(asked);
+            // The caller waits only for this message.
+            let _gone = sender.send(result);
         });
         answer.recv().unwrap_or(Err(MemberError::Unknown)).map_err(|error| match error {
-            // Maps that are made or dropped twice are made or dropped once, and the change that needs the map was not made.
+            // Creating or destroying a map twice has the effect of doing it once, and the change
+            // that needs the map has not been applied.
             MemberError::Unknown => MemberError::Unreachable(error.to_string()),
             error => error,
         })
@@ -64,13 +68,14 @@ impl Replicator for MemberReplicator {
         u32::try_from(self.forwarding.groups.len()).unwrap_or(u32::MAX)
     }
 
-    fn submit(&self, group: GroupId, commands: Vec<u8>, answers: Answers) -> Result<(), Box<NotTaken>> {
+    fn submit(&self, group: GroupId, commands: Vec<u8>, answers: Answers) -> Result<(), Box<RejectedSubmission>> {
         let found = match self.group(group) {
             Ok(found) => found,
-            Err(why) => return Err(Box::new(NotTaken { answers, why })),
+            Err(why) => return Err(Box::new(RejectedSubmission { answers, why })),
         };
         let proposed = found.propose(Bytes::from(commands), answers);
-        proposed.map_err(|(error, answers)| Box::new(NotTaken { answers, why: told(group, &error) }))
+        proposed
+            .map_err(|(error, answers)| Box::new(RejectedSubmission { answers, why: grid_submit_error(group, &error) }))
     }
 
     fn forwards(&self) -> bool {
@@ -83,7 +88,7 @@ impl Replicator for MemberReplicator {
     }
 
     fn is_gone(&self, member: Uuid) -> bool {
-        self.asking.registry().state().is_gone(member)
+        self.registry_client.registry().state().is_gone(member)
     }
 
     fn lease(&self, group: GroupId) -> Result<Term, replication::SubmitError> {
@@ -91,7 +96,7 @@ impl Replicator for MemberReplicator {
         found.has_lease().map(Term).ok_or_else(|| {
             let (member, id) = (found.member(), filbert_cluster::GroupId(group.0));
             let leader = found.leader().filter(|leader| *leader != member);
-            told(group, &SubmitError::NotLeader { member, group: id, leader })
+            grid_submit_error(group, &SubmitError::NotLeader { member, group: id, leader })
         })
     }
 
@@ -99,13 +104,13 @@ impl Replicator for MemberReplicator {
         self.group(group).map_or(Millis(i64::MIN), Group::read_time)
     }
 
-    fn make_map(&self, name: Option<&str>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError> {
+    fn create_map(&self, name: Option<&str>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError> {
         let Some(name) = name else {
             let text = "a map cannot take another map's place in a cluster yet: the key of a table cannot be changed";
             return Err(GridError::UnsupportedOperation(text.to_owned()));
         };
         let map = MapFacts::new(name, &settings);
-        match self.ask(Command::MakeMap { map, maps_max: self.maps_max }, false)? {
+        match self.execute(Command::MakeMap { map, maps_max: self.maps_max }, false)? {
             Reply::Map(id, facts) => Ok((MapId(id), facts.settings())),
             Reply::Refused(why) => Err(GridError::IllegalState(why)),
             reply => Err(GridError::Internal(format!("making a map was answered by {reply:?}"))),
@@ -113,12 +118,13 @@ impl Replicator for MemberReplicator {
     }
 
     fn knows_map(&self, map: MapId) -> bool {
-        // A map that this member has not heard of yet may have come with a snapshot: that is no reason to drop it.
-        !self.asking.registry().state().was_dropped(map)
+        // This member may not know the map yet: it may have come with a snapshot. That is no reason
+        // to drop the map.
+        !self.registry_client.registry().state().was_dropped(map)
     }
 
     fn drop_map(&self, map: MapId) -> Result<(), GridError> {
-        self.ask(Command::DropMap { map: map.0 }, true)?;
+        self.execute(Command::DropMap { map: map.0 }, true)?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! UUIDs and shared texts as texts within JSON.
+//! Serialization of UUIDs and shared strings as JSON strings.
 
 use serde::{Deserialize, Deserializer, Serializer, de};
 use uuid::Uuid;
@@ -11,7 +11,7 @@ pub(crate) fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Uu
     String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
 }
 
-/// Texts that several hold.
+/// Strings behind an [`Arc`](std::sync::Arc).
 pub(crate) mod shared {
     use std::sync::Arc;
 

@@ -1,8 +1,10 @@
-//! What a member does for the groups that it leads, and tells others of them.
+//! The maintenance of the groups that this member leads, and its announcements to other members.
 //!
-//! The registry says who is to hold a group. Its leader brings that about, one step at a time: a member that lacks the group follows it
-//! first, without a vote; when all that are wanted have caught up, one joint change makes them the voters. A group is never left with
-//! fewer voters than it should have because a member died: only one that leaves in order makes it smaller.
+//! The registry decides which members are to hold a group. The leader of the group carries this
+//! out, one step at a time: a member that lacks the group first follows it as a learner, without a
+//! vote. When all wanted members have caught up, one joint change makes them the voters. The death
+//! of a member never leaves a group with fewer voters than it should have: only a member that
+//! leaves in order makes it smaller.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,81 +15,84 @@ use filbert_cluster::{BootRuntime, Group, GroupId, GroupStatus, MemberId, Member
 use filbert_grid::Grid;
 use filbert_links::{Channel, Links};
 
-use crate::asking::Asking;
-use crate::leading::{Figures, Leading, Led, Said, Standing, figures};
-use crate::news::News;
+use crate::cluster_log::ClusterLog;
+use crate::leading::{Announcement, Figures, Leading, Led, Standing, figures};
+use crate::messages::{Request, read};
+use crate::partitions::PartitionGroup;
 use crate::recovery::Recovery;
 use crate::registry::{Command, REGISTRY, RegistryState, Reply, redefine};
-use crate::replicator::PartitionGroup;
-use crate::service::{Request, read};
+use crate::registry_client::RegistryClient;
 use crate::view::Views;
 
-/// Between two looks.
+/// The interval between two checks.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Between two looks at which groups this member leads: a part of each failover.
+/// The interval between two checks for changes of the led groups. It is a part of each failover.
 const LEADING_PAUSE: Duration = Duration::from_millis(20);
-/// Others are told of what this member leads so often, even without a change.
-const TOLD_EVERY: Duration = Duration::from_secs(1);
-/// A member that has caught up within so many entries is close enough to vote: it has the rest before the change is made.
+/// The interval between two announcements of the led groups without a change.
+const ANNOUNCED_EVERY: Duration = Duration::from_secs(1);
+/// A member within this number of entries of the commit index has caught up enough to vote: it
+/// receives the rest before the change of voters completes.
 const LAG_MAX: u64 = 64;
-/// How long a step of one group may take while the others wait.
+/// The maximum time for a step of one group while the other groups wait.
 const STEP_MAX: Duration = Duration::from_secs(1);
-/// Whoever has not answered for so long is handed no leadership: a group whose leader hands over to a dead member has none until it elects.
+/// A member that has not answered for this time is handed no leadership: a group that is handed to
+/// a dead member has no leader until an election.
 const SILENT_MAX: Duration = Duration::from_millis(500);
-/// Between two looks for Compact schemas that clients have sent.
-const ANNOUNCED_EVERY: Duration = Duration::from_millis(500);
-/// Between two times that leadership is handed over by this member.
+/// The interval between two checks for Compact schemas that clients have sent.
+const SCHEMAS_CHECKED_EVERY: Duration = Duration::from_millis(500);
+/// The minimum interval between two hand-overs of leadership by this member.
 const HANDED_EVERY: Duration = Duration::from_millis(300);
 
-/// What upkeep works on.
+/// The background maintenance of a member.
 pub(crate) struct Upkeep {
     pub(crate) member: MemberId,
     pub(crate) groups: Vec<PartitionGroup>,
-    pub(crate) asking: Arc<Asking>,
+    pub(crate) registry_client: Arc<RegistryClient>,
     pub(crate) links: Arc<Links>,
     pub(crate) views: Arc<Views>,
     pub(crate) grid: Weak<Grid>,
-    /// Whether clients are let in here.
+    /// Whether clients are accepted on this member.
     pub(crate) serves: Arc<AtomicBool>,
     pub(crate) recovery: Arc<Recovery>,
-    /// After so long without an answer a member is taken for dead.
+    /// A member that has not answered for this time is considered dead.
     pub(crate) dead_after: Duration,
 }
 
-/// What the next step towards the wanted voters is.
+/// The next step towards the wanted voters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// A member is to follow.
+    /// Add a member as a learner.
     Learn(MemberId),
-    /// These are to vote.
+    /// Make these members the voters.
     Vote(BTreeSet<MemberId>),
-    /// A member need not follow any more.
+    /// Remove a learner.
     Forget(MemberId),
-    /// Another member is to lead.
+    /// Hand the leadership to another member.
     Hand(MemberId),
 }
 
-/// How a voter that is not wanted goes.
+/// The way in which an unwanted voter departs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Going {
+enum Departure {
     /// It is a member, and other members are wanted.
-    Stays,
-    /// It leaves in order, and is not dead.
-    Leaves,
-    /// It is no member any more.
-    TakenOut,
+    None,
+    /// It leaves in order, and is alive.
+    Orderly,
+    /// It has been removed from the cluster.
+    Removed,
 }
 
-/// The next step of a group, if there is one. `wanted` are its voters, the one that is to lead first; `learners` may follow without a vote;
-/// `replicas` is how many there should be; `going` is asked of voters that are not wanted, `serves` of those that could lead: where no client
-/// is let in yet, its requests would wait.
+/// Returns the next step of a group, if there is one. `wanted` are the wanted voters, the wanted
+/// leader first. `learners` are the members that may follow without a vote. `replicas` is the
+/// wanted number of voters. `departure` is called for unwanted voters. `serves` is called for
+/// possible leaders: requests to a leader that does not accept clients yet would wait.
 fn next_step(
     status: &GroupStatus,
     leader: MemberId,
     wanted: &[MemberId],
     learners: &BTreeSet<MemberId>,
     replicas: usize,
-    going: impl Fn(MemberId) -> Going,
+    departure: impl Fn(MemberId) -> Departure,
     serves: impl Fn(MemberId) -> bool,
 ) -> Option<Step> {
     if wanted.is_empty() {
@@ -96,11 +101,12 @@ fn next_step(
     let follows = |id: &MemberId| status.voters.contains(id) || status.learners.contains(id);
     let target: BTreeSet<MemberId> = wanted.iter().copied().collect();
     let is_smaller = target.len() < status.voters.len().min(replicas);
-    // Where one leaves in order, those that have died before it go with it.
-    let gone = || status.voters.difference(&target).map(|id| going(*id));
-    let in_order = gone().any(|it| it == Going::Leaves) && gone().all(|it| it != Going::Stays);
+    // A voter that leaves in order takes along voters that have died before.
+    let gone = || status.voters.difference(&target).map(|id| departure(*id));
+    let in_order = gone().any(|it| it == Departure::Orderly) && gone().all(|it| it != Departure::None);
     if status.is_joint {
-        // Whoever has begun this change has lost the lead, or its patience: nobody else ends it. All of both sets are voters here.
+        // The leader that began this change has lost its leadership, or has timed out: no other
+        // member completes it. `status.voters` contains the members of both sets here.
         let ends_in_target = target.is_subset(&status.voters) && (!is_smaller || in_order);
         let voters = if ends_in_target { target } else { status.voters.clone() };
         return Some(Step::Vote(voters.into_iter().chain([leader]).collect()));
@@ -112,9 +118,9 @@ fn next_step(
     let has_caught_up = |id: &MemberId| {
         *id == leader || status.matched.get(id).is_some_and(|upto| upto.saturating_add(LAG_MAX) >= committed)
     };
-    let is_there = |id: &MemberId| status.heard.get(id).is_some_and(|ago| *ago < SILENT_MAX);
+    let is_there = |id: &MemberId| status.since_answer.get(id).is_some_and(|ago| *ago < SILENT_MAX);
     if target != status.voters {
-        // One that leads does not take its own vote away: it hands over first.
+        // A leader does not remove its own vote: it hands over first.
         let led_by_wanted = target.contains(&leader);
         if !led_by_wanted {
             let may_lead = |id: &&MemberId| status.voters.contains(*id) && has_caught_up(id) && is_there(id);
@@ -122,7 +128,8 @@ fn next_step(
             if let Some(heir) = heirs().find(|id| serves(**id)).or_else(|| heirs().next()) {
                 return Some(Step::Hand(*heir));
             }
-            // Nobody who votes is to stay: this one votes with the others first, and then hands over.
+            // No current voter is wanted: the leader first makes the wanted members voters together
+            // with itself, and hands over later.
             let is_moved = status.voters.is_disjoint(&target) && target.iter().all(has_caught_up);
             return is_moved.then(|| Step::Vote(target.iter().copied().chain([leader]).collect()));
         }
@@ -138,26 +145,27 @@ fn next_step(
     (first != leader && is_there(&first) && serves(first) && has_caught_up(&first)).then_some(Step::Hand(first))
 }
 
-/// A group, if this member leads it.
+/// Returns the announcement of a group, if this member leads it.
 fn led<S: StateMachine>(id: GroupId, group: &Group<BootRuntime, S>) -> Option<Led> {
     let term = group.has_lease()?;
     Some(Led { group: id.0, term, voters: group.status().voters.iter().map(|voter| voter.0).collect() })
 }
 
 impl Upkeep {
-    /// Looks after the groups until the future is dropped.
+    /// Maintains the groups until the future is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
-        tokio::join!(self.tell_others(), self.look_after(), self.announce(), self.recovery.remind());
+        tokio::join!(self.announce_leadership(), self.maintain(), self.announce_schemas(), self.recovery.remind());
     }
 
-    /// Has the registry know the Compact schemas that clients send: they go to the members that are there, and not to those that join later.
-    async fn announce(&self) {
+    /// Adds the Compact schemas that clients send to the registry: clients send them to the members
+    /// of the moment, and not to members that join later.
+    async fn announce_schemas(&self) {
         let mut announced = 0;
         loop {
-            tokio::time::sleep(ANNOUNCED_EVERY).await;
+            tokio::time::sleep(SCHEMAS_CHECKED_EVERY).await;
             let Some(grid) = self.grid.upgrade() else { return };
             let count = grid.schemas().len();
-            // A schema that is there stays.
+            // Schemas are never removed.
             if count == announced {
                 continue;
             }
@@ -166,7 +174,7 @@ impl Upkeep {
             let mut all = true;
             for schema in missing {
                 let name = schema.name.clone();
-                match self.asking.ask(redefine(vec![schema])).await {
+                match self.registry_client.execute(redefine(vec![schema])).await {
                     // Stale: another member was first.
                     Ok(Reply::Done | Reply::Stale) => {}
                     Ok(reply) => tracing::warn!("{name} is not known to members that join later: {reply:?}"),
@@ -179,52 +187,53 @@ impl Upkeep {
         }
     }
 
-    async fn look_after(&self) {
+    async fn maintain(&self) {
         let mut handed = Instant::now();
-        let registry = self.asking.registry().clone();
+        let registry = self.registry_client.registry().clone();
         let mut known: Arc<RegistryState> = Arc::default();
-        let (mut news, mut spared) = (News::default(), 0);
+        let (mut cluster_log, mut suspected) = (ClusterLog::default(), 0);
         loop {
             let state = registry.state();
             if state.version != known.version {
-                self.know_addresses(&known, &state);
+                self.update_addresses(&known, &state);
                 known = state.clone();
                 self.views.renew();
             }
-            news.tell(self.member, &state, self.views.groups(), &self.views.clocks_ahead(), |id| {
+            cluster_log.log_changes(self.member, &state, self.views.groups(), &self.views.clocks_ahead(), |id| {
                 self.views.silent_for(id)
             });
             for (id, group) in (0..).map(GroupId).zip(&self.groups) {
                 self.step(group, &state, &state.places(id), &BTreeSet::new(), &mut handed).await;
             }
             let followers: BTreeSet<MemberId> = state.members().map(|(id, _)| id).collect();
-            self.step(self.asking.group(), &state, &state.registry_places(), &followers, &mut handed).await;
-            self.bury(&state, &mut spared).await;
+            self.step(self.registry_client.group(), &state, &state.registry_places(), &followers, &mut handed).await;
+            self.remove_dead_members(&state, &mut suspected).await;
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// Tells others what this member leads. It waits for nothing else: until it is told, clients' requests wait.
-    async fn tell_others(&self) {
-        let mut told = (Leading::default(), false, Instant::now());
-        let mut looked = (Vec::new(), Instant::now());
+    /// Announces the led groups to the other members. It waits for nothing else, because requests
+    /// of clients wait for the announcement.
+    async fn announce_leadership(&self) {
+        let mut sent = (Leading::default(), false, Instant::now());
+        let mut checked = (Vec::new(), Instant::now());
         loop {
             let terms: Vec<Option<u64>> = self.groups.iter().map(Group::has_lease).collect();
-            if terms != looked.0 || looked.1.elapsed() >= PAUSE {
-                looked = (terms, Instant::now());
+            if terms != checked.0 || checked.1.elapsed() >= PAUSE {
+                checked = (terms, Instant::now());
                 let leading = self.leading();
-                self.views.hear(self.member, &leading);
+                self.views.record_leading(self.member, &leading);
                 let serves = self.serves.load(Ordering::SeqCst);
-                if leading != told.0 || serves != told.1 || told.2.elapsed() >= TOLD_EVERY {
-                    self.tell(&self.asking.registry().state(), &leading);
-                    told = (leading, serves, Instant::now());
+                if leading != sent.0 || serves != sent.1 || sent.2.elapsed() >= ANNOUNCED_EVERY {
+                    self.send_announcement(&self.registry_client.registry().state(), &leading);
+                    sent = (leading, serves, Instant::now());
                 }
             }
             tokio::time::sleep(LEADING_PAUSE).await;
         }
     }
 
-    fn know_addresses(&self, known: &RegistryState, state: &RegistryState) {
+    fn update_addresses(&self, known: &RegistryState, state: &RegistryState) {
         for (id, _) in known.members().filter(|(id, _)| state.member(*id).is_none()) {
             self.links.addresses().remove(id);
         }
@@ -233,37 +242,38 @@ impl Upkeep {
         }
     }
 
-    /// The groups that this member leads, and may answer for.
+    /// The groups that this member leads with a valid lease.
     fn leading(&self) -> Leading {
         let of_partitions = (0..).map(GroupId).zip(&self.groups).filter_map(|(id, group)| led(id, group));
-        Leading { groups: of_partitions.chain(led(REGISTRY, self.asking.group())).collect() }
+        Leading { groups: of_partitions.chain(led(REGISTRY, self.registry_client.group())).collect() }
     }
 
     fn figures(&self) -> Vec<Figures> {
         let of_partitions = (0..).map(GroupId).zip(&self.groups).filter_map(|(id, group)| figures(id, group));
-        of_partitions.chain(figures(REGISTRY, self.asking.group())).collect()
+        of_partitions.chain(figures(REGISTRY, self.registry_client.group())).collect()
     }
 
-    fn tell(&self, state: &RegistryState, leading: &Leading) {
+    fn send_announcement(&self, state: &RegistryState, leading: &Leading) {
         let figures = self.figures();
-        self.views.hear_figures(self.member, figures.clone());
-        let request = Request::Leading(self.said(state, leading, figures)).write();
+        self.views.record_figures(self.member, figures.clone());
+        let request = Request::Leading(self.announcement(state, leading, figures)).write();
         for (id, _) in state.members().filter(|(id, _)| *id != self.member) {
-            // Whoever is not reached hears of it next time. The links have a limit for calls that are on their way.
+            // A member that is not reached receives the next announcement. The links limit the
+            // number of calls in flight.
             let call = self.links.call(id, Channel::Requests, request.clone());
             let recovery = self.recovery.clone();
             drop(tokio::spawn(async move {
                 if let Some(standing) = call.await.ok().and_then(|answer| read::<Standing>(&answer).ok()) {
-                    recovery.stand(standing);
+                    recovery.apply_standing(standing);
                 }
             }));
         }
     }
 
-    fn said(&self, state: &RegistryState, leading: &Leading, figures: Vec<Figures>) -> Said {
+    fn announcement(&self, state: &RegistryState, leading: &Leading, figures: Vec<Figures>) -> Announcement {
         let serves = self.serves.load(Ordering::SeqCst);
         let (cluster, epoch, leading) = (state.cluster, self.recovery.epoch.get().0, leading.clone());
-        Said { cluster, epoch, now_ms: Some(self.views.now_ms()), leading, figures, serves }
+        Announcement { cluster, epoch, now_ms: Some(self.views.now_ms()), leading, figures, serves }
     }
 
     async fn step<S: StateMachine>(
@@ -278,16 +288,17 @@ impl Upkeep {
             return;
         }
         let status = group.status();
-        let going = |id| match id {
-            id if state.is_leaving(id) => Going::Leaves,
-            id if state.was_taken_out(id) => Going::TakenOut,
-            _ => Going::Stays,
+        let departure = |id| match id {
+            id if state.is_leaving(id) => Departure::Orderly,
+            id if state.was_taken_out(id) => Departure::Removed,
+            _ => Departure::None,
         };
         let replicas = state.settings.replicas as usize;
         let serves = |id| self.views.serves(id);
-        let Some(step) = next_step(&status, self.member, wanted, learners, replicas, going, serves) else { return };
+        let Some(step) = next_step(&status, self.member, wanted, learners, replicas, departure, serves) else { return };
         if matches!(step, Step::Vote(_)) && !state.is_complete() {
-            // Until as many are there as serve together, whoever has joined may go and found another cluster if the founder dies.
+            // Before enough members are present to serve, a member that has joined may leave and
+            // found another cluster if the founder dies.
             return;
         }
         if matches!(step, Step::Hand(_)) {
@@ -304,10 +315,10 @@ impl Upkeep {
                 Step::Hand(id) => group.transfer_leadership(*id).await.map_err(MembershipError::from),
             }
         };
-        // A group that loses its majority meanwhile must not hold the others up.
+        // A group that loses its majority meanwhile must not block the other groups.
         match tokio::time::timeout(STEP_MAX, take).await {
             Ok(Ok(())) => tracing::debug!(member = %self.member, ?step, "a group was changed"),
-            // Somebody else has, or will: it is looked at again.
+            // Another leader has made the change, or will: the next check decides again.
             Ok(Err(error)) => tracing::debug!(member = %self.member, ?step, "a group is not changed yet: {error}"),
             Err(_) => {
                 tracing::warn!(member = %self.member, ?step, "a change of a group has no result after {STEP_MAX:?}")
@@ -315,35 +326,37 @@ impl Upkeep {
         }
     }
 
-    /// Takes members out that have not answered for long, or never did, if this member leads the registry. `spared` is how many were not
-    /// taken out at the last look, because the network is the suspect.
-    async fn bury(&self, state: &RegistryState, spared: &mut usize) {
-        let group = self.asking.group();
+    /// Removes members that have not answered for a long time, or never did, if this member leads
+    /// the registry. `suspected` is the number of silent members that were not removed at the last
+    /// check, because a network failure is more likely.
+    async fn remove_dead_members(&self, state: &RegistryState, suspected: &mut usize) {
+        let group = self.registry_client.group();
         if group.has_lease().is_none() {
             return;
         }
-        let heard = group.status().heard;
-        // Who has never followed the registry under this leader may be one that died before it could, or before this one led.
-        let silent_for = |id: &MemberId| heard.get(id).copied().unwrap_or_else(|| self.views.silent_for(*id));
+        let since_answer = group.status().since_answer;
+        // A member that has never followed the registry under this leader may have died before it
+        // could, or before this leader was elected.
+        let silent_for = |id: &MemberId| since_answer.get(id).copied().unwrap_or_else(|| self.views.silent_for(*id));
         let is_dead = |id: &MemberId| *id != self.member && silent_for(id) > self.dead_after;
         let dead: Vec<MemberId> = state.members().map(|(id, _)| id).filter(is_dead).collect();
         let members = state.members().count();
-        let were_spared = std::mem::take(spared);
+        let were_suspected = std::mem::take(suspected);
         if dead.is_empty() {
             return;
         }
         if dead.len() * 3 > members {
-            *spared = dead.len();
-            if *spared != were_spared {
+            *suspected = dead.len();
+            if *suspected != were_suspected {
                 tracing::warn!(
-                    "{spared} of {members} members do not answer: the network is the suspect, none of them is taken out"
+                    "{suspected} of {members} members do not answer: the network is the suspect, none of them is taken out"
                 );
             }
             return;
         }
         for id in dead {
             tracing::warn!("member {id} has not answered for {:?}, and is taken out", self.dead_after);
-            if let Err(error) = self.asking.ask(Command::Remove { member: id.0 }).await {
+            if let Err(error) = self.registry_client.execute(Command::Remove { member: id.0 }).await {
                 tracing::warn!("member {id} is not taken out: {error}");
             }
         }
@@ -370,7 +383,7 @@ mod tests {
             voters: ids(voters),
             learners: ids(learners),
             matched: matched.iter().map(|(id, upto)| (MemberId(*id), *upto)).collect(),
-            heard: matched.iter().map(|(id, _)| (MemberId(*id), Duration::ZERO)).collect(),
+            since_answer: matched.iter().map(|(id, _)| (MemberId(*id), Duration::ZERO)).collect(),
             is_joint: false,
             log_bytes: 0,
             log_entries: 0,
@@ -385,15 +398,15 @@ mod tests {
 
     fn step_without(status: &GroupStatus, wanted: &[u64], leaving: &[u64], taken_out: &[u64]) -> Option<Step> {
         let wanted: Vec<MemberId> = wanted.iter().copied().map(MemberId).collect();
-        let going = |id: MemberId| match id.0 {
-            id if leaving.contains(&id) => Going::Leaves,
-            id if taken_out.contains(&id) => Going::TakenOut,
-            _ => Going::Stays,
+        let departure = |id: MemberId| match id.0 {
+            id if leaving.contains(&id) => Departure::Orderly,
+            id if taken_out.contains(&id) => Departure::Removed,
+            _ => Departure::None,
         };
-        next_step(status, MemberId(1), &wanted, &BTreeSet::new(), 3, going, |id| id != CLOSED)
+        next_step(status, MemberId(1), &wanted, &BTreeSet::new(), 3, departure, |id| id != CLOSED)
     }
 
-    /// A member that lets no clients in yet.
+    /// A member that does not accept clients yet.
     const CLOSED: MemberId = MemberId(9);
 
     #[test]
@@ -401,7 +414,8 @@ mod tests {
         let led = status(&[1, 2, 9], &[], &[(2, 100), (9, 100)]);
         assert_eq!(step(&led, &[9, 1, 2], &[]), None);
         assert_eq!(step(&led, &[2, 1, 9], &[]), Some(Step::Hand(MemberId(2))));
-        // Whoever leaves hands over to one that serves, or to any if none does.
+        // A leaving leader hands over to a member that accepts clients, or to any member if there
+        // is none.
         assert_eq!(step(&led, &[9, 2], &[1]), Some(Step::Hand(MemberId(2))));
         let led = status(&[1, 9], &[], &[(9, 100)]);
         assert_eq!(step(&led, &[9], &[1]), Some(Step::Hand(CLOSED)));
@@ -412,11 +426,11 @@ mod tests {
         let mut half = status(&[1, 2, 3, 4], &[], &[(2, 100), (4, 100)]);
         half.is_joint = true;
         assert_eq!(step(&half, &[1, 2, 4], &[]), Some(Step::Vote(ids(&[1, 2, 4]))));
-        // One that is wanted by now and does not follow yet comes in after it.
+        // A wanted member that does not follow yet is added after the change.
         assert_eq!(step(&half, &[1, 2, 5], &[]), Some(Step::Vote(ids(&[1, 2, 3, 4]))));
-        // Whoever leads keeps its vote until it has handed over.
+        // A leader keeps its vote until it has handed over.
         assert_eq!(step(&half, &[2, 3, 4], &[]), Some(Step::Vote(ids(&[1, 2, 3, 4]))));
-        // A death makes no group smaller.
+        // The death of a member never makes a group smaller.
         assert_eq!(step_without(&half, &[1, 2], &[], &[3, 4]), Some(Step::Vote(ids(&[1, 2, 3, 4]))));
     }
 
@@ -460,16 +474,16 @@ mod tests {
         assert_eq!(step(&status(&[1], &[2, 3, 4], &caught_up), &[2, 3, 4], &[]), Some(vote));
         let hand = Step::Hand(MemberId(2));
         assert_eq!(step(&status(&[1, 2, 3, 4], &[], &caught_up), &[2, 3, 4], &[]), Some(hand));
-        // The one that leads now has the fourth go, dead or alive.
+        // The new leader removes the fourth member, dead or alive.
         assert_eq!(step(&status(&[1, 2, 3, 4], &[], &caught_up), &[1, 2, 3], &[]), Some(Step::Vote(ids(&[1, 2, 3]))));
     }
 
     #[test]
     fn leadership_is_not_handed_to_a_member_that_does_not_answer() {
         let mut led = status(&[1, 2, 3], &[4], &[(2, 100), (3, 100), (4, 100)]);
-        led.heard.insert(MemberId(2), Duration::from_secs(2));
+        led.since_answer.insert(MemberId(2), Duration::from_secs(2));
         assert_eq!(step(&led, &[2, 3, 4], &[]), Some(Step::Hand(MemberId(3))));
-        led.heard.remove(&MemberId(3));
+        led.since_answer.remove(&MemberId(3));
         assert_eq!(step(&led, &[2, 3, 4], &[]), None);
         led.learners.clear();
         assert_eq!(step(&led, &[2, 1, 3], &[]), None);

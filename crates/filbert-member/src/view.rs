@@ -1,4 +1,5 @@
-//! The cluster as doors tell clients and operators of it, made of the registry and of what is known of leaders.
+//! The view of the cluster for clients and operators, computed from the registry and from the known
+//! leaders. Doors publish it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,31 +14,32 @@ use filbert_grid::{
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
-use crate::leading::{FRESH, Figures, Leaders, Leading, Said, Standing};
-use crate::news::Groups;
+use crate::cluster_log::Groups;
+use crate::leading::{Announcement, FRESH, Figures, Leaders, Leading, Standing};
 use crate::registry::{Loss, MemberFacts, REGISTRY, Registry, RegistryState};
 
-/// What this member knows of the cluster.
+/// This member's knowledge of the cluster.
 pub(crate) struct Views {
     registry: Arc<Registry>,
     clock: Arc<dyn Clock>,
-    /// Whether one of two members goes on alone, by this member's settings.
+    /// Whether one of two members continues alone, by this member's settings.
     pair_continues: bool,
     leaders: Mutex<Leaders>,
-    /// When each member was heard of last, or since when it is known if it never was.
-    heard: Mutex<BTreeMap<MemberId, Heard>>,
+    /// The last announcement of each member. For a member without one: the time since which it is
+    /// known.
+    last_announcements: Mutex<BTreeMap<MemberId, LastAnnouncement>>,
     view: RwLock<Arc<ClusterView>>,
     changed: Mutex<Vec<ViewCallback>>,
 }
 
 #[derive(Clone, Copy)]
-struct Heard {
+struct LastAnnouncement {
     at: Instant,
-    /// Whether it was heard of at all.
+    /// Whether the member has sent any announcement.
     ever: bool,
-    /// Whether clients are let in there, as it has said last.
+    /// Whether the member accepts clients, according to its last announcement.
     serves: bool,
-    /// By how much its clock was ahead then, in milliseconds.
+    /// The lead of its clock over this member's clock at that time, in milliseconds.
     ahead_ms: i64,
 }
 
@@ -54,17 +56,17 @@ impl Views {
             clock,
             pair_continues,
             leaders: Mutex::default(),
-            heard: Mutex::default(),
+            last_announcements: Mutex::default(),
             view: RwLock::default(),
             changed: Mutex::default(),
         }
     }
 
-    /// Takes note of what a member says that it leads.
-    pub(crate) fn hear(&self, member: MemberId, leading: &Leading) {
+    /// Records the groups that a member leads.
+    pub(crate) fn record_leading(&self, member: MemberId, leading: &Leading) {
         let groups = self.registry.state().settings.groups;
         let is_group = |group: GroupId| group.0 < groups || group == REGISTRY;
-        if self.leaders.lock().hear(member, leading, is_group) {
+        if self.leaders.lock().record_leading(member, leading, is_group) {
             self.renew();
         }
     }
@@ -74,82 +76,85 @@ impl Views {
         self.registry.state().version
     }
 
-    /// Takes note of what another member says, if it is one. `here` is the epoch that this member is in.
-    pub(crate) fn hear_said(&self, member: MemberId, here: Epoch, said: Said) -> Standing {
+    /// Records the announcement of another member, if it is a member in the same epoch. `here` is
+    /// the current epoch of this member. Returns the standing of the sender.
+    pub(crate) fn record_announcement(&self, member: MemberId, here: Epoch, announcement: Announcement) -> Standing {
         let state = self.registry.state();
-        let standing = standing(&state, here, said.cluster, member, Epoch(said.epoch));
-        if standing != Standing::Member || Epoch(said.epoch) != here {
+        let standing = standing(&state, here, announcement.cluster, member, Epoch(announcement.epoch));
+        if standing != Standing::Member || Epoch(announcement.epoch) != here {
             return standing;
         }
         if state.member(member).is_some() {
-            let ahead_ms = said.now_ms.map_or(0, |theirs| theirs.saturating_sub(self.now_ms()));
-            let heard = Heard { at: Instant::now(), ever: true, serves: said.serves, ahead_ms };
-            self.heard.lock().insert(member, heard);
+            let ahead_ms = announcement.now_ms.map_or(0, |theirs| theirs.saturating_sub(self.now_ms()));
+            let received = LastAnnouncement { at: Instant::now(), ever: true, serves: announcement.serves, ahead_ms };
+            self.last_announcements.lock().insert(member, received);
         }
-        self.hear(member, &said.leading);
-        self.hear_figures(member, said.figures);
+        self.record_leading(member, &announcement.leading);
+        self.record_figures(member, announcement.figures);
         Standing::Member
     }
 
-    pub(crate) fn hear_figures(&self, member: MemberId, figures: Vec<Figures>) {
-        self.leaders.lock().hear_figures(member, figures);
+    pub(crate) fn record_figures(&self, member: MemberId, figures: Vec<Figures>) {
+        self.leaders.lock().record_figures(member, figures);
     }
 
-    /// Who leads a group, as far as is known.
+    /// The leader of a group, as far as it is known.
     pub(crate) fn leader(&self, group: GroupId) -> Option<MemberId> {
         self.leaders.lock().leader(group)
     }
 
-    /// How many members vote in a group, as its leader has said last.
+    /// The number of voters of a group, according to the last announcement of its leader.
     pub(crate) fn voters(&self, group: GroupId) -> usize {
         self.leaders.lock().of(group).map_or(0, |known| known.voters.len())
     }
 
-    /// Whether the leader of a group has said after that moment, in that term or a later one, that a member does not vote in it.
+    /// Whether the leader of a group has announced voters without a member after the time `since`,
+    /// in the term `term` or a later one.
     pub(crate) fn is_without(&self, group: GroupId, member: MemberId, term: u64, since: Instant) -> bool {
         let leaders = self.leaders.lock();
-        let known = leaders.of(group).filter(|known| known.term >= term && known.said > since);
+        let known = leaders.of(group).filter(|known| known.term >= term && known.announced_at > since);
         known.is_some_and(|known| !known.voters.contains(&member.0))
     }
 
-    /// Whether a member votes in any group, as the leaders have said last.
+    /// Whether a member votes in any group, according to the last announcements of the leaders.
     pub(crate) fn votes(&self, member: MemberId) -> bool {
         self.leaders.lock().votes(member)
     }
 
-    /// The time of day here, in Unix milliseconds.
+    /// The current time of this member, in Unix milliseconds.
     pub(crate) fn now_ms(&self) -> i64 {
         self.clock.now().0
     }
 
-    /// By how much the clocks of other members were ahead of this one's when they were heard of last, in milliseconds; less than 0: behind.
+    /// The leads of other members' clocks over this member's clock at their last announcements, in
+    /// milliseconds. Negative = behind.
     pub(crate) fn clocks_ahead(&self) -> BTreeMap<MemberId, i64> {
-        self.heard.lock().iter().map(|(id, heard)| (*id, heard.ahead_ms)).collect()
+        self.last_announcements.lock().iter().map(|(id, last)| (*id, last.ahead_ms)).collect()
     }
 
-    /// How long another member has not been heard of.
+    /// The time since the last announcement of another member.
     pub(crate) fn silent_for(&self, member: MemberId) -> Duration {
-        self.heard.lock().get(&member).map(|heard| heard.at.elapsed()).unwrap_or_default()
+        self.last_announcements.lock().get(&member).map(|last| last.at.elapsed()).unwrap_or_default()
     }
 
-    /// Whether clients are let in at another member, as far as is known.
+    /// Whether another member accepts clients, as far as it is known.
     pub(crate) fn serves(&self, member: MemberId) -> bool {
-        self.heard.lock().get(&member).is_some_and(|heard| heard.serves)
+        self.last_announcements.lock().get(&member).is_some_and(|last| last.serves)
     }
 
-    /// Makes the view anew, and tells of it if it is another one.
+    /// Recomputes the view, and calls the callbacks if it has changed.
     pub(crate) fn renew(&self) {
         let state = self.registry.state();
         {
-            let mut heard = self.heard.lock();
-            heard.retain(|id, _| state.member(*id).is_some());
+            let mut announcements = self.last_announcements.lock();
+            announcements.retain(|id, _| state.member(*id).is_some());
             for (id, _) in state.members() {
-                let unheard = Heard { at: Instant::now(), ever: false, serves: false, ahead_ms: 0 };
-                heard.entry(id).or_insert(unheard);
+                let none_yet = LastAnnouncement { at: Instant::now(), ever: false, serves: false, ahead_ms: 0 };
+                announcements.entry(id).or_insert(none_yet);
             }
         }
         {
-            // Held throughout, so that no older view comes after a newer one.
+            // Held throughout, so that an older view never replaces a newer one.
             let leaders = self.leaders.lock();
             let view = view(&state, &leaders);
             let mut published = self.view.write();
@@ -169,7 +174,7 @@ impl Views {
         self.changed.lock().push(changed);
     }
 
-    /// How the groups stand.
+    /// The numbers of groups with and without leaders.
     pub(crate) fn groups(&self) -> Groups {
         let (state, leaders) = (self.registry.state(), self.leaders.lock());
         let all = (0..state.settings.groups).map(GroupId).chain([REGISTRY]);
@@ -181,15 +186,15 @@ impl Views {
         }
     }
 
-    /// The cluster as an operator sees it from this member.
+    /// The status of the cluster for an operator, as seen from this member.
     pub(crate) fn status(&self, here: MemberId) -> ClusterStatus {
-        let (state, heard) = (self.registry.state(), self.heard.lock().clone());
+        let (state, announcements) = (self.registry.state(), self.last_announcements.lock().clone());
         let leaders = self.leaders.lock();
         let numbers = (0..state.settings.groups).map(Some);
         let groups: Vec<GroupStatus> = [None].into_iter().chain(numbers).map(|n| group(&state, &leaders, n)).collect();
         let members = state.members().map(|(id, facts)| {
-            let heard = if id == here { None } else { heard.get(&id).copied() };
-            member(&state, &groups, (id, facts), heard)
+            let last = if id == here { None } else { announcements.get(&id).copied() };
+            member(&state, &groups, (id, facts), last)
         });
         ClusterStatus {
             cluster: state.cluster,
@@ -203,12 +208,13 @@ impl Views {
     }
 }
 
-/// What a member of a cluster is here, which says that it is in an epoch.
+/// The standing of a member that announces a cluster and an epoch. `here` is the current epoch of
+/// this member.
 pub(crate) fn standing(state: &RegistryState, here: Epoch, cluster: Uuid, member: MemberId, epoch: Epoch) -> Standing {
     if cluster != state.cluster && !state.cluster.is_nil() {
         return Standing::Stranger;
     }
-    // While the cluster is about to go on in a later epoch, it is not known without whom.
+    // The registry does not list the left-behind members until the recovery is decided.
     let is_decided = state.recoveries().epoch() == here;
     let is_member = state.member(member).is_some();
     match (epoch < here && is_decided, is_member) {
@@ -238,21 +244,21 @@ fn group(state: &RegistryState, leaders: &Leaders, number: Option<u32>) -> Group
     group
 }
 
-/// `heard` is nothing of the member that looks.
+/// `last` is `None` for this member itself.
 fn member(
     state: &RegistryState,
     groups: &[GroupStatus],
     (id, facts): (MemberId, &MemberFacts),
-    heard: Option<Heard>,
+    last: Option<LastAnnouncement>,
 ) -> MemberStatus {
     let is_wanted = groups.iter().any(|group| group.wanted.contains(&id.0));
     let votes = groups.iter().any(|group| group.voters.contains_key(&id.0));
-    let silent_for = heard.map(|heard| heard.at.elapsed());
+    let silent_for = last.map(|last| last.at.elapsed());
     let member_state = if silent_for.is_some_and(|silent| silent >= FRESH) {
         MemberState::Unreachable
     } else if state.is_leaving(id) {
         MemberState::Leaving
-    } else if heard.is_some_and(|heard| !heard.ever) || (is_wanted && !votes) {
+    } else if last.is_some_and(|last| !last.ever) || (is_wanted && !votes) {
         MemberState::Joining
     } else {
         MemberState::Active
@@ -285,7 +291,8 @@ fn view(state: &RegistryState, leaders: &Leaders) -> ClusterView {
         members: members.collect(),
         members_version: state.members_version,
         leaders: (0..state.settings.partitions).map(leader).collect(),
-        // A leader that is no member any more is not told: that is a change as well.
+        // A former member is not published as a leader. So a change of the members changes this
+        // version too.
         leaders_version: leaders.version().saturating_add(state.members_version),
         losses: losses(state),
     }

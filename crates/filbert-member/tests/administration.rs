@@ -1,4 +1,4 @@
-//! What operators are told of a cluster and order of it: members in one process, over real links.
+//! The status and the orders of operators: members in one process, over real links.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -15,14 +15,14 @@ use filbert_links::{Channel, Identity, LinkSettings, Links, Peer, Refusal, Servi
 use filbert_member::{ClusterSettings, Ending, Member, MemberSettings};
 use uuid::Uuid;
 
-/// Members that start at once.
+/// Starts a cluster of members at the same time.
 async fn cluster(members: usize, dead_after: Duration) -> (Vec<Member>, Vec<String>) {
     let settings = MemberSettings { dead_after, ..MemberSettings::default() };
     let (starting, addresses) = listen_all(members, &settings, &GridConfig::default()).await;
     (join_all(starting, &addresses).await, addresses)
 }
 
-/// Groups of partitions, and the registry.
+/// The number of groups of partitions, plus one for the registry.
 fn groups() -> usize {
     ClusterSettings::default().groups as usize + 1
 }
@@ -42,22 +42,22 @@ fn is_whole(member: &Member, voters: usize) -> bool {
 }
 
 async fn order(member: &Member, order: ClusterOrder) -> Result<String, GridError> {
-    let (tell, told) = tokio::sync::oneshot::channel();
+    let (sender, outcome) = tokio::sync::oneshot::channel();
     let done = move |result| {
-        let _gone = tell.send(result);
+        let _gone = sender.send(result);
     };
     member.grid().cluster().unwrap().order(order, Box::new(done));
-    within("the order is carried out or refused", told).await.unwrap()
+    within("the order is carried out or refused", outcome).await.unwrap()
 }
 
-/// Waits until a member is to end, and says why.
+/// Waits until a member is to end. Returns the reason.
 async fn ending(member: &Member) -> Option<Ending> {
     let mut ending = member.ending();
     *within("the member is told to end", ending.wait_for(Option::is_some)).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_member_tells_the_same_of_all_groups() {
+async fn every_member_reports_the_same_status_of_all_groups() {
     let (members, addresses) = cluster(3, LONG).await;
     until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
     for member in &members {
@@ -80,7 +80,7 @@ async fn a_member_is_asked_to_leave_at_any_other() {
     let (members, _) = cluster(3, LONG).await;
     until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
     order(&members[0], ClusterOrder::Leave(members[2].id().0)).await.unwrap();
-    assert_eq!(ending(&members[2]).await, Some(Ending::Asked));
+    assert_eq!(ending(&members[2]).await, Some(Ending::LeaveRequested));
     assert_eq!(*members[1].ending().borrow(), None);
     let refused = order(&members[0], ClusterOrder::Leave(77)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::IllegalArgument);
@@ -112,46 +112,46 @@ async fn the_dead_are_taken_out_at_once_and_the_living_are_not() {
     let dies = members.remove(2);
     let dead = dies.id();
     stop(dies).await;
-    // Also while others have not taken over yet.
+    // This works even before other members have taken over the leadership.
     order(&members[0], ClusterOrder::Remove(dead.0)).await.unwrap();
     until("it is no member", || members.iter().all(|member| member.registry().members().count() == 2)).await;
     until("groups are led", || members.iter().all(is_led)).await;
     let warnings = status(members[0].grid()).warnings();
     assert!(warnings.iter().any(|warning| warning.text.contains("no majority without each other")), "{warnings:?}");
 
-    // The next one takes the majority of all groups with it.
+    // The death of the next member takes away the majority of all groups.
     let dies = members.remove(1);
     let dead = dies.id();
     stop(dies).await;
     until("nobody leads", || status(members[0].grid()).lost_groups().count() == groups()).await;
-    let told = status(members[0].grid());
+    let cluster_status = status(members[0].grid());
     let title = format!("{0} of {0} groups have no leader", groups());
-    assert!(told.warnings()[0].is_critical && told.warnings()[0].title.starts_with(&title));
-    assert_eq!(told.member(dead.0).map(|member| member.state), Some(MemberState::Unreachable));
+    assert!(cluster_status.warnings()[0].is_critical && cluster_status.warnings()[0].title.starts_with(&title));
+    assert_eq!(cluster_status.member(dead.0).map(|member| member.state), Some(MemberState::Unreachable));
     let refused = order(&members[0], ClusterOrder::Remove(dead.0)).await.unwrap_err().to_string();
     assert!(refused.contains("nobody may be taken out"), "{refused}");
-    // What an operator may order then is told, and not done (`recovery.rs`).
-    let told = order(&members[0], ClusterOrder::Recover { accepts_data_loss: false }).await.unwrap();
-    assert!(told.contains(&format!("{0} of {0} groups have lost their majority", groups())), "{told}");
+    // Without acceptance of data loss, the recovery is only described (`recovery.rs`).
+    let text = order(&members[0], ClusterOrder::Recover { accepts_data_loss: false }).await.unwrap();
+    assert!(text.contains(&format!("{0} of {0} groups have lost their majority", groups())), "{text}");
     assert_eq!(status(members[0].grid()).lost_groups().count(), groups());
     stop_all(members).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_member_that_was_taken_out_hears_of_it() {
+async fn a_removed_member_is_notified() {
     let (members, _) = cluster(3, LONG).await;
     until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
-    // As if it had been cut off for long: nobody asks it.
+    // As if it had been cut off for long: it is not involved in the removal.
     within("it is taken out", members[0].remove(members[2].id())).await.unwrap();
     assert_eq!(ending(&members[2]).await, Some(Ending::TakenOut));
-    // It does not wait for others that do not know it any more.
+    // It does not wait for members that do not know it any more.
     within("it leaves", members[2].leave()).await.unwrap();
     until("others go on", || members[..2].iter().all(is_led)).await;
     assert!(members[..2].iter().all(|member| member.ending().borrow().is_none()));
     stop_all(members).await;
 }
 
-/// Answers nobody.
+/// A service that never answers.
 struct Dead;
 
 impl Service for Dead {

@@ -1,4 +1,5 @@
-//! A member whose clock is an hour off: it is one of the cluster, nothing that has no end is lost, and all members hold the same.
+//! A member with a clock that is an hour off: it works like any other member, no entry without an
+//! expiry is lost, and all members hold the same state.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -11,7 +12,7 @@ use common::{join_all, listen, listen_in, stop, stop_all, until};
 use filbert_grid::{Clock, Environment, Expiry, GridConfig, Millis, SystemClock};
 use filbert_member::{Member, MemberSettings};
 
-/// A clock that is off by so many milliseconds.
+/// A clock with an offset in milliseconds.
 struct Off(SystemClock, i64);
 
 impl Clock for Off {
@@ -39,7 +40,7 @@ async fn a_member_whose_clock_is_an_hour_off_is_one_like_others() {
         {
             let all: Vec<&Member> = members.iter().collect();
             put(&all, 0..200).await;
-            // Three hours: whoever leads next, they are there.
+            // A time to live of three hours: these entries exist whichever member leads next.
             put_for(&all, 200..400, Expiry { ttl_ms: 3 * HOUR_MS, max_idle_ms: 0 }).await;
             assert_eq!(found(&all, 0..400).await.len(), 400);
             let states = |member: &Member| {
@@ -48,7 +49,7 @@ async fn a_member_whose_clock_is_an_hour_off_is_one_like_others() {
             let same = || all.iter().all(|member| states(member) == states(all[0]));
             until("all hold the same", || have_all(&all) && same()).await;
         }
-        // What it led, others lead, at their times.
+        // Other members lead its groups now, by their own clocks.
         stop(members.remove(0)).await;
         let left: Vec<&Member> = members.iter().collect();
         put(&left, 400..500).await;

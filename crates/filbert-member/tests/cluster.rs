@@ -1,4 +1,5 @@
-//! Members in one process, over real links: they form a cluster, make changes together, and go on without those that die.
+//! Clusters of members in one process, over real links: members form a cluster, make changes
+//! together, and continue after the death of other members.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -22,18 +23,18 @@ use uuid::Uuid;
 
 const CALLER: Caller = Caller { client: Uuid::nil(), thread: 1 };
 
-/// The settings of a member with these groups.
+/// The settings of a member with these settings of groups.
 fn settings_with(groups: &GroupSettings) -> MemberSettings {
     MemberSettings { groups: groups.clone(), ..MemberSettings::default() }
 }
 
-/// One more member of a cluster.
+/// Adds another member to a cluster.
 async fn join(addresses: &[String], groups: &GroupSettings, grid: &GridConfig) -> Member {
     let starting = listen(settings_with(groups), grid.clone()).await.unwrap();
     common::join(starting, addresses).await
 }
 
-/// So many members that start at once.
+/// Starts a cluster of `members` members at the same time.
 async fn cluster(members: usize) -> (Vec<Member>, Vec<String>) {
     cluster_with(members, &GroupSettings::default(), &GridConfig::default()).await
 }
@@ -43,7 +44,8 @@ async fn cluster_with(members: usize, groups: &GroupSettings, grid: &GridConfig)
     (join_all(starting, &addresses).await, addresses)
 }
 
-/// Whether every group has so many voters and one leader, spread evenly, and all members know as much.
+/// Whether each group has `voters` voters and one leader, the leaders are spread evenly, and all
+/// members know this.
 fn is_whole(members: &[&Member], voters: usize) -> bool {
     let groups: Vec<_> = members.iter().map(|member| member.groups()).collect();
     let count = groups[0].len();
@@ -54,7 +56,7 @@ fn is_whole(members: &[&Member], voters: usize) -> bool {
     }) && leads.iter().max().unwrap() - leads.iter().min().unwrap() <= 2
 }
 
-/// The grid of the member that leads a key's partition, as members know.
+/// The grid of the member that leads the partition of a key, according to the members.
 fn leader_of<'m>(members: &[&'m Member], map: &Map, key: &[u8]) -> Option<&'m Arc<Grid>> {
     let partition = map.partition_of(key);
     members.iter().map(|member| member.grid()).find(|grid| {
@@ -88,7 +90,8 @@ impl EntrySink for Heard {
     }
 }
 
-/// Makes a change at whichever member leads, and again where that is safe; `false` if its outcome is not known.
+/// Puts a key at the leader of its partition. Retries if that is safe. Returns `false` if the
+/// outcome is unknown.
 fn put_somewhere(members: &[&Member], n: u32) -> bool {
     let map = members[0].grid().existing_map("m").unwrap();
     let begin = Instant::now();
@@ -118,7 +121,7 @@ fn has_somewhere(members: &[&Member], n: u32) -> bool {
     }
 }
 
-/// Runs what waits for changes beside the runtime that makes them.
+/// Runs code that waits for changes, without blocking the runtime that applies them.
 async fn beside<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
     tokio::task::block_in_place(wait)
 }
@@ -143,7 +146,8 @@ async fn members_that_start_at_once_form_one_cluster_and_hold_the_same() {
     println!("every group has three voters after {:?}", begin.elapsed());
     assert!(members.iter().all(|member| member.registry().members().count() == 3));
     assert!(members.iter().all(|member| member.grid().cluster_id() == members[0].grid().cluster_id()));
-    // A map that one member makes is known to all, under the same id and with the same partitions for near caches.
+    // A map that one member creates is known to all members, with the same id and the same
+    // partition UUIDs for near caches.
     beside(|| members[1].grid().map("m").map(|_| ())).await.unwrap();
     until("the map is known", || all.iter().all(|member| member.grid().existing_map("m").is_some())).await;
     let uuids: Vec<_> = all.iter().map(|member| member.grid().invalidation_metadata(["m"]).partition_uuids).collect();
@@ -151,27 +155,28 @@ async fn members_that_start_at_once_form_one_cluster_and_hold_the_same() {
     beside(|| (0..1_000).for_each(|n| assert!(put_somewhere(&all, n)))).await;
     assert!(beside(|| (0..1_000).all(|n| has_somewhere(&all, n))).await);
     same_everywhere(&all).await;
-    // The leader tells listeners, and has whoever waits for a key go on.
+    // The leader notifies listeners, and resumes operations that wait for a key.
     let leader = leader_of(&all, &members[0].grid().map("m").unwrap(), &key(1)).unwrap();
     let map = leader.map("m").unwrap();
-    let (partition, told) = (map.partition_of(&key(1)), Arc::new(AtomicU32::new(0)));
-    let (tell, answered) = std::sync::mpsc::channel();
+    let (partition, notified) = (map.partition_of(&key(1)), Arc::new(AtomicU32::new(0)));
+    let (sender, answered) = std::sync::mpsc::channel();
     let kinds = EventKinds::UPDATED;
     let spec = ListenerSpec { key: None, filter: None, include_value: false, kinds, connection: None };
-    map.add_listener(spec, Arc::new(Heard(told.clone()))).unwrap();
+    map.add_listener(spec, Arc::new(Heard(notified.clone()))).unwrap();
     let lock = Change::Lock { key: &key(1), lease_ms: None, reference: 1 };
     beside(|| map.change(partition, CALLER, lock, |_| ())).await.unwrap();
     let other = Caller { client: Uuid::from_u128(1), thread: 2 };
     let change = Change::Put { key: &key(1), value: b"later", expiry: Expiry::NEVER, mode: PutMode::Set };
-    let reply = Box::new(move |answer: Result<Reply<'_>, GridError>| tell.send(answer.is_ok()).unwrap());
+    let reply = Box::new(move |answer: Result<Reply<'_>, GridError>| sender.send(answer.is_ok()).unwrap());
     beside(|| map.change_when_free(partition, other, change.to_owned(), None, reply)).await;
     assert!(answered.try_recv().is_err(), "the key is locked");
     let unlock = Change::Unlock { key: &key(1), reference: 2 };
     beside(|| map.change(partition, CALLER, unlock, |_| ())).await.unwrap();
     let answer = tokio::task::block_in_place(|| answered.recv_timeout(LIMIT));
     assert_eq!(answer, Ok(true), "the change is made once the key is free");
-    assert_eq!(told.load(Ordering::SeqCst), 1);
-    // A member that does not lead has the leader make a change, and does not read as the leader does.
+    assert_eq!(notified.load(Ordering::SeqCst), 1);
+    // A member that does not lead forwards changes to the leader, and refuses reads that only the
+    // leader may answer.
     let map = members[0].grid().map("m").unwrap();
     let other = all.iter().find(|member| {
         let leader = leader_of(&all, &map, &key(1)).unwrap();
@@ -181,7 +186,7 @@ async fn members_that_start_at_once_form_one_cluster_and_hold_the_same() {
     beside(|| put(other, &key(1), b"w")).await.unwrap();
     assert_eq!(get(leader, &key(1)).unwrap().as_deref(), Some(b"w".as_slice()));
     assert_eq!(get(other, &key(1)).unwrap_err().kind(), ErrorKind::NotLeader);
-    // A map that is dropped is dropped everywhere.
+    // A destroyed map is destroyed on all members.
     assert!(beside(|| members[2].grid().destroy_map("m").unwrap()).await);
     assert!(all.iter().all(|member| member.grid().existing_map("m").is_none()));
     same_everywhere(&all).await;
@@ -220,7 +225,8 @@ async fn a_map_that_is_full_keeps_as_many_entries_as_it_may() {
     beside(|| all[0].grid().map("m").map(|_| ())).await.unwrap();
     until("the map is known", || all.iter().all(|member| member.grid().existing_map("m").is_some())).await;
     let size = || all[0].grid().map("m").unwrap().size();
-    // One after the other, and many at once: each leader sees what others have put before it sees what they let go.
+    // Sequential and concurrent writers: each leader must see the entries that other leaders added
+    // before it sees the entries that they evicted.
     for writers in [1, 8] {
         beside(|| {
             std::thread::scope(|scope| {
@@ -251,7 +257,7 @@ async fn a_member_that_dies_takes_nothing_with_it_and_a_new_one_takes_its_place(
     let dies = members.remove(1);
     let dead = dies.id();
     let members = Arc::new(members);
-    // Writers at those that stay, all the time.
+    // Writers at the surviving members, throughout.
     let (stop, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(parking_lot::Mutex::new(Vec::new())));
     let next = Arc::new(AtomicU32::new(0));
     let longest = Arc::new(parking_lot::Mutex::new(Duration::ZERO));
@@ -272,7 +278,7 @@ async fn a_member_that_dies_takes_nothing_with_it_and_a_new_one_takes_its_place(
             })
         })
         .collect();
-    // They wait for those partitions that the third member leads until it is dead.
+    // The writers wait for the partitions of the third member's groups until it is dead.
     common::stop(dies).await;
     let all: Vec<&Member> = members.iter().collect();
     let count = acknowledged.lock().len();
@@ -285,7 +291,7 @@ async fn a_member_that_dies_takes_nothing_with_it_and_a_new_one_takes_its_place(
     let kept = acknowledged.lock().clone();
     let lost = beside(|| kept.iter().filter(|n| !has_somewhere(&all, **n)).count()).await;
     assert_eq!(lost, 0, "of {}", kept.len());
-    // Another one comes, under another id, once the dead one is taken out.
+    // A new member joins with a new id, once the dead member has been removed.
     let joined = tokio::spawn(async move { join(&addresses, &GroupSettings::default(), &GridConfig::default()).await });
     within("the dead one is taken out", all[0].remove(dead)).await.unwrap();
     let joined = within("the new member is there", joined).await.unwrap();
@@ -317,7 +323,7 @@ async fn five_members_that_start_at_once_share_the_groups() {
 async fn a_member_that_starts_again_at_its_address_takes_the_dead_ones_place_at_once() {
     let (mut members, addresses) = cluster(3).await;
     until("every group has three voters", || is_whole(&members.iter().collect::<Vec<_>>(), 3)).await;
-    // The one that has founded the cluster, and leads the registry.
+    // The member that founded the cluster, and leads the registry.
     let (dies, address) = (members.remove(0), addresses[0].parse().unwrap());
     let dead = dies.id();
     common::stop(dies).await;
@@ -354,14 +360,15 @@ async fn a_cluster_of_one_grows_and_shrinks_in_order() {
         until("groups have their voters", || all.iter().all(|member| voters(member))).await;
         assert!(beside(|| (0..500).all(|n| has_somewhere(&all, n))).await);
     }
-    // Reads of everything are refused by who was taken out of a group, though the entry by which it was never came to it.
+    // A member that was removed from a group refuses reads of all partitions, although it never
+    // received the entry that removed it.
     let refused = |member: &Member| match member.grid().catch_up_blocking() {
         Ok(()) => false,
         Err(GridError::UnsupportedOperation(_)) => true,
         Err(error) => panic!("a member that does not hold everything waits in vain: {error}"),
     };
     assert!(beside(|| members.iter().filter(|member| refused(member)).count() > 0).await);
-    // The first one, which founded the cluster, goes as well.
+    // The founder of the cluster leaves as well.
     while members.len() > 1 {
         let goes = members.remove(0);
         within("the first one leaves", goes.leave()).await.unwrap();
@@ -374,14 +381,14 @@ async fn a_cluster_of_one_grows_and_shrinks_in_order() {
     stop_all(members).await;
 }
 
-/// What a member reads without leading, once it has caught up.
+/// Returns the value that a follower reads after it has caught up.
 fn look(grid: &Grid, key: &[u8]) -> Option<Vec<u8>> {
     grid.catch_up_blocking().unwrap();
     let map = grid.map("m").unwrap();
     map.entry_view(map.partition_of(key), key, |view| view.map(|view| view.value.to_vec()))
 }
 
-/// A counter in an entry, raised at whichever member by what it has read there.
+/// Increments a counter in an entry at any member, based on the value read there.
 fn raise(grid: &Grid, key: &[u8]) {
     let begin = Instant::now();
     loop {
@@ -414,7 +421,7 @@ async fn a_member_that_follows_reads_what_was_acknowledged_anywhere_and_changes_
         }
     })
     .await;
-    // Statements at all members raise the same counters.
+    // Statements at all members increment the same counters.
     let raising: Vec<_> = (0..3)
         .map(|number| {
             let members = members.clone();
@@ -467,7 +474,8 @@ async fn definitions_are_changed_by_one_of_several_and_followed_by_all() {
         assert_eq!((take(&members[0]), take(&members[1])), (0, 3));
     })
     .await;
-    // Indexes and schemas are definitions as well: whoever joins knows them, and has the index.
+    // Indexes and schemas are definitions as well: a member that joins knows them, and builds the
+    // index.
     let index = IndexConfig {
         name: Some("by key".to_owned()),
         kind: IndexKind::Sorted,
@@ -497,10 +505,10 @@ async fn definitions_are_changed_by_one_of_several_and_followed_by_all() {
     stop_all(members).await;
 }
 
-/// Members have the seed of the hashes in common, and with it the positions in their maps.
+/// Members share the seed of the hashes, so iteration positions are valid at all members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_iteration_begun_at_one_member_goes_on_at_another() {
-    // So few partitions that each has many more entries than come in one batch.
+    // Few partitions, so that each has many more entries than one batch.
     let grid = GridConfig { partition_count: 24, ..GridConfig::default() };
     let (members, _) = cluster_with(3, &GroupSettings::default(), &grid).await;
     let all: Vec<&Member> = members.iter().collect();
@@ -530,7 +538,7 @@ async fn an_iteration_begun_at_one_member_goes_on_at_another() {
     stop_all(members).await;
 }
 
-/// Logs are so short that whoever joins needs snapshots, while changes go on.
+/// The logs are so short that a member that joins needs snapshots, while changes continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_member_is_brought_what_its_logs_do_not_have_any_more() {
     let groups = GroupSettings { log_entries_max: 8, ..GroupSettings::default() };
@@ -549,7 +557,7 @@ async fn a_member_is_brought_what_its_logs_do_not_have_any_more() {
         let writes = std::thread::spawn(move || {
             let mut writes = 0;
             while !stopped.load(Ordering::SeqCst) {
-                // What another member leads by now is refused.
+                // A change is refused if another member leads the partition by now.
                 let _refused = put(writer.grid(), &key(writes % 2_000), b"value");
                 writes += 1;
             }
@@ -565,7 +573,8 @@ async fn a_member_is_brought_what_its_logs_do_not_have_any_more() {
     assert!(all[0].groups().iter().all(|status| status.purged.is_some()));
     same_everywhere(&all).await;
     assert!(beside(|| (0..2_000).all(|n| has_somewhere(&all, n))).await);
-    // Accounts and indexes were built of what was brought: bytes are the same, and the limit holds over all members.
+    // Memory accounting and indexes were rebuilt from the snapshots: the sizes are the same, and
+    // the limit on entries holds over all members.
     let figures: Vec<_> = all.iter().map(|member| member.grid().map("m").unwrap().statistics()).collect();
     assert!(figures.iter().all(|found| (found.entries, found.index_bytes > 0) == (2_000, true)), "{figures:?}");
     beside(|| (2_000..12_000).for_each(|n| assert!(put_somewhere(&all, n)))).await;

@@ -1,4 +1,5 @@
-//! Listeners at all members, as clients register them: what they hear while leadership is handed over, and when a leader dies.
+//! Listeners at all members, as clients register them: the events that they receive while
+//! leadership is handed over, and when a leader dies.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -15,7 +16,7 @@ use filbert_grid::{EntryEvent, EntrySink, EventKinds, GridConfig, ListenerSpec};
 use filbert_member::{Member, MemberSettings};
 use parking_lot::Mutex;
 
-/// How often listeners at any member have heard of each key.
+/// The number of events of each key that listeners at any member have received.
 #[derive(Default)]
 struct Heard(Mutex<BTreeMap<Vec<u8>, u32>>);
 
@@ -42,7 +43,7 @@ impl Heard {
 
 const THREADS: u32 = 4;
 
-/// Threads that put keys, each of them once, as long as they are wanted: at members that stay.
+/// Threads that put keys through the members that stay, each key once, until they are stopped.
 struct Writers {
     stop: Arc<AtomicBool>,
     made: Arc<Mutex<Vec<(u32, Made)>>>,
@@ -69,7 +70,7 @@ impl Writers {
         Writers { stop, made, next, threads }
     }
 
-    /// The first key that was not begun when this was asked, or was begun and not ended.
+    /// A lower bound of the keys that are not complete at this time.
     fn first_left(&self) -> u32 {
         self.next.load(Ordering::SeqCst).saturating_sub(THREADS)
     }
@@ -78,7 +79,7 @@ impl Writers {
         self.made.lock().len()
     }
 
-    /// What became of each key.
+    /// Stops the threads. Returns the outcome of each key.
     async fn end(self) -> Vec<(u32, Made)> {
         self.stop.store(true, Ordering::SeqCst);
         for thread in self.threads {
@@ -94,7 +95,7 @@ async fn start(members: usize) -> (Vec<Member>, Vec<String>) {
     until("each group has its voters and is applied", || common::data::is_whole(&members[0], members.len().min(3)))
         .await;
     tokio::task::block_in_place(|| members[0].grid().map("m").map(|_| ())).unwrap();
-    // Leaders are handed to members that serve.
+    // Leadership is handed only to members that accept clients.
     members.iter().for_each(Member::serve);
     (members, addresses)
 }
@@ -114,7 +115,7 @@ async fn members_that_come_and_go_in_order_lose_no_event_and_tell_none_twice() {
         let starting = listen(MemberSettings::default(), GridConfig::default()).await.unwrap();
         let other = common::join(starting, &addresses).await;
         heard.listen_at(&other).await;
-        // It may have led before somebody listened there.
+        // The member may have led before the listener was registered there.
         unheard.push(from..writers.first_left() + THREADS);
         other.serve();
         until("it leads", || other.groups().iter().any(|status| status.serves.is_some())).await;
@@ -136,7 +137,7 @@ async fn members_that_come_and_go_in_order_lose_no_event_and_tell_none_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_was_on_its_way_to_a_leader_that_dies_is_told_if_it_is_made() {
+async fn changes_in_flight_to_a_leader_that_dies_are_reported_if_they_are_applied() {
     let (mut members, _) = start(3).await;
     let heard = Arc::<Heard>::default();
     for member in &members {

@@ -1,4 +1,4 @@
-//! Members that start, in whatever order and with whatever missing, found one cluster and not two.
+//! Members that start in any order, and with any member missing, found one cluster and not two.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -42,7 +42,7 @@ async fn members_that_start_at_once_found_one_cluster_each_time() {
 async fn most_of_them_are_enough_whichever_is_missing() {
     for missing in 0..3 {
         let (mut starting, addresses) = listen_all(3).await;
-        // Nobody is at its address any more.
+        // No member listens at this address any more.
         drop(starting.remove(missing));
         are_one(join_all(starting, &addresses).await).await;
     }
@@ -70,7 +70,8 @@ async fn members_that_know_of_different_ones_say_so() {
     other.set_addresses(vec![addresses[1].clone(), addresses[0].clone(), "127.0.0.1:1".to_owned()]);
     let mut first = starting.remove(0);
     first.set_addresses(addresses.clone());
-    // The one that looks first says so; the other one may see nobody any more.
+    // The first member that sees the difference reports it. The other one may find no member any
+    // more.
     let (first, other) = (first.join(), other.join());
     let refused = within("one of them is refused", async {
         tokio::select! {
@@ -104,7 +105,7 @@ async fn a_member_that_is_not_among_those_that_found_joins_them() {
     are_one(members).await;
 }
 
-/// A member that can be killed: all that it does is in a runtime of its own.
+/// A member that can be killed: all its tasks run in a runtime of its own.
 struct Process {
     address: String,
     joined: JoinHandle<Result<Member, MemberError>>,
@@ -112,7 +113,7 @@ struct Process {
 }
 
 impl Process {
-    /// Starts a member, and again if it ends because nothing came of its cluster.
+    /// Starts a member. Restarts it if its cluster has failed.
     fn start(address: &str, addresses: &[String]) -> Process {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (listen, addresses) = (address.parse().unwrap(), addresses.to_vec());
@@ -121,7 +122,7 @@ impl Process {
             loop {
                 let mut starting = match listen_at(listen).await {
                     Ok(starting) => starting,
-                    // The one before it may not have closed its port yet.
+                    // The previous member may not have closed its port yet.
                     Err(error) => {
                         assert!(begin.elapsed() < LIMIT, "waited in vain: its port is free, {error}");
                         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -130,7 +131,7 @@ impl Process {
                 };
                 starting.set_addresses(addresses.clone());
                 match starting.join().await {
-                    Err(MemberError::InVain) => {}
+                    Err(MemberError::FoundingFailed) => {}
                     joined => return joined,
                 }
             }
@@ -149,7 +150,7 @@ impl Process {
     }
 }
 
-/// Addresses at which nobody is.
+/// Addresses at which no member listens.
 fn free(members: usize) -> Vec<String> {
     let listeners: Vec<_> = (0..members).map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
@@ -173,7 +174,7 @@ fn members_that_start_one_after_the_other_found_one_cluster() {
         let process = Process::start(address, &addresses);
         process.runtime.block_on(until("it listens", || TcpStream::connect(address).is_ok()));
         processes.push(process);
-        // The third one makes a majority. Each that comes later finds a cluster.
+        // The third member completes the majority. Later members find a cluster.
         if processes.len() > addresses.len() / 2 {
             let have_joined = || processes.iter().all(|process| process.joined.is_finished());
             processes[0].runtime.block_on(until("all that have started have joined", have_joined));
@@ -187,7 +188,8 @@ fn whoever_dies_while_it_is_founded_is_one_of_the_cluster_when_it_is_back() {
     for round in 0..6 {
         let addresses = free(5);
         let mut processes: Vec<Process> = addresses.iter().map(|address| Process::start(address, &addresses)).collect();
-        // Time itself is tested: nobody outside sees how far the founding is, and one dies at another stage of it each time.
+        // The sleep is intended: the progress of the founding is not visible from outside, and a
+        // member dies at another stage of it in each round.
         std::thread::sleep(Duration::from_millis(round as u64 * 30));
         let killed = processes.remove(round % 5).kill();
         processes.push(Process::start(&killed, &addresses));
@@ -196,13 +198,13 @@ fn whoever_dies_while_it_is_founded_is_one_of_the_cluster_when_it_is_back() {
 }
 
 #[test]
-fn all_that_die_and_start_anew_found_one_cluster() {
+fn members_that_all_die_and_restart_found_one_cluster() {
     let addresses = free(3);
     let mut processes: Vec<Process> = Vec::new();
     for round in 0..4 {
         processes.drain(..).for_each(|process| drop(process.kill()));
         processes.extend(addresses.iter().map(|address| Process::start(address, &addresses)));
-        // Time itself is tested, as above: all of them die at another stage each time.
+        // The sleep is intended, as above: all members die at another stage in each round.
         std::thread::sleep(Duration::from_millis(round * 60));
     }
     are_one_cluster(processes);

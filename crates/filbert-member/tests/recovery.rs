@@ -1,4 +1,5 @@
-//! Clusters that have lost their majority for good go on with what is left, by an order or by the setting for pairs; who comes back finds that.
+//! Clusters that have lost their majority for good continue with the surviving members, by an order
+//! or by the setting for pairs. Members that come back later notice this.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -17,7 +18,7 @@ fn status(member: &Member) -> ClusterStatus {
     member.grid().cluster().unwrap().status().unwrap()
 }
 
-/// Groups of partitions, and the registry.
+/// The number of groups of partitions, plus one for the registry.
 fn groups() -> usize {
     ClusterSettings::default().groups as usize + 1
 }
@@ -31,12 +32,12 @@ fn lost(member: &Member) -> usize {
 }
 
 async fn recover(member: &Member, accepts_data_loss: bool) -> Result<String, String> {
-    let (tell, told) = tokio::sync::oneshot::channel();
+    let (sender, outcome) = tokio::sync::oneshot::channel();
     let done = move |result: Result<String, GridError>| {
-        let _gone = tell.send(result.map_err(|error| error.to_string()));
+        let _gone = sender.send(result.map_err(|error| error.to_string()));
     };
     member.grid().cluster().unwrap().order(ClusterOrder::Recover { accepts_data_loss }, Box::new(done));
-    within("the order is carried out or refused", told).await.unwrap()
+    within("the order is carried out or refused", outcome).await.unwrap()
 }
 
 async fn ending(member: &Member) -> Option<Ending> {
@@ -72,25 +73,25 @@ async fn the_one_that_is_left_of_three_goes_on_with_what_it_holds_by_an_order_al
     let gone: Vec<u64> = members.iter().map(|member| member.id().0).collect();
     stop_all(members).await;
     until("nobody leads", || lost(&left) == groups()).await;
-    // What would be lost is told, and nothing is done.
-    let told = recover(&left, false).await.unwrap();
-    assert!(told.contains(&all_lost()) && told.contains("The registry: of the voters"), "{told}");
-    assert!(gone.iter().all(|id| told.contains(&format!("{id} at 127.0.0.1:"))), "{told}");
+    // The possible losses are described, and nothing is changed.
+    let text = recover(&left, false).await.unwrap();
+    assert!(text.contains(&all_lost()) && text.contains("The registry: of the voters"), "{text}");
+    assert!(gone.iter().all(|id| text.contains(&format!("{id} at 127.0.0.1:"))), "{text}");
     assert_eq!((lost(&left), status(&left).recoveries, left.registry().members().count()), (groups(), 0, 3));
 
-    let told = recover(&left, true).await.unwrap();
-    assert!(told.contains("The cluster goes on in epoch 1"), "{told}");
+    let text = recover(&left, true).await.unwrap();
+    assert!(text.contains("The cluster goes on in epoch 1"), "{text}");
     until("all are led", || lost(&left) == 0).await;
     assert_eq!((status(&left).recoveries, left.registry().members().count()), (1, 1));
     let after = partition_uuids(&left);
     assert!(before.iter().zip(&after).all(|(before, after)| before.0 == after.0 && before.1 != after.1));
     let losses = left.grid().cluster().unwrap().view().losses.clone();
     assert!(losses.len() == 271 && losses.iter().all(|loss| loss.is_some_and(|loss| loss.copies_lost == 2)));
-    // All that was acknowledged had come to this one, too.
+    // This member had received all acknowledged changes, too.
     assert_eq!(found(&[&left], 0..300).await, range_of(0..300));
     put(&[&left], 300..400).await;
 
-    // Others come, hold all of it, and know the partitions by the same UUIDs.
+    // New members join, hold all data, and know the partitions by the same UUIDs.
     let mut all = vec![left];
     for _ in 0..2 {
         let starting = listen(settings.clone(), GridConfig::default()).await.unwrap();
@@ -124,10 +125,10 @@ async fn of_five_members_two_go_on_and_what_nobody_of_them_held_is_lost() {
     stop_all(members).await;
     let expected = before.groups.len() - has_majority.len();
     until("most have no leader", || left.iter().all(|member| lost(member) == expected)).await;
-    let told = recover(&left[0], false).await.unwrap();
-    assert!(told.contains(&format!("{expected} of {} groups have lost their majority", groups())), "{told}");
+    let text = recover(&left[0], false).await.unwrap();
+    assert!(text.contains(&format!("{expected} of {} groups have lost their majority", groups())), "{text}");
     recover(&left[1], true).await.unwrap();
-    // A group that has its majority gets no smaller by a death.
+    // The death of a member does not make a group smaller that has its majority.
     let is_held = |group: &filbert_grid::GroupStatus| {
         group.leader.is_some() && group.voters.len() == if has_majority.contains(&group.number) { 3 } else { 2 }
     };
@@ -140,7 +141,7 @@ async fn of_five_members_two_go_on_and_what_nobody_of_them_held_is_lost() {
     assert_eq!(found(&both, 0..600).await, kept);
     put(&both, 0..600).await;
     assert_eq!(found(&both, 0..600).await, range_of(0..600));
-    // Groups that had their majority have lost nothing, and say so to nobody.
+    // Groups that had their majority have lost nothing, and report no loss.
     let losses = left[0].grid().cluster().unwrap().view().losses.clone();
     for (partition, loss) in (0..).zip(&losses) {
         assert_eq!(loss.is_none(), has_majority.contains(&Some(partition % of_partitions)), "partition {partition}");
@@ -160,12 +161,12 @@ async fn those_that_were_left_behind_come_back_and_neither_serve_nor_overwrite()
     until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
     put(&members.iter().collect::<Vec<_>>(), 0..100).await;
     until("all have all", || have_all(&members.iter().collect::<Vec<_>>())).await;
-    // All are cut off from each other.
+    // All members are cut off from each other.
     cut(&proxies, true);
     until("nobody leads", || members.iter().all(|member| lost(member) == groups())).await;
     recover(&members[0], true).await.unwrap();
     put(&[&members[0]], 100..200).await;
-    // The others are a majority of what they know.
+    // The other two members are a majority by their own registry.
     cut(&proxies, false);
     for behind in &members[1..] {
         assert_eq!(ending(behind).await, Some(Ending::LeftBehind));
@@ -180,7 +181,7 @@ async fn those_that_were_left_behind_come_back_and_neither_serve_nor_overwrite()
         stop(member).await;
     }
     assert_eq!(found(&[&left], 0..200).await, range_of(0..200));
-    // Each comes in as a new member, at another address here.
+    // Each of them joins as a new member, in this test at another address.
     let mut all = vec![left];
     for _ in 0..2 {
         let starting = listen(MemberSettings::default(), GridConfig::default()).await.unwrap();
@@ -196,7 +197,7 @@ fn pair_settings(pair_continues: bool) -> MemberSettings {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_one_that_is_left_of_two_stops_unless_it_is_told_to_go_on() {
+async fn the_survivor_of_two_stops_unless_it_is_configured_to_continue() {
     for continues in [false, true] {
         let settings = pair_settings(continues);
         let (starting, addresses) = listen_all(2, &settings, &GridConfig::default()).await;
@@ -212,7 +213,7 @@ async fn the_one_that_is_left_of_two_stops_unless_it_is_told_to_go_on() {
         stop(dies).await;
         until("nobody leads", || lost(&left) == groups()).await;
         if !continues {
-            // Longer than it would go on after.
+            // Longer than the time after which it would continue.
             let other = status(&left).members.iter().find(|member| member.id != left.id().0).unwrap().id;
             let silent = || status(&left).member(other).and_then(|member| member.silent_for);
             until("the other one is silent for long", || silent().is_some_and(|it| it > Duration::from_secs(6))).await;
@@ -233,7 +234,7 @@ async fn the_one_that_is_left_of_two_stops_unless_it_is_told_to_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_that_have_both_gone_on_one_starts_anew() {
+async fn of_two_members_that_have_both_continued_one_restarts() {
     let (starting, proxies, addresses) = listen_behind_proxies(2, &pair_settings(true), &GridConfig::default()).await;
     let pair = join_all(starting, &addresses).await;
     until("all is well", || pair.iter().all(|member| is_whole(member, 2))).await;
@@ -244,7 +245,8 @@ async fn of_two_that_have_both_gone_on_one_starts_anew() {
     put(&[&pair[0]], 50..100).await;
     put(&[&pair[1]], 100..130).await;
     cut(&proxies, false);
-    // Of two epochs with the same number, that of the member with the greater id counts.
+    // Of two epochs with the same number, the epoch of the member with the greater id is the later
+    // one.
     let (stays, goes): (Vec<&Member>, Vec<&Member>) = {
         let greatest = pair.iter().map(Member::id).max();
         pair.iter().partition(|member| Some(member.id()) == greatest)

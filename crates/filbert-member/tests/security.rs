@@ -1,4 +1,5 @@
-//! Who is let into a cluster: members that know its secret, show a certificate of its authority, or both; no stranger reads or joins.
+//! Access to a cluster: members must know its secret, present a certificate of its authority, or
+//! both. A stranger can neither read nor join.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -26,7 +27,7 @@ impl Service for Silent {
     }
 }
 
-/// What a stranger is told that asks a member who it is.
+/// Sends a greeting from a stranger to a member. Returns the answer or the error.
 async fn greeted(address: &str, settings: LinkSettings) -> Result<Bytes, String> {
     let groups = GroupSettings::default();
     let identity = Identity {
@@ -82,7 +83,7 @@ async fn members_with_a_secret_or_certificates_or_both_form_a_cluster_and_strang
             let other = settings(&directory, of_cluster, "db4", Some("open sesamf"));
             let refused = greeted(&addresses[0], other.clone()).await.unwrap_err();
             assert_eq!(refused, "the peer has another secret");
-            // A member that is configured so does not wait for ever.
+            // A member with another secret does not wait for ever.
             let other = MemberSettings { links: other, addresses: addresses.clone(), ..MemberSettings::default() };
             match within("it is refused", listen(other, GridConfig::default()).await.unwrap().join()).await {
                 Err(MemberError::Refused(why)) => assert!(why.contains("the peer has another secret"), "{why}"),

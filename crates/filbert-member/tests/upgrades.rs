@@ -1,4 +1,5 @@
-//! Members of this version and of the next one in one cluster, over real links: one of them says that it speaks the next version as well.
+//! Members of this version and of the next version in one cluster, over real links: one of the
+//! members announces the next version as well.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -16,7 +17,7 @@ use filbert_links::{Channel, Identity, LinkSettings, Links, Peer, Refusal, Servi
 use filbert_member::{Member, MemberError, MemberSettings};
 use uuid::Uuid;
 
-/// Logs are purged soon, so that who joins is brought a snapshot.
+/// Logs are purged early, so that a member that joins receives a snapshot.
 fn of_version(versions: std::ops::RangeInclusive<u16>) -> MemberSettings {
     let groups = GroupSettings { log_entries_max: 8, ..GroupSettings::default() };
     MemberSettings { versions, groups, ..MemberSettings::default() }
@@ -33,7 +34,7 @@ fn snapshot_bytes_received(grid: &Grid) -> u64 {
     grid.cluster().unwrap().counters().snapshot_bytes_received
 }
 
-/// Whether no log has its beginning any more, so that who joins needs a snapshot.
+/// Whether the beginning of each log was purged, so that a member that joins needs a snapshot.
 fn are_purged(member: &Member) -> bool {
     member.groups().iter().all(|status| status.purged.is_some())
 }
@@ -49,13 +50,13 @@ async fn members_of_this_version_and_of_the_next_are_one_cluster_whoever_begins(
         let (first, address) = start(begins.clone(), &[]).await;
         put(&[&first], 0..1_000).await;
         until("its logs are purged", || are_purged(&first)).await;
-        // A snapshot of the first, to the second.
+        // A snapshot from the first member to the second one.
         let (second, second_address) = start(joins.clone(), &address).await;
         until("both hold all", || is_whole(&first, 2) && is_whole(&second, 2)).await;
         assert!(snapshot_bytes_received(second.grid()) > 0);
         let leads = |member: &Member| member.groups().iter().filter(|status| status.leads).count();
         until("both lead", || leads(&first) > 0 && leads(&first) == leads(&second)).await;
-        // Changes through both.
+        // Changes through both members.
         put(&[&first, &second], 1_000..1_500).await;
         until("both have all", || have_all(&[&first, &second]) && same(&first, &second)).await;
         assert_eq!(found(&[&first, &second], 0..1_500).await.len(), 1_500);
@@ -63,7 +64,8 @@ async fn members_of_this_version_and_of_the_next_are_one_cluster_whoever_begins(
         let versions: Vec<u16> = registry.members().map(|(_, facts)| facts.version).collect();
         assert_eq!(versions, [*begins.versions.end(), *joins.versions.end()]);
         assert_eq!(registry.version_of_all(), 1);
-        // One by one, as members are replaced by those of another version: a snapshot of the second, to one like the first.
+        // A rolling upgrade replaces members one by one: a snapshot from the second member to one
+        // of the first member's version.
         within("it leaves", first.leave()).await.unwrap();
         stop_all(vec![first]).await;
         put(&[&second], 1_500..2_000).await;
@@ -93,7 +95,7 @@ async fn a_version_that_is_too_new_is_refused_and_says_what_it_found() {
     stop_all(vec![member]).await;
 }
 
-/// Answers nobody.
+/// A service that never answers.
 struct Silent;
 
 impl Service for Silent {

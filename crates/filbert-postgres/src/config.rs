@@ -4,61 +4,74 @@ use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use filbert_listen::GuessLimits;
 
-/// How the door behaves. All fields have defaults that suit a member with a few thousand clients.
+/// The settings of a door. The defaults of all fields suit a member with a few thousand clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresConfig {
-    /// The address to listen on; port 0 takes any free port. Default 127.0.0.1:5432: PostgreSQL's port, and nobody but this machine
-    /// until the operator says otherwise.
+    /// The address to listen on. Port 0 takes any free port. Default 127.0.0.1:5432: PostgreSQL's
+    /// port, reachable only from this machine until the operator changes it.
     pub listen: SocketAddr,
-    /// Whether to try the next port when one is taken. Default true: a PostgreSQL on the same machine has the usual one.
+    /// Whether to try the next port when a port is taken. Default true: a PostgreSQL server on the
+    /// same machine has the usual port.
     pub port_auto_increment: bool,
-    /// How many ports to try, from that of `listen` on. Default 100, as for Hazelcast's clients.
+    /// The number of ports to try, beginning with the port of `listen`. Default 100, as for
+    /// Hazelcast's clients.
     pub port_count: u16,
-    /// Who may come in, by SCRAM-SHA-256. Default none: everybody may, under any name.
+    /// The users that may connect, by SCRAM-SHA-256. Default none: every client may connect, under
+    /// any name.
     pub users: Vec<PostgresUser>,
-    /// The certificate for connections within TLS. Default none: clients that ask for TLS are told that there is none.
+    /// The certificate for TLS connections. Default none: a request for TLS is declined.
     pub tls: Option<PostgresTls>,
-    /// Bytes of one message. Default 256 MiB: more than rows and parameters have in practice, and a member's memory should not
-    /// depend on one client's message.
+    /// The maximum size of one message in bytes. Default 256 MiB: more than rows and parameters
+    /// have in practice. The limit keeps a member's memory independent of a single client's
+    /// message.
     pub message_bytes_max: usize,
-    /// Bytes of requests that all connections together hold until they are handled, a share of the member's budget of buffers; whoever
-    /// sends more than there is room for is disconnected. Default 1 GiB: four of the largest messages at once, and no more however many
-    /// clients there are.
+    /// The maximum number of bytes of unhandled requests in all connections together, a share of
+    /// the member's budget of buffers. The client of a request that does not fit is disconnected.
+    /// Default 1 GiB: four of the largest messages at once, whatever the number of clients.
     pub requests_bytes_max: usize,
-    /// Bytes of one message before authentication. Default 10,000, as in PostgreSQL.
+    /// The maximum size of one message before authentication, in bytes. Default 10,000, as in
+    /// PostgreSQL.
     pub unauthenticated_message_bytes_max: usize,
-    /// Bytes of rows that are made before they are written. Default 64 KiB: enough for one system call to be worth it, little beside
-    /// what the socket itself holds.
+    /// The number of bytes of rows that are buffered before they are written. Default 64 KiB:
+    /// enough to be worth one system call, and little compared with the buffer of the socket.
     pub write_buffer_bytes: usize,
-    /// Bytes of requests that are read ahead while a statement runs. Default 1 MiB: a pipeline of some thousand small statements.
+    /// The number of bytes of requests that are read ahead while a statement runs. Default 1 MiB: a
+    /// pipeline of some thousand small statements.
     pub read_ahead_bytes_max: usize,
-    /// Connections at a time; more are turned away with SQLSTATE 53300. Default 10,000: a hundred times what PostgreSQL allows, as an
-    /// idle connection takes some kilobytes and no process.
+    /// The maximum number of open connections. Further connections are refused with SQLSTATE 53300.
+    /// Default 10,000: a hundred times PostgreSQL's default, since an idle connection takes some
+    /// kilobytes and no process.
     pub connections_max: usize,
-    /// Prepared statements of one connection. Default 10,000: drivers keep some hundreds at most.
+    /// The maximum number of prepared statements of one connection. Default 10,000: drivers keep
+    /// some hundreds at most.
     pub statements_max: usize,
-    /// Portals and cursors of one connection. Default 1,000: each may hold the state of a query.
+    /// The maximum number of portals and cursors of one connection. Default 1,000: each may hold
+    /// the state of a query.
     pub portals_max: usize,
-    /// Bytes of texts and parameters that the prepared statements and portals of one connection keep. Default 64 MiB; one statement
-    /// alone may have more.
+    /// The maximum number of bytes of texts and parameters in the prepared statements of one
+    /// connection, and the same for its portals. Default 64 MiB. A single statement may have more.
     pub kept_bytes_max: usize,
-    /// Bytes of settings and savepoints that a session keeps. Default 1 MiB, as [`filbert_grid::query::SESSION_BYTES_MAX`].
+    /// The maximum number of bytes of settings and savepoints of a session. Default 1 MiB, as
+    /// [`filbert_grid::query::SESSION_BYTES_MAX`].
     pub session_bytes_max: usize,
-    /// How often somebody may be wrong about a password.
+    /// The limits on wrong passwords.
     pub guesses: GuessLimits,
-    /// How often somebody may be wrong about the key by which a session's statement is cancelled. Default 100 at once: a pool that gives
-    /// all of its connections up cancels what they run, which may be over by then.
+    /// The limits on wrong keys in requests that cancel a session's statement. Default 100 at once:
+    /// a pool that closes all of its connections cancels their statements, and these sessions may
+    /// have ended by then.
     pub key_guesses: GuessLimits,
-    /// Rows that are asked of a result at a time. Default 1,024: a page for one write, while the next one is not made before that
-    /// is over.
+    /// The number of rows that are requested from a result at a time. Default 1,024: a page is
+    /// about one write, and the next page is not produced before that write is done.
     pub page_rows: usize,
-    /// Bytes of one row of a COPY. Default 64 MiB: a quote that is never closed must not collect all that follows.
+    /// The maximum size of one row of a COPY, in bytes. Default 64 MiB: a quote that is never
+    /// closed must not buffer all of the following data.
     pub copy_row_bytes_max: usize,
-    /// How long a connection may take to authenticate. Default 60 s, as in PostgreSQL.
+    /// The maximum duration of the authentication. Default 60 s, as in PostgreSQL.
     pub authentication_timeout: Duration,
-    /// How long what runs may take to end, and a client to read its last replies, when the member stops. Default 5 s.
+    /// The time that running statements have to finish, and clients have to read their last
+    /// replies, when the member stops. Default 5 s.
     pub close_timeout: Duration,
-    /// The version of the program, which is told within `server_version`. Default empty.
+    /// The version of the program, which is reported as part of `server_version`. Default empty.
     pub program_version: String,
 }
 
@@ -91,25 +104,26 @@ impl Default for PostgresConfig {
     }
 }
 
-/// Somebody who may come in.
+/// A user that may connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresUser {
-    /// The name, as clients give it.
+    /// The name, as clients send it.
     pub name: String,
-    /// What proves it.
+    /// The secret that proves the user's identity.
     pub secret: PostgresSecret,
 }
 
-/// What a client must know.
+/// The secret of a user.
 #[derive(Clone, PartialEq, Eq)]
 pub enum PostgresSecret {
     /// A password.
     Password(String),
-    /// What `pg_authid.rolpassword` has for a password: `SCRAM-SHA-256$4096:salt$stored key:server key`, in base64.
+    /// A verifier of a password, as in `pg_authid.rolpassword`: `SCRAM-SHA-256$4096:salt$stored
+    /// key:server key`, in base64.
     Verifier(String),
 }
 
-/// Shows the kind and never the secret, which would otherwise end in a log.
+/// Shows the kind and never the secret, which would otherwise appear in a log.
 impl fmt::Debug for PostgresSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -119,13 +133,13 @@ impl fmt::Debug for PostgresSecret {
     }
 }
 
-/// TLS.
+/// The TLS settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresTls {
-    /// A PEM file with the certificate, and those that vouch for it behind it.
+    /// A PEM file with the certificate, followed by the certificates of its issuers.
     pub certificate: PathBuf,
     /// A PEM file with the certificate's private key.
     pub key: PathBuf,
-    /// Whether connections without TLS are refused. Default, where a configuration does not say: no.
+    /// Whether connections without TLS are refused. The default of a configuration is false.
     pub required: bool,
 }

@@ -1,75 +1,78 @@
-//! Running the protocol's own statements: prepared statements and cursors by name.
-
-use std::sync::Arc;
+//! The execution of the protocol's own statements, which manage prepared statements and cursors by
+//! name.
 
 use filbert_data::Value;
 use filbert_grid::query::{Command, TransactionState};
 
 use crate::{
+    columns::{describe_columns, readers},
     error::{Failure, Outcome, PgError, sqlstate},
-    portals::{Kind, Portal, Progress},
-    rows::{Sink, describe_columns, readers},
+    portals::{Portal, PreparedKind, Progress, named_bytes},
     run::Started,
+    sending::Sink,
     session::Session,
-    statement::own::{Count, Inner, Own},
+    statement::session_statement::{Count, Inner, SessionStatement},
     types::{Base, PgType},
     wire::Format,
 };
 
 impl Session {
-    /// Runs a statement of the protocol with the values of its parameters. Rows are described first if `describes`.
-    pub(crate) async fn run_own(
+    /// Runs a statement of the protocol with the values of its parameters. With `describes`, a row
+    /// description is sent before the rows.
+    pub(crate) async fn run_session_statement(
         &mut self,
-        own: &Own,
+        session_statement: &SessionStatement,
         values: &[Value<'static>],
         formats: &[Format],
         describes: bool,
     ) -> Outcome {
-        let done = match own {
-            Own::Prepare { name, types, statement } => {
+        let done = match session_statement {
+            SessionStatement::Prepare { name, types, statement } => {
                 self.statements.check_free(name)?;
                 let oids: Vec<u32> = types.iter().map(|pg_type| pg_type.oid()).collect();
-                let prepared = self.understand_inner(statement, &oids).await?;
-                self.statements.put(name, Arc::new(prepared))?;
+                let lease = self.reserve_for_statement(name, &statement.text, oids.len())?;
+                let prepared = self.analyze_inner(statement, &oids).await?;
+                self.statements.put(name, prepared.into_named(name, lease)?)?;
                 "PREPARE"
             }
-            Own::Execute { name, values: inner } => {
+            SessionStatement::Execute { name, values: inner } => {
                 return Box::pin(self.run_prepared(name, inner, values, formats, describes)).await;
             }
-            Own::Deallocate(Some(name)) => {
+            SessionStatement::Deallocate(Some(name)) => {
                 self.statements.get(name)?;
                 self.statements.remove(name);
                 "DEALLOCATE"
             }
-            Own::Deallocate(None) => {
+            SessionStatement::Deallocate(None) => {
                 self.statements.clear();
                 "DEALLOCATE ALL"
             }
-            Own::Declare { name, is_binary, hold, statement } => {
+            SessionStatement::Declare { name, is_binary, hold, statement } => {
                 self.declare(name, *is_binary, *hold, statement, values).await?;
                 "DECLARE CURSOR"
             }
-            Own::Fetch { name, count, is_move } => {
+            SessionStatement::Fetch { name, count, is_move } => {
                 return self.fetch(name, *count, *is_move, formats, describes).await;
             }
-            Own::Close(Some(name)) => {
+            SessionStatement::Close(Some(name)) => {
                 self.portals.get(name)?;
                 self.portals.remove(name);
                 "CLOSE CURSOR"
             }
-            Own::Close(None) => {
+            SessionStatement::Close(None) => {
                 self.portals.clear();
                 "CLOSE CURSOR ALL"
             }
-            Own::Discard { all, plans } => self.discard(*all, *plans)?,
+            SessionStatement::Discard { all, plans } => self.discard(*all, *plans)?,
         };
-        self.link.out.command_complete(done);
+        self.socket.out.command_complete(done);
         Ok(())
     }
 
     fn discard(&mut self, all: bool, plans: bool) -> Result<&'static str, Box<PgError>> {
         if !all {
-            // Plans are the engine's, which knows by itself when they no longer hold; there are neither sequences nor temporary tables.
+            // The engine itself recognizes plans that are no longer valid. There are neither
+            // sequences nor temporary tables.
             return Ok(if plans { "DISCARD PLANS" } else { "DISCARD" });
         }
         if self.state.transaction() != TransactionState::Idle {
@@ -91,7 +94,7 @@ impl Session {
         describes: bool,
     ) -> Outcome {
         let statement = self.statements.get(name)?.clone();
-        let Kind::Engine(command) = &statement.kind else {
+        let PreparedKind::Engine(command) = &statement.kind else {
             let message =
                 format!("prepared statement \"{name}\" is one of the protocol's own, which EXECUTE does not run");
             return Err(PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).into());
@@ -124,18 +127,18 @@ impl Session {
             Started::Count(count) => count,
             Started::Rows(mut rows) => {
                 if describes {
-                    describe_columns(&rows.columns, formats, &mut self.link.out);
+                    describe_columns(&rows.columns, formats, &mut self.socket.out);
                 }
                 let mut sink = Sink::data(&rows.columns, formats);
                 self.send_rows(&mut rows, &mut sink, 0).await?;
                 rows.count
             }
         };
-        self.link.out.command_complete(&Session::end_tag(before, command, count));
+        self.socket.out.command_complete(&Session::end_tag(before, command, count));
         Ok(())
     }
 
-    /// A value as one of another type, as the engine casts it.
+    /// Casts a value to another type, with the engine's `CAST`.
     async fn cast(&mut self, value: Value<'static>, found: PgType, wanted: PgType) -> Outcome<Value<'static>> {
         let text = format!("SELECT CAST($1 AS {wanted})");
         let Started::Rows(mut rows) = self.start(&text, &[value], &[found.parameter_type()]).await? else {
@@ -148,7 +151,7 @@ impl Session {
         Ok(readers(page, &rows.columns)?.first().map_or(Value::Null, |reader| reader.get(0).into_owned()))
     }
 
-    /// The values of expressions, which are computed as a query without a table is, with their types.
+    /// Evaluates expressions as a query without a table. Returns the values with their types.
     async fn evaluate(
         &mut self,
         inner: &Inner,
@@ -186,16 +189,23 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(PgError::new(sqlstate::DUPLICATE_CURSOR, message).into());
         }
-        let prepared = self.understand_inner(statement, &[]).await?;
-        if !matches!(prepared.kind, Kind::Engine(Command::Select)) || prepared.columns.is_none() {
+        let lease = self.reserve_for_statement(name, &statement.text, 0)?;
+        let prepared = self.analyze_inner(statement, &[]).await?;
+        if !matches!(prepared.kind, PreparedKind::Engine(Command::Select)) || prepared.columns.is_none() {
             return Err(PgError::new(sqlstate::SYNTAX_ERROR, "a cursor needs a query, such as SELECT or VALUES").into());
         }
+        let prepared = prepared.into_named(name, lease)?;
         let progress = match self.start(&statement.text, values, &prepared.declared).await? {
-            Started::Rows(rows) => Progress::Rows(rows),
+            Started::Rows(mut rows) => {
+                // The page that is already available needs a memory reservation.
+                rows.fetch_first_page(self.shared.config.page_rows)?;
+                Progress::Rows(rows)
+            }
             Started::Count(_) => Progress::Done,
         };
         let formats = if is_binary { vec![Format::Binary] } else { Vec::new() };
-        let portal = Portal { statement: Arc::new(prepared), values: Vec::new(), formats, progress, hold };
+        let lease = self.memory.reserve(named_bytes(name))?;
+        let portal = Portal { statement: prepared, values: Vec::new(), formats, progress, hold, lease };
         Ok(self.portals.put(name, portal)?)
     }
 
@@ -203,11 +213,11 @@ impl Session {
     async fn fetch(&mut self, name: &str, count: Count, is_move: bool, formats: &[Format], describes: bool) -> Outcome {
         let mut portal = self.portals.take(name)?;
         let result = self.fetch_from(&mut portal, count, is_move, formats, describes).await;
-        // A cursor that failed stays, and has no more rows.
+        // A cursor that failed is kept, and has no more rows.
         self.portals.put(name, portal)?;
         let shown = result?;
         let command = if is_move { "MOVE" } else { "FETCH" };
-        self.link.out.command_complete(&format!("{command} {shown}"));
+        self.socket.out.command_complete(&format!("{command} {shown}"));
         Ok(())
     }
 
@@ -220,18 +230,18 @@ impl Session {
         describes: bool,
     ) -> Outcome<u64> {
         if let Progress::New = portal.progress {
-            // A portal that `Bind` made may be fetched from, too.
+            // `FETCH` also works with a portal that `Bind` created.
             if let Started::Rows(rows) =
                 self.start(&portal.statement.text, &portal.values, &portal.statement.declared).await?
             {
                 portal.progress = Progress::Rows(rows);
             }
         }
-        // A cursor's own format counts where the client says none.
+        // The cursor's own format applies if the client gives none.
         let formats = if formats.is_empty() { portal.formats.as_slice() } else { formats };
         let columns = portal.statement.columns.clone().unwrap_or_default();
         if describes && !is_move {
-            describe_columns(&columns, formats, &mut self.link.out);
+            describe_columns(&columns, formats, &mut self.socket.out);
         }
         let Progress::Rows(mut rows) = std::mem::replace(&mut portal.progress, Progress::Done) else { return Ok(0) };
         let mut sink = if is_move { Sink::Nowhere } else { Sink::data(&rows.columns, formats) };
@@ -262,20 +272,21 @@ impl Session {
     }
 }
 
-/// What a value of one type becomes where one of another is wanted.
+/// How a value of one type is assigned to a parameter of another type.
 #[derive(Debug, PartialEq, Eq)]
 enum Assigned {
     AsItIs,
     Cast,
-    /// There is no such cast, or one that has to be written out.
+    /// There is no such cast, or only an explicit one.
     Never,
 }
 
-/// How values are assigned to parameters, as PostgreSQL assigns them to columns. A text may be a literal of any type.
+/// Returns how a value is assigned to a parameter, with the rules for assignment to columns in
+/// PostgreSQL. A text may be a literal of any type.
 fn assigned(found: PgType, wanted: PgType) -> Assigned {
     let is_one_of = |bases: &[Base]| !found.is_array && bases.contains(&found.base);
     let is_text = is_one_of(&[Base::Text, Base::Varchar, Base::Unknown]);
-    let moments = [Base::Date, Base::Timestamp, Base::Timestamptz];
+    let datetimes = [Base::Date, Base::Timestamp, Base::Timestamptz];
     let is_cast = match wanted.base {
         _ if found == wanted || wanted.is_array => return Assigned::AsItIs,
         Base::Text | Base::Varchar if is_text => return Assigned::AsItIs,
@@ -284,7 +295,7 @@ fn assigned(found: PgType, wanted: PgType) -> Assigned {
         Base::Int2 | Base::Int4 | Base::Int8 | Base::Float4 | Base::Float8 | Base::Numeric => {
             is_text || found.is_number()
         }
-        Base::Date | Base::Timestamp | Base::Timestamptz => is_text || is_one_of(&moments),
+        Base::Date | Base::Timestamp | Base::Timestamptz => is_text || is_one_of(&datetimes),
         Base::Time => is_text || is_one_of(&[Base::Timestamp, Base::Timestamptz, Base::Interval]),
         Base::Interval => is_text || is_one_of(&[Base::Time]),
         _ => return Assigned::AsItIs,

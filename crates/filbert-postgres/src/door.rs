@@ -1,7 +1,6 @@
-//! The listening socket, and the tasks of its connections.
+//! The listening socket and the tasks of its connections.
 
 use std::{
-    fmt,
     net::SocketAddr,
     sync::{
         Arc,
@@ -9,30 +8,27 @@ use std::{
     },
 };
 
-use filbert_grid::{
-    Grid, MemoryBudget,
-    metrics::{DoorFigures, DoorMetrics},
-};
+use filbert_grid::Grid;
 use filbert_listen::{Guesses, ListenError, Listener};
 use tokio::{net::TcpStream, sync::watch, task::JoinSet};
-use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use crate::{
-    BrokenVerifier, PostgresConfig, TlsError,
-    connection::{self, Ending},
-    registry::Registry,
-    scram::Users,
-    tls,
+    config::PostgresConfig,
+    connection,
+    scram::{BrokenVerifier, Users},
+    shared::{Acceptor, Ending, Shared},
+    tls::{self, TlsError},
 };
 
-/// Connections beyond `connections_max` that are taken in to be told so, or to cancel what another one runs.
+/// The number of connections beyond `connections_max` that are still accepted: to report the limit
+/// to the client, or to cancel a statement of another connection.
 const RESERVE: usize = 256;
 
-/// Why a door cannot be opened.
+/// The reason why a door cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresDoorError {
-    /// None of the ports could be listened on.
+    /// Listening failed on all of the ports.
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// The certificate cannot be used.
@@ -43,63 +39,23 @@ pub enum PostgresDoorError {
     Verifier(#[from] BrokenVerifier),
 }
 
-/// What all connections of a door share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) grid: Arc<Grid>,
-    pub(crate) config: PostgresConfig,
-    address: SocketAddr,
-    /// Connections that were turned away, since there were too many.
-    pub(crate) refused: AtomicU64,
-    pub(crate) users: Users,
-    pub(crate) tls: Option<Acceptor>,
-    pub(crate) registry: Arc<Registry>,
-    /// Room for requests that are not whole yet.
-    pub(crate) budget: MemoryBudget,
-    /// Who was wrong about a password, and who about the key of another session.
-    pub(crate) passwords: Guesses,
-    pub(crate) keys: Guesses,
-}
-
-impl DoorMetrics for Shared {
-    fn figures(&self) -> DoorFigures {
-        DoorFigures {
-            name: "postgres",
-            address: self.address,
-            connections: self.registry.open(),
-            accepted: self.registry.total(),
-            refused: self.refused.load(Ordering::Relaxed),
-            buffer_bytes: self.budget.used(),
-        }
-    }
-}
-
-/// What takes connections into TLS.
-pub(crate) struct Acceptor(pub(crate) TlsAcceptor);
-
-impl fmt::Debug for Acceptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Acceptor")
-    }
-}
-
-/// Figures of a door at one moment.
+/// The statistics of a door at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PostgresStatistics {
-    /// Open sessions.
+    /// The number of open sessions.
     pub connections: usize,
-    /// Sessions that were opened since the door was.
+    /// The number of sessions that were opened since the door was opened.
     pub connections_total: u64,
-    /// Bytes of long requests that are not whole yet.
+    /// Bytes of long requests that are not complete yet.
     pub request_bytes: usize,
 }
 
-/// Looks at a door from outside while it runs.
+/// Reads the statistics of a running door.
 #[derive(Clone, Debug)]
 pub struct PostgresMonitor(Arc<Shared>);
 
 impl PostgresMonitor {
-    /// The figures now.
+    /// The current statistics.
     pub fn statistics(&self) -> PostgresStatistics {
         let Shared { registry, budget, .. } = &*self.0;
         PostgresStatistics {
@@ -110,7 +66,7 @@ impl PostgresMonitor {
     }
 }
 
-/// A listening door for PostgreSQL's clients. [`PostgresDoor::run`] serves them through it.
+/// A listening door for PostgreSQL's clients. [`PostgresDoor::run`] serves them.
 #[derive(Debug)]
 pub struct PostgresDoor {
     listener: Listener,
@@ -118,11 +74,12 @@ pub struct PostgresDoor {
 }
 
 impl PostgresDoor {
-    /// Listens on the first free port of the configured ones.
+    /// Listens on the first free port of the configured range.
     ///
     /// # Errors
     ///
-    /// No port is free, the address is not one of this machine, or a certificate or verifier cannot be used.
+    /// No port is free, the address does not belong to this machine, or a certificate or verifier
+    /// cannot be used.
     ///
     /// # Panics
     ///
@@ -141,18 +98,19 @@ impl PostgresDoor {
         Ok(PostgresDoor { listener, shared })
     }
 
-    /// The address that is listened on.
+    /// The address of the listening socket.
     pub fn local_addr(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// To look at the door while it runs.
+    /// A monitor of the door, for use while the door runs.
     pub fn monitor(&self) -> PostgresMonitor {
         PostgresMonitor(self.shared.clone())
     }
 
-    /// Serves clients until `shutdown` is ready. Then no more connections are accepted, statements that run and transactions that are open may
-    /// end within the close timeout, after which they are cancelled, and all clients are told that the member stops (SQLSTATE 57P01).
+    /// Serves clients until `shutdown` is ready. Then no more connections are accepted. Running
+    /// statements and open transactions may finish within the close timeout. After it they are
+    /// cancelled. All clients are informed that the member stops (SQLSTATE 57P01).
     ///
     /// Cancel safety: dropping the future closes all connections at once.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
@@ -174,7 +132,7 @@ impl PostgresDoor {
         if tokio::time::timeout(wait, finish(&mut tasks)).await.is_err() {
             ending.send_replace(Ending::Now);
             self.shared.registry.cancel_all();
-            // What still does not end is dropped with the set.
+            // Tasks that still run are dropped with the set.
             let _ = tokio::time::timeout(wait, finish(&mut tasks)).await;
         }
     }

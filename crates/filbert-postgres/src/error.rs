@@ -1,4 +1,4 @@
-//! Errors as clients see them, and how a session goes on after one.
+//! The errors that clients receive, and their effect on the session.
 
 use std::io;
 
@@ -7,7 +7,8 @@ use filbert_grid::query::{SqlError, SqlErrorCode};
 
 use crate::wire::{ErrorFields, Out, Violation};
 
-/// The SQLSTATEs that the door itself gives; those of statements come with [`SqlError`].
+/// The SQLSTATEs of errors that the door itself reports. The SQLSTATEs of the engine's errors come
+/// with [`SqlError`].
 pub(crate) mod sqlstate {
     pub(crate) const PROTOCOL_VIOLATION: &str = "08P01";
     pub(crate) const FEATURE_NOT_SUPPORTED: &str = "0A000";
@@ -38,15 +39,15 @@ pub(crate) mod sqlstate {
     pub(crate) const INTERNAL: &str = "XX000";
 }
 
-/// An error as a client is told of it.
+/// An error that is sent to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PgError {
     pub(crate) sqlstate: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// Where in the query's text, in characters from 1.
+    /// The position in the query's text, in characters from 1.
     pub(crate) position: Option<u32>,
-    /// Where else: the line of a COPY, the number of a parameter.
+    /// Another place of the error: the line of a COPY, the number of a parameter.
     pub(crate) context: Option<String>,
 }
 
@@ -59,30 +60,36 @@ impl PgError {
         PgError::new(sqlstate::PROTOCOL_VIOLATION, message)
     }
 
-    /// The statement was cancelled by its client.
+    /// The client cancelled the statement.
     pub(crate) fn cancelled() -> Box<PgError> {
         PgError::new(sqlstate::CANCELLED, "canceling statement due to user request")
     }
 
-    /// The same, about this place.
+    /// The member stops.
+    pub(crate) fn shutting_down() -> Box<PgError> {
+        PgError::new(sqlstate::SHUTDOWN, "terminating connection because this member is shutting down")
+    }
+
+    /// Adds the place of the error.
     pub(crate) fn within(mut self: Box<Self>, context: impl Into<String>) -> Box<PgError> {
         self.context = Some(context.into());
         self
     }
 
-    /// The same with a hint.
+    /// Adds a hint.
     pub(crate) fn with_hint(mut self: Box<Self>, hint: impl Into<String>) -> Box<PgError> {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same of a statement that begins `characters` behind the begin of the query's text.
+    /// Moves the position for a statement that begins `characters` characters after the start of
+    /// the query's text.
     pub(crate) fn moved_by(mut self: Box<Self>, characters: u32) -> Box<PgError> {
         self.position = self.position.map(|position| position.saturating_add(characters));
         self
     }
 
-    /// Writes it.
+    /// Writes the error as a message.
     pub(crate) fn write(&self, severity: &str, out: &mut Out) {
         out.error(ErrorFields {
             severity,
@@ -98,7 +105,7 @@ impl PgError {
 
 impl From<SqlError> for Box<PgError> {
     fn from(error: SqlError) -> Self {
-        // The classes that Hazelcast's codes tell apart, where nothing more exact is known.
+        // The classes that Hazelcast's codes distinguish. They apply if the error has no SQLSTATE.
         let sqlstate = match error.code {
             _ if error.sqlstate.is_some() => error.sqlstate(),
             SqlErrorCode::Cancelled => sqlstate::CANCELLED,
@@ -119,21 +126,22 @@ impl From<DataError> for Box<PgError> {
     }
 }
 
-/// Why a session does not simply go on.
+/// The reason why a session cannot continue normally.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The statement failed; the session goes on.
+    /// The statement failed. The session continues.
     Statement(Box<PgError>),
-    /// The client is told, and the connection is closed.
+    /// The client receives the error, and the connection is closed.
     Fatal(Box<PgError>),
-    /// The client is gone.
+    /// The client disconnected, or the network failed.
     Gone(io::Error),
-    /// The client said that it goes.
+    /// The client sent `Terminate`.
     Terminated,
 }
 
 impl Failure {
-    /// The same of a statement that begins `characters` behind the begin of the query's text.
+    /// Moves the position for a statement that begins `characters` characters after the start of
+    /// the query's text.
     pub(crate) fn moved_by(self, characters: u32) -> Failure {
         match self {
             Failure::Statement(error) => Failure::Statement(error.moved_by(characters)),
@@ -142,7 +150,7 @@ impl Failure {
     }
 }
 
-/// What most steps of a session give.
+/// The result of most steps of a session.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 impl From<Box<PgError>> for Failure {

@@ -1,4 +1,5 @@
-//! Everything that reads bytes from outside, for the fuzz target: it is to survive any, and to read what it writes.
+//! The entry point of the fuzz target: all code that decodes a client's bytes. It must survive any
+//! input, and must decode everything that it encodes.
 
 use std::cell::Cell;
 
@@ -9,23 +10,25 @@ use filbert_data::{
 };
 
 use crate::{
-    PostgresSecret, PostgresUser, copy,
+    config::{PostgresSecret, PostgresUser},
+    copy_format,
     scram::{Exchange, Users},
-    statement::{casts, lexer, own::Own},
+    statement::{casts, lexer, session_statement::SessionStatement},
     types::{self, PgType},
     wire::{self, Frontend, Startup},
 };
 
-/// Reads the bytes in every way in which a client's bytes are read.
+/// Decodes the bytes in every way in which a client's bytes are decoded.
 ///
 /// # Panics
-/// What was written is not read again, or differs by the parts in which it comes: a defect.
+/// Encoded data is not decoded again, or the result depends on the parts in which the data arrives.
+/// Both are defects.
 pub fn read_everything(data: &[u8]) {
     messages(data);
     let Some((first, rest)) = data.split_first() else { return };
     values(*first, rest);
     rows(*first, rest);
-    copy::fuzz_binary(usize::from(*first), rest);
+    copy_format::fuzz_binary(usize::from(*first), rest);
     if let Ok(text) = std::str::from_utf8(rest) {
         statements(text);
         scram(text);
@@ -50,7 +53,7 @@ fn messages(data: &[u8]) {
     }
 }
 
-/// What is read must be written so that it is read as the same.
+/// A decoded value must be encoded so that it decodes to the same value.
 fn values(first: u8, data: &[u8]) {
     for oid in types::all_oids() {
         let Some(pg_type) = PgType::from_oid(oid).filter(|_| oid as u8 % 8 == first % 8) else { continue };
@@ -61,10 +64,10 @@ fn values(first: u8, data: &[u8]) {
             if types::write_text(&value, pg_type, &Zone::UTC, &mut text).is_ok()
                 && let Ok(text) = std::str::from_utf8(&text)
             {
-                let again = types::read_text(text, pg_type, &Zone::UTC);
-                // Years that no text has are shown nevertheless.
-                if let Ok(again) = again {
-                    same(&value, &again);
+                let reread = types::read_text(text, pg_type, &Zone::UTC);
+                // Some years can be written as text and not read again.
+                if let Ok(reread) = reread {
+                    same(&value, &reread);
                 }
             }
             let mut binary = Vec::new();
@@ -75,19 +78,19 @@ fn values(first: u8, data: &[u8]) {
     }
 }
 
-fn same(value: &Value<'_>, again: &Value<'_>) {
-    match (value, again) {
-        (Value::Decimal(value), Value::Decimal(again)) => assert_eq!(value, again),
-        (Value::Int64(value), Value::Int64(again)) => assert_eq!(value, again),
-        (Value::Float64(value), Value::Float64(again)) if !value.is_nan() => assert_eq!(value, again),
-        (Value::Float32(value), Value::Float32(again)) if !value.is_nan() => assert_eq!(value, again),
-        (Value::Bytes(value), Value::Bytes(again)) => assert_eq!(value, again),
-        (Value::Date(value), Value::Date(again)) => assert_eq!(value, again),
+fn same(value: &Value<'_>, reread: &Value<'_>) {
+    match (value, reread) {
+        (Value::Decimal(value), Value::Decimal(reread)) => assert_eq!(value, reread),
+        (Value::Int64(value), Value::Int64(reread)) => assert_eq!(value, reread),
+        (Value::Float64(value), Value::Float64(reread)) if !value.is_nan() => assert_eq!(value, reread),
+        (Value::Float32(value), Value::Float32(reread)) if !value.is_nan() => assert_eq!(value, reread),
+        (Value::Bytes(value), Value::Bytes(reread)) => assert_eq!(value, reread),
+        (Value::Date(value), Value::Date(reread)) => assert_eq!(value, reread),
         _ => {}
     }
 }
 
-/// Rows do not depend on the parts in which their bytes come.
+/// Rows must not depend on the parts in which their bytes arrive.
 fn rows(first: u8, data: &[u8]) {
     let format = match first % 3 {
         0 => RowFormat::text(),
@@ -111,7 +114,7 @@ fn rows(first: u8, data: &[u8]) {
 fn statements(text: &str) {
     for part in lexer::split(text) {
         assert!(text.get(part.start..).is_some_and(|rest| rest.starts_with(part.text)));
-        let _ = Own::parse(part.text);
+        let _ = SessionStatement::parse(part.text);
         let _ = lexer::first_word(part.text);
         let _ = casts::cast_types(part.text);
     }

@@ -1,137 +1,174 @@
-//! Prepared statements and portals of a session, by their names.
+//! The prepared statements and portals of a session, by name.
 
 use std::{collections::HashMap, sync::Arc};
 
-use filbert_data::Value;
-use filbert_grid::{
-    MemoryBudget, Reservation,
-    query::{ColumnMeta, Command, ParameterType},
-};
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::{ColumnMeta, Command, ParameterType};
 
 use crate::{
     error::{PgError, sqlstate},
+    memory::MemoryLease,
     rows::Rows,
-    statement::own::Own,
+    statement::session_statement::SessionStatement,
     types::PgType,
     wire::Format,
 };
 
-/// Bytes that a name and what it stands for take beside what they hold, more or less.
-const THING_BYTES: usize = 512;
+/// The approximate overhead of a named object in bytes.
+const ENTRY_BYTES: usize = 512;
 
-/// What kind of statement one is.
-#[derive(Clone, Debug)]
-pub(crate) enum Kind {
-    /// The engine's.
-    Engine(Command),
-    /// The protocol's own.
-    Own(Own),
+/// The bytes that a statement keeps for each of its parameters: its OID, its type, and its declared
+/// type, which may have a box for the item type of an array.
+const PARAMETER_BYTES: usize =
+    size_of::<u32>() + size_of::<PgType>() + size_of::<Option<ParameterType>>() + size_of::<FieldType>();
+
+/// The hint for a client that keeps too much.
+const CLOSE_SOME: &str = "Close prepared statements, cursors and portals that are not needed any more.";
+
+/// The bytes of an object with this name, before anything else is known about it.
+pub(crate) fn named_bytes(name: &str) -> usize {
+    ENTRY_BYTES + name.len()
 }
 
-/// A statement that was understood.
+/// The bytes that a statement with this text and number of parameters will keep, as far as they are
+/// known before the statement is analyzed.
+pub(crate) fn statement_bytes(text: &str, parameters: usize) -> usize {
+    text.len() + parameters * PARAMETER_BYTES
+}
+
+/// The kind of a statement.
 #[derive(Clone, Debug)]
+pub(crate) enum PreparedKind {
+    /// A statement of the engine.
+    Engine(Command),
+    /// A statement of the protocol itself.
+    Session(SessionStatement),
+}
+
+/// A statement that was analyzed.
+#[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) text: String,
-    pub(crate) kind: Kind,
-    /// OIDs of its parameters, as they are described.
+    pub(crate) kind: PreparedKind,
+    /// The OIDs of its parameters, as they are described to the client.
     pub(crate) oids: Vec<u32>,
-    /// The same as types; where an OID is not known, values are read as text.
+    /// The types of its parameters. Values of an unknown OID are read as text.
     pub(crate) parameters: Vec<PgType>,
-    /// The types that the client or a cast in the text says of them, by which the engine plans the statement.
+    /// The types of its parameters that the client declared or that a cast in the text gives. The
+    /// engine plans the statement with them.
     pub(crate) declared: Vec<Option<ParameterType>>,
     pub(crate) columns: Option<Arc<[ColumnMeta]>>,
+    /// Its memory reservation. `None` if the statement is not kept.
+    lease: Option<MemoryLease>,
 }
 
-/// A place of limited size for things with names.
+impl Prepared {
+    /// A statement without parameters and columns.
+    pub(crate) fn new(text: &str, kind: PreparedKind) -> Prepared {
+        let (oids, parameters, declared, columns, lease) = Default::default();
+        Prepared { text: text.to_owned(), kind, oids, parameters, declared, columns, lease }
+    }
+
+    /// Completes the statement for keeping it under a name. `lease` is the memory reservation that
+    /// was made before the statement was analyzed.
+    ///
+    /// # Errors
+    /// There is not enough memory for the parameters and columns that the analysis found.
+    pub(crate) fn into_named(mut self, name: &str, mut lease: MemoryLease) -> Result<Arc<Prepared>, Box<PgError>> {
+        lease.resize(named_bytes(name) + self.bytes())?;
+        self.lease = Some(lease);
+        Ok(Arc::new(self))
+    }
+
+    fn bytes(&self) -> usize {
+        // Statements of the protocol itself hold parts of the text a second time.
+        let copied_text = if matches!(self.kind, PreparedKind::Session(_)) { self.text.len() } else { 0 };
+        let columns = self.columns.iter().flat_map(|columns| columns.iter());
+        let columns: usize = columns.map(|column| size_of::<ColumnMeta>() + column.name.len()).sum();
+        let parameters = self.oids.len().max(self.declared.len());
+        statement_bytes(&self.text, parameters) + copied_text + columns
+    }
+}
+
+/// A collection of named objects with limits on their number and size.
 #[derive(Debug)]
 struct Named<T> {
-    things: HashMap<String, (T, usize)>,
+    entries: HashMap<String, (T, usize)>,
     count_max: usize,
     bytes: usize,
     bytes_max: usize,
-    room: Reservation,
 }
 
 impl<T> Named<T> {
-    fn new(count_max: usize, bytes_max: usize, budget: &MemoryBudget) -> Self {
-        Named { things: HashMap::new(), count_max, bytes: 0, bytes_max, room: budget.empty() }
+    fn new(count_max: usize, bytes_max: usize) -> Self {
+        Named { entries: HashMap::new(), count_max, bytes: 0, bytes_max }
     }
 
     fn remove(&mut self, name: &str) -> Option<T> {
-        let (thing, bytes) = self.things.remove(name)?;
+        let (entry, bytes) = self.entries.remove(name)?;
         self.bytes -= bytes;
-        self.give_back();
-        Some(thing)
+        Some(entry)
     }
 
-    /// Gives the room back that is not needed any more.
-    fn give_back(&mut self) {
-        // Less than before is never too much.
-        let _ = self.room.follow(self.bytes);
-    }
-
-    fn put(&mut self, name: &str, thing: T, bytes: usize, what: &str) -> Result<(), Box<PgError>> {
+    fn put(&mut self, name: &str, entry: T, bytes: usize, what: &str) -> Result<(), Box<PgError>> {
         self.remove(name);
-        let bytes = bytes.saturating_add(THING_BYTES + name.len());
-        if self.things.len() >= self.count_max {
-            let message = format!("this session already has {} {what}, the most that it may have", self.things.len());
-            return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message));
+        let bytes = bytes.saturating_add(named_bytes(name));
+        if self.entries.len() >= self.count_max {
+            let message = format!("this session already has {} {what}, the most that it may have", self.entries.len());
+            return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message).with_hint(CLOSE_SOME));
         }
-        if !self.things.is_empty() && self.bytes.saturating_add(bytes) > self.bytes_max {
+        if !self.entries.is_empty() && self.bytes.saturating_add(bytes) > self.bytes_max {
             let message = format!(
                 "the {what} of this session keep {} bytes already, kept_bytes_max is {}",
                 self.bytes, self.bytes_max
             );
-            return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message));
+            return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message).with_hint(CLOSE_SOME));
         }
-        self.room
-            .follow(self.bytes + bytes)
-            .map_err(|exhausted| PgError::new(sqlstate::OUT_OF_MEMORY, exhausted.to_string()))?;
         self.bytes += bytes;
-        self.things.insert(name.to_owned(), (thing, bytes));
+        self.entries.insert(name.to_owned(), (entry, bytes));
         Ok(())
     }
 
     fn get(&self, name: &str) -> Option<&T> {
-        self.things.get(name).map(|(thing, _)| thing)
+        self.entries.get(name).map(|(entry, _)| entry)
     }
 
-    fn retain(&mut self, stays: impl Fn(&T) -> bool) {
+    fn retain(&mut self, is_kept: impl Fn(&T) -> bool) {
         let bytes = &mut self.bytes;
-        self.things.retain(|_, (thing, kept)| {
-            let stays = stays(thing);
-            if !stays {
+        self.entries.retain(|_, (entry, kept)| {
+            let is_kept = is_kept(entry);
+            if !is_kept {
                 *bytes -= *kept;
             }
-            stays
+            is_kept
         });
-        self.give_back();
     }
 }
 
-/// Prepared statements. The one without a name is replaced by each new one.
+/// The prepared statements. A new unnamed statement replaces the previous one.
 #[derive(Debug)]
 pub(crate) struct Statements(Named<Arc<Prepared>>);
 
 impl Statements {
-    pub(crate) fn new(count_max: usize, bytes_max: usize, budget: &MemoryBudget) -> Self {
-        Statements(Named::new(count_max, bytes_max, budget))
+    pub(crate) fn new(count_max: usize, bytes_max: usize) -> Self {
+        Statements(Named::new(count_max, bytes_max))
     }
 
     /// Keeps a statement.
     ///
     /// # Errors
-    /// There is one of the name, or there are too many.
+    /// There is a statement with this name, or there are too many.
     pub(crate) fn put(&mut self, name: &str, statement: Arc<Prepared>) -> Result<(), Box<PgError>> {
         self.check_free(name)?;
-        let bytes = statement.text.len();
+        let bytes = statement.bytes();
         self.0.put(name, statement, bytes, "prepared statements")
     }
 
-    /// Whether a statement of the name could be kept.
+    /// Checks that no statement with this name exists. The unnamed statement can always be
+    /// replaced.
     ///
     /// # Errors
-    /// There is one of the name.
+    /// There is a statement with this name.
     pub(crate) fn check_free(&self, name: &str) -> Result<(), Box<PgError>> {
         if !name.is_empty() && self.0.get(name).is_some() {
             let message = format!("prepared statement \"{name}\" already exists");
@@ -140,10 +177,10 @@ impl Statements {
         Ok(())
     }
 
-    /// The statement of a name.
+    /// Returns the statement with this name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such statement.
     pub(crate) fn get(&self, name: &str) -> Result<&Arc<Prepared>, Box<PgError>> {
         self.0.get(name).ok_or_else(|| {
             let message = match name {
@@ -163,48 +200,45 @@ impl Statements {
     }
 }
 
-/// How far a portal is.
+/// The progress of a portal.
 pub(crate) enum Progress {
-    /// It has not run.
+    /// It has not run yet.
     New,
-    /// It runs; rows are left.
+    /// It runs, and rows are left.
     Rows(Rows),
-    /// It is over.
+    /// It has ended.
     Done,
 }
 
-/// A statement with values for its parameters; a cursor.
+/// A statement with values for its parameters, or a cursor.
 pub(crate) struct Portal {
     pub(crate) statement: Arc<Prepared>,
     pub(crate) values: Vec<Value<'static>>,
-    /// How each column is written; one or none is for all.
+    /// The format of each column. An empty list means text for all. One format applies to all
+    /// columns.
     pub(crate) formats: Vec<Format>,
     pub(crate) progress: Progress,
-    /// Whether it outlives the transaction.
+    /// Whether the portal outlives the transaction.
     pub(crate) hold: bool,
+    /// The memory reservation of the values, and of rows that were produced and not read. The
+    /// statement has its own reservation.
+    pub(crate) lease: MemoryLease,
 }
 
 impl Portal {
     fn bytes(&self) -> usize {
-        // Values are of the size of the texts they came in, more or less. Rows that were made and not read are a page.
+        // Values have about the size of the texts that they came from. Rows that were produced and
+        // not read are one page.
         let rows = match &self.progress {
             Progress::Rows(rows) => rows.bytes(),
             Progress::New | Progress::Done => 0,
         };
-        self.values.iter().map(kept_bytes).sum::<usize>() + rows
+        self.values.iter().map(kept_bytes).sum::<usize>() + self.formats.len() + rows
     }
 }
 
-/// How a column is written: one format, or none, is for all columns.
-pub(crate) fn format_of(formats: &[Format], column: usize) -> Format {
-    match formats {
-        [] => Format::Text,
-        [one] => *one,
-        several => several.get(column).copied().unwrap_or_default(),
-    }
-}
-
-fn kept_bytes(value: &Value<'_>) -> usize {
+/// The number of bytes that a value keeps.
+pub(crate) fn kept_bytes(value: &Value<'_>) -> usize {
     size_of::<Value<'_>>()
         + match value {
             Value::Text(text) | Value::Json(text) => text.len(),
@@ -214,39 +248,43 @@ fn kept_bytes(value: &Value<'_>) -> usize {
         }
 }
 
-/// Portals, cursors among them. The one without a name is replaced by each new one.
+/// The portals and cursors. A new unnamed portal replaces the previous one.
 pub(crate) struct Portals(Named<Portal>);
 
 impl Portals {
-    pub(crate) fn new(count_max: usize, bytes_max: usize, budget: &MemoryBudget) -> Self {
-        Portals(Named::new(count_max, bytes_max, budget))
+    pub(crate) fn new(count_max: usize, bytes_max: usize) -> Self {
+        Portals(Named::new(count_max, bytes_max))
     }
 
     /// Keeps a portal.
     ///
     /// # Errors
-    /// There is one of the name, or there are too many.
-    pub(crate) fn put(&mut self, name: &str, portal: Portal) -> Result<(), Box<PgError>> {
+    /// There is a portal with this name, or there are too many.
+    pub(crate) fn put(&mut self, name: &str, mut portal: Portal) -> Result<(), Box<PgError>> {
         if !name.is_empty() && self.0.get(name).is_some() {
             let message = format!("cursor \"{name}\" already exists");
             return Err(PgError::new(sqlstate::DUPLICATE_CURSOR, message));
         }
         let bytes = portal.bytes();
-        self.0.put(name, portal, bytes, "portals")
+        portal.lease.resize(named_bytes(name) + bytes)?;
+        // A statement without another owner counts for the portal: the statement of a cursor, or
+        // one that was closed.
+        let unshared_bytes = if Arc::strong_count(&portal.statement) == 1 { portal.statement.bytes() } else { 0 };
+        self.0.put(name, portal, bytes + unshared_bytes, "portals")
     }
 
-    /// The portal of a name.
+    /// Returns the portal with this name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such portal.
     pub(crate) fn get(&self, name: &str) -> Result<&Portal, Box<PgError>> {
         self.0.get(name).ok_or_else(|| none(name))
     }
 
-    /// Takes a portal out, to run it.
+    /// Removes and returns a portal, to run it.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such portal.
     pub(crate) fn take(&mut self, name: &str) -> Result<Portal, Box<PgError>> {
         self.0.remove(name).ok_or_else(|| none(name))
     }
@@ -259,9 +297,9 @@ impl Portals {
         self.0.retain(|_| false);
     }
 
-    /// Closes what does not outlive the transaction.
+    /// Closes all portals that do not outlive the transaction.
     pub(crate) fn end_transaction(&mut self) {
-        if !self.0.things.is_empty() {
+        if !self.0.entries.is_empty() {
             self.0.retain(|portal| portal.hold);
         }
     }

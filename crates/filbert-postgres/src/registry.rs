@@ -1,4 +1,5 @@
-//! The sessions of a door: how many there are, and how what they run is cancelled from another connection.
+//! The open sessions of a door: their number, and the cancellation of their statements from other
+//! connections.
 
 use std::{
     collections::HashMap,
@@ -15,11 +16,11 @@ use subtle::ConstantTimeEq;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// What a session runs at the moment, as other connections see it.
+/// The running statement of a session, as other connections see it.
 #[derive(Default)]
 pub(crate) struct Slot {
     running: Mutex<Option<Running>>,
-    /// Whether the statement that runs is to end. Cleared when the next one begins.
+    /// Whether the running statement must end. Cleared when the next statement begins.
     cancelled: AtomicBool,
     busy: AtomicBool,
     notify: Notify,
@@ -32,22 +33,22 @@ impl fmt::Debug for Slot {
 }
 
 impl Slot {
-    /// A statement begins. What was asked before is not about it.
+    /// A statement begins. Earlier cancel requests do not apply to it.
     pub(crate) fn begin(&self) {
         self.cancelled.store(false, Ordering::Release);
         self.busy.store(true, Ordering::Release);
     }
 
-    /// Notes how the statement is cancelled.
+    /// Stores the handle that cancels the statement.
     pub(crate) fn set_running(&self, running: Running) {
         *self.running.lock() = Some(running.clone());
-        // It may have been asked for between the statement's begin and now.
+        // A cancel request may have arrived between the start of the statement and now.
         if self.is_cancelled() {
             running.cancel();
         }
     }
 
-    /// The statement is over.
+    /// The statement has ended.
     pub(crate) fn end(&self) {
         self.busy.store(false, Ordering::Release);
         *self.running.lock() = None;
@@ -57,14 +58,14 @@ impl Slot {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Waits until the statement is to end.
+    /// Waits until the statement is cancelled.
     pub(crate) async fn cancelled(&self) {
         while !self.is_cancelled() {
             self.notify.notified().await;
         }
     }
 
-    /// Ends the statement, if one runs.
+    /// Cancels the statement, if one runs.
     pub(crate) fn cancel(&self) {
         if !self.busy.load(Ordering::Acquire) {
             return;
@@ -72,7 +73,7 @@ impl Slot {
         self.cancelled.store(true, Ordering::Release);
         self.notify.notify_one();
         let running = self.running.lock().clone();
-        // Outside of the lock: the statement's end may come back here.
+        // Outside of the lock: the end of the statement may call back into this slot.
         if let Some(running) = running {
             running.cancel();
         }
@@ -89,7 +90,7 @@ struct State {
     entries: HashMap<i32, Entry>,
 }
 
-/// The sessions of a door.
+/// The open sessions of a door.
 #[derive(Default)]
 pub(crate) struct Registry {
     state: Mutex<State>,
@@ -102,9 +103,10 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// A session's place; dropping it cancels what the session still runs and makes room for another one.
+/// The registration of a session. Dropping it ends the registration, and cancels the session's
+/// running statement.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SessionRegistration {
     registry: Arc<Registry>,
     pub(crate) process: i32,
     pub(crate) key: Vec<u8>,
@@ -112,23 +114,25 @@ pub(crate) struct Place {
 }
 
 impl Registry {
-    /// Sessions that are open.
+    /// The number of open sessions.
     pub(crate) fn open(&self) -> usize {
         self.state.lock().entries.len()
     }
 
-    /// Sessions that there were ever.
+    /// The number of sessions that were ever opened.
     pub(crate) fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Takes in a session, unless there are `sessions_max` already. Its key has 32 bytes if `long_key`, else 4.
-    pub(crate) fn enter(self: &Arc<Self>, sessions_max: usize, long_key: bool) -> Option<Place> {
+    /// Registers a session. Returns `None` if there are `sessions_max` already. The key has 32
+    /// bytes with `long_key`, otherwise 4.
+    pub(crate) fn register(self: &Arc<Self>, sessions_max: usize, long_key: bool) -> Option<SessionRegistration> {
         let mut state = self.state.lock();
         if state.entries.len() >= sessions_max {
             return None;
         }
-        // As hard to guess as the key, which has 32 bits where the protocol has no longer ones; positive, as processes' numbers are.
+        // As hard to guess as the key, which has only 32 bits in older versions of the protocol.
+        // Positive, as process IDs are.
         let process = loop {
             let bytes = Uuid::new_v4().into_bytes();
             let process = bytes.first_chunk::<4>().map_or(0, |bytes| i32::from_be_bytes(*bytes) & i32::MAX);
@@ -143,10 +147,10 @@ impl Registry {
         let slot = Arc::new(Slot::default());
         state.entries.insert(process, Entry { key: key.clone(), slot: slot.clone() });
         self.total.fetch_add(1, Ordering::Relaxed);
-        Some(Place { registry: self.clone(), process, key, slot })
+        Some(SessionRegistration { registry: self.clone(), process, key, slot })
     }
 
-    /// Cancels what a session runs, if the key is the session's; whether it is.
+    /// Cancels the running statement of a session if the key is right. Returns whether it is.
     pub(crate) fn cancel(&self, process: i32, key: &[u8]) -> bool {
         let state = self.state.lock();
         let slot = state.entries.get(&process).filter(|entry| bool::from(entry.key.ct_eq(key)));
@@ -158,14 +162,14 @@ impl Registry {
         slot.is_some()
     }
 
-    /// Cancels whatever runs.
+    /// Cancels all running statements.
     pub(crate) fn cancel_all(&self) {
         let slots: Vec<_> = self.state.lock().entries.values().map(|entry| entry.slot.clone()).collect();
         slots.iter().for_each(|slot| slot.cancel());
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionRegistration {
     fn drop(&mut self) {
         self.registry.state.lock().entries.remove(&self.process);
         self.slot.cancel();
@@ -179,9 +183,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_right_key_cancels_and_only_what_runs() {
+    fn only_the_right_key_cancels_a_running_statement() {
         let registry = Arc::new(Registry::default());
-        let place = registry.enter(10, false).unwrap();
+        let registration = registry.register(10, false).unwrap();
         let count = Arc::new(AtomicUsize::new(0));
         let running = || {
             let count = count.clone();
@@ -189,43 +193,43 @@ mod tests {
                 count.fetch_add(1, Ordering::Relaxed);
             })
         };
-        registry.cancel(place.process, &place.key);
-        place.slot.begin();
-        assert!(!place.slot.is_cancelled());
-        place.slot.set_running(running());
-        assert!(!registry.cancel(place.process, &[0; 4]));
-        assert!(!registry.cancel(place.process ^ 1, &place.key));
-        assert!(!registry.cancel(place.process, &place.key[..3]));
+        registry.cancel(registration.process, &registration.key);
+        registration.slot.begin();
+        assert!(!registration.slot.is_cancelled());
+        registration.slot.set_running(running());
+        assert!(!registry.cancel(registration.process, &[0; 4]));
+        assert!(!registry.cancel(registration.process ^ 1, &registration.key));
+        assert!(!registry.cancel(registration.process, &registration.key[..3]));
         assert_eq!(count.load(Ordering::Relaxed), 0);
-        registry.cancel(place.process, &place.key);
-        assert_eq!((count.load(Ordering::Relaxed), place.slot.is_cancelled()), (1, true));
-        place.slot.end();
-        place.slot.begin();
-        registry.cancel(place.process, &place.key);
-        place.slot.set_running(running());
+        registry.cancel(registration.process, &registration.key);
+        assert_eq!((count.load(Ordering::Relaxed), registration.slot.is_cancelled()), (1, true));
+        registration.slot.end();
+        registration.slot.begin();
+        registry.cancel(registration.process, &registration.key);
+        registration.slot.set_running(running());
         assert_eq!(count.load(Ordering::Relaxed), 2, "asked for before it was known how");
     }
 
     #[test]
     fn processes_are_no_easier_to_guess_than_keys() {
         let registry = Arc::new(Registry::default());
-        let places: Vec<_> = (0..64).map(|_| registry.enter(100, false).unwrap()).collect();
-        let mut processes: Vec<i32> = places.iter().map(|place| place.process).collect();
+        let registrations: Vec<_> = (0..64).map(|_| registry.register(100, false).unwrap()).collect();
+        let mut processes: Vec<i32> = registrations.iter().map(|registration| registration.process).collect();
         processes.sort_unstable();
         assert!(processes.iter().all(|process| *process > 0));
-        // Each half of the numbers has some, and no two follow each other.
+        // Both halves of the number range occur, and no two numbers are consecutive.
         assert!(processes[0] < i32::MAX / 2 && processes[63] > i32::MAX / 2);
         assert!(processes.windows(2).all(|pair| pair[1] - pair[0] > 1));
     }
 
     #[test]
-    fn a_place_is_given_back() {
+    fn a_registration_ends_with_its_session() {
         let registry = Arc::new(Registry::default());
-        let place = registry.enter(1, true).unwrap();
-        assert_eq!(place.key.len(), 32);
-        assert!(registry.enter(1, true).is_none());
-        drop(place);
-        assert!(registry.enter(1, true).is_some());
+        let registration = registry.register(1, true).unwrap();
+        assert_eq!(registration.key.len(), 32);
+        assert!(registry.register(1, true).is_none());
+        drop(registration);
+        assert!(registry.register(1, true).is_some());
         assert_eq!((registry.open(), registry.total()), (0, 2));
     }
 }

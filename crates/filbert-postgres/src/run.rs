@@ -1,8 +1,9 @@
-//! Running one statement, whichever protocol it came by.
+//! The execution of one statement, for both protocols.
 
 use std::{borrow::Cow, sync::Arc};
 
 use filbert_data::Value;
+use filbert_grid::Reservation;
 use filbert_grid::query::{
     Command, Description, ExpectedResult, ParameterType, Statement, StatementResult, TransactionState,
 };
@@ -10,18 +11,24 @@ use tokio::sync::oneshot;
 
 use crate::{
     error::{Outcome, PgError, sqlstate},
+    memory::refused,
+    portals::kept_bytes,
     rows::Rows,
     session::Session,
     statement::lexer,
 };
 
-/// What a statement gave.
+/// The number of copies of a statement's text while the engine works on it: the engine's own text,
+/// and the texts in the syntax tree.
+const COPIES_OF_TEXT: usize = 2;
+
+/// The result of a statement.
 pub(crate) enum Started {
     Count(u64),
     Rows(Rows),
 }
 
-/// What `CommandComplete` says of a statement that changed or showed `count` rows.
+/// The tag in `CommandComplete` of a statement that changed or returned `count` rows.
 pub(crate) fn tag(command: &Command, count: u64) -> Cow<'static, str> {
     match command {
         Command::Empty => Cow::Borrowed(""),
@@ -30,11 +37,11 @@ pub(crate) fn tag(command: &Command, count: u64) -> Cow<'static, str> {
         Command::Update => Cow::Owned(format!("UPDATE {count}")),
         Command::Delete => Cow::Owned(format!("DELETE {count}")),
         Command::CopyIn(_) | Command::CopyOut(_) => Cow::Owned(format!("COPY {count}")),
-        Command::Other(words) => Cow::Borrowed(words),
+        Command::Other(tag) => Cow::Borrowed(tag),
     }
 }
 
-/// The command that a statement's first word tells, where that is enough.
+/// The command of a statement, if its first word is enough to know it.
 pub(crate) fn command_of_word(word: &str, has_rows: bool) -> Option<Command> {
     match word {
         "select" | "values" | "table" | "with" if has_rows => Some(Command::Select),
@@ -46,7 +53,8 @@ pub(crate) fn command_of_word(word: &str, has_rows: bool) -> Option<Command> {
 }
 
 impl Session {
-    /// A statement as the engine takes it; `types` are those of its parameters that the client declared.
+    /// Builds the statement for the engine. `types` are the parameter types that the client
+    /// declared.
     pub(crate) fn statement<'s>(
         &'s self,
         text: &'s str,
@@ -57,7 +65,7 @@ impl Session {
         Statement { text, parameters, types, session: Some(&self.state), timeout_ms, expected: ExpectedResult::Any }
     }
 
-    /// Refuses statements in a transaction that failed, but for those that may end it.
+    /// Refuses statements in a failed transaction, except statements that can end it.
     ///
     /// # Errors
     /// SQLSTATE 25P02.
@@ -74,7 +82,8 @@ impl Session {
         }
     }
 
-    /// What the end of a statement is told as. The end of a transaction that failed takes nothing over.
+    /// The command tag at the end of a statement. `COMMIT` of a failed transaction is reported as
+    /// `ROLLBACK`, since nothing was committed.
     pub(crate) fn end_tag(before: TransactionState, command: &Command, count: u64) -> Cow<'static, str> {
         match command {
             Command::Other("COMMIT") if before == TransactionState::Failed => Cow::Borrowed("ROLLBACK"),
@@ -82,7 +91,7 @@ impl Session {
         }
     }
 
-    /// Runs a statement at once, if it is a short one.
+    /// Runs a statement in place if it is a short one. Returns `None` otherwise.
     pub(crate) fn start_short(
         &self,
         text: &str,
@@ -97,6 +106,15 @@ impl Session {
         })
     }
 
+    /// Reserves memory for the engine's copies of a statement's text and values, for the time that
+    /// it works on them.
+    fn reserve_for_execution(&self, text: &str, parameters: &[Value<'_>]) -> Result<Reservation, Box<PgError>> {
+        let values: usize = parameters.iter().map(kept_bytes).sum();
+        let mut reservation = self.shared.budget.empty();
+        reservation.follow(COPIES_OF_TEXT * text.len() + values).map_err(|exhausted| refused(&exhausted))?;
+        Ok(reservation)
+    }
+
     /// Runs a statement on the engine's threads.
     pub(crate) async fn start_long(
         &mut self,
@@ -105,8 +123,9 @@ impl Session {
         types: &[Option<ParameterType>],
     ) -> Outcome<Started> {
         let engine = self.engine()?;
+        let reservation = self.reserve_for_execution(text, parameters)?;
         let (sender, receiver) = oneshot::channel();
-        // Nobody waits any more if the client is gone; a cursor ends by being dropped.
+        // The receiver is gone if the client disconnected. The dropped cursor then ends the query.
         let reply = Box::new(move |result| drop(sender.send(result)));
         let running = engine.execute(&self.statement(text, parameters, types), reply);
         self.slot().set_running(running.clone());
@@ -116,7 +135,7 @@ impl Session {
         }
         Ok(match result?? {
             StatementResult::Count(count) => Started::Count(count),
-            StatementResult::Rows(cursor) => Started::Rows(Rows::new(cursor, Some(running))),
+            StatementResult::Rows(cursor) => Started::Rows(Rows::new(cursor, Some((running, reservation)))),
         })
     }
 
@@ -133,13 +152,14 @@ impl Session {
         }
     }
 
-    /// Has the engine tell what a statement is.
+    /// Asks the engine for the description of a statement.
     pub(crate) async fn describe_text(
         &mut self,
         text: &str,
         types: &[Option<ParameterType>],
     ) -> Outcome<Arc<Description>> {
         let engine = self.engine()?;
+        let _reservation = self.reserve_for_execution(text, &[])?;
         let (sender, receiver) = oneshot::channel();
         let reply = Box::new(move |result| drop(sender.send(result)));
         engine.describe(&self.statement(text, &[], types), types, reply);

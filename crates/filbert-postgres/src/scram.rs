@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256 (RFC 5802 and 7677), the server's side, without channel binding.
+//! The server side of SCRAM-SHA-256 (RFC 5802 and 7677), without channel binding.
 //!
 //! ```text
 //!  client                                     server
@@ -8,9 +8,10 @@
 //!                                      ◄──    v=SIGNATURE
 //! ```
 //!
-//! A user that does not exist is asked for the same, with a salt that stays the same for the name, and fails at the same point.
-//! Passwords are taken as they are: those outside of ASCII have to be in the form that SASLprep gives, which is how keyboards enter
-//! them nearly always.
+//! An unknown user gets the same challenge as a known one, with a salt that is constant for the
+//! name, and fails at the same step. Passwords are used unchanged: a password with characters
+//! outside of ASCII must already have the form that SASLprep returns. Keyboards nearly always
+//! produce this form.
 
 use std::collections::HashMap;
 
@@ -20,16 +21,16 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
-use crate::{PostgresSecret, PostgresUser};
+use crate::config::{PostgresSecret, PostgresUser};
 
 /// The name of the mechanism.
 pub(crate) const MECHANISM: &str = "SCRAM-SHA-256";
-/// How often a password is hashed, as in PostgreSQL.
+/// The number of hash iterations for a password, as in PostgreSQL.
 const ITERATIONS: u32 = 4096;
 const SALT_BYTES: usize = 16;
 type Key = [u8; 32];
 
-/// What is kept instead of a password.
+/// The data that is stored instead of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verifier {
     iterations: u32,
@@ -39,7 +40,7 @@ pub(crate) struct Verifier {
 }
 
 fn hmac(key: &[u8], parts: &[&[u8]]) -> Key {
-    // A key of any length is one for HMAC.
+    // HMAC accepts keys of any length.
     let Ok(mut mac) = <Hmac<Sha256> as Mac>::new_from_slice(key) else { return Key::default() };
     parts.iter().for_each(|part| mac.update(part));
     mac.finalize().into_bytes().into()
@@ -62,7 +63,7 @@ impl Verifier {
         }
     }
 
-    /// Reads `SCRAM-SHA-256$iterations:salt$stored key:server key`.
+    /// Parses `SCRAM-SHA-256$iterations:salt$stored key:server key`.
     fn parse(text: &str) -> Option<Verifier> {
         let (head, keys) = text.strip_prefix("SCRAM-SHA-256$")?.split_once('$')?;
         let (iterations, salt) = head.split_once(':')?;
@@ -77,21 +78,21 @@ impl Verifier {
     }
 }
 
-/// A verifier in a configuration that is none.
+/// A verifier in the configuration is malformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the verifier of user {user:?} cannot be read; SCRAM-SHA-256$iterations:salt$stored key:server key is expected"
 )]
 pub struct BrokenVerifier {
-    /// Whose it is.
+    /// The user with the malformed verifier.
     pub user: String,
 }
 
-/// Who may come in.
+/// The users that may connect.
 #[derive(Debug)]
 pub(crate) struct Users {
     verifiers: HashMap<String, Verifier>,
-    /// From which the salts of users that do not exist are made.
+    /// The secret from which the salts of unknown users are derived.
     secret: [u8; SALT_BYTES],
 }
 
@@ -107,7 +108,7 @@ impl Users {
         Ok(Users { verifiers: verifiers.collect::<Result<_, _>>()?, secret: random() })
     }
 
-    /// Whether everybody may come in.
+    /// Whether there are no users, so that every client may connect.
     pub(crate) fn is_empty(&self) -> bool {
         self.verifiers.is_empty()
     }
@@ -129,12 +130,12 @@ fn salt_key(bytes: &[u8]) -> Key {
     Sha256::digest(bytes).into()
 }
 
-/// Why a client is not let in.
+/// The reason why a client is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Its messages are not those of SCRAM; what is wrong with them.
+    /// The messages do not follow SCRAM. Holds the description of the error.
     Malformed(&'static str),
-    /// User or password are wrong; which of them is not told.
+    /// The user or the password is wrong. The client does not learn which one.
     Wrong,
 }
 
@@ -143,15 +144,15 @@ pub(crate) enum Refusal {
 pub(crate) struct Exchange {
     verifier: Verifier,
     is_known: bool,
-    /// `biws` in most cases: the client's header in base64.
+    /// The client's header in base64, `biws` in most cases.
     binding: String,
     nonce: String,
-    /// The parts of the text to be signed that are said so far.
+    /// The part of the signed text that is known so far.
     first_messages: String,
 }
 
 impl Exchange {
-    /// Takes the client's first message; the answer to it is [`Exchange::challenge`].
+    /// Reads the client's first message. [`Exchange::challenge`] is the reply to it.
     pub(crate) fn begin(users: &Users, user: &str, message: &str) -> Result<Exchange, Refusal> {
         Exchange::begin_with(users, user, message, &BASE64_STANDARD.encode([random(), random()].concat()))
     }
@@ -170,7 +171,8 @@ impl Exchange {
         if !identity.is_empty() {
             return Err(malformed("an authorization identity is given"));
         }
-        // The user's name within is not looked at, as in PostgreSQL: the one that the session began with counts.
+        // The user name in this message is ignored, as in PostgreSQL. The name in the startup
+        // message counts.
         let mut attributes = bare.split(',');
         let (name, theirs) = (attributes.next(), attributes.next());
         let theirs = theirs.and_then(|nonce| nonce.strip_prefix("r=")).filter(|nonce| !nonce.is_empty());
@@ -190,13 +192,13 @@ impl Exchange {
         Ok(exchange)
     }
 
-    /// What the client is to prove its password with.
+    /// The challenge for the client's proof.
     pub(crate) fn challenge(&self) -> String {
         let Verifier { iterations, salt, .. } = &self.verifier;
         format!("r={},s={},i={iterations}", self.nonce, BASE64_STANDARD.encode(salt))
     }
 
-    /// Takes the client's proof; the server's own if it is right.
+    /// Checks the client's proof. Returns the server's signature if the proof is right.
     pub(crate) fn finish(self, message: &str) -> Result<String, Refusal> {
         let malformed = Refusal::Malformed;
         let (signed, proof) = message.rsplit_once(",p=").ok_or(malformed("the last message has no proof"))?;

@@ -1,20 +1,22 @@
-//! The settings of a session that its client is told of, and those that it begins with.
+//! The settings with which a session begins, and the settings that are reported to its client.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use filbert_data::dates::Zone;
-use filbert_grid::query::{Dialect, Session};
+use filbert_grid::query::{Dialect, SETTING_BYTES, Session};
 
 use crate::{
     error::{Failure, Outcome, PgError, sqlstate},
     wire::{Out, Parameters},
 };
 
-/// Bytes of a name or a value that a session begins with.
+/// The maximum number of characters of the `options` parameter that are read.
 const VALUE_BYTES_MAX: usize = 8 << 10;
 
-/// The setting by which a client chooses, when it connects, whose SQL its statements are.
+/// The setting with which a client chooses the SQL dialect of its statements when it connects.
 const DIALECT: &str = "filbert.dialect";
 
-/// The settings that clients are told of when they change, and what they are where nothing else is set.
+/// The settings that are reported to clients when they change, with their defaults.
 const REPORTED: [(&str, &str); 11] = [
     ("application_name", ""),
     ("client_encoding", "UTF8"),
@@ -29,24 +31,25 @@ const REPORTED: [(&str, &str); 11] = [
     ("TimeZone", "UTC"),
 ];
 
-/// What a client begins its session with.
+/// The parameters with which a client begins its session.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) user: String,
     pub(crate) database: String,
     pub(crate) dialect: Dialect,
     settings: Vec<(String, String)>,
-    /// Options of the protocol that are not known here.
+    /// Unknown options of the protocol.
     pub(crate) unknown_options: Vec<String>,
     /// The minor version of the protocol.
     pub(crate) minor: u16,
 }
 
 impl Opening {
-    /// Reads the first message's parameters.
+    /// Reads the parameters of the first message.
     ///
     /// # Errors
-    /// There is no user, or the client asks for an encoding or a dialect that is not spoken here.
+    /// There is no user, the options are malformed, or the client asks for replication or for an
+    /// unsupported value: of an encoding, a dialect, a time zone, or a style of dates or intervals.
     pub(crate) fn read(parameters: Parameters<'_>) -> Outcome<Opening> {
         let (user, database, settings, unknown_options, minor) = Default::default();
         let mut opening = Opening { user, database, dialect: Dialect::Postgres, settings, unknown_options, minor };
@@ -83,6 +86,12 @@ impl Opening {
         Ok(opening)
     }
 
+    /// The number of bytes that the parameters take until the session ends.
+    pub(crate) fn bytes(&self) -> usize {
+        let settings = self.settings.iter().map(|(name, value)| SETTING_BYTES + name.len() + value.len());
+        settings.sum::<usize>() + SETTING_BYTES + self.user.len() + self.database.len()
+    }
+
     /// The settings that are reported when the session begins.
     pub(crate) fn reported(&self, program_version: &str) -> impl Iterator<Item = (&'static str, String)> {
         let set = |name: &str| {
@@ -100,20 +109,22 @@ impl Opening {
         reported.chain([("session_authorization", self.user.clone()), ("server_version", version)])
     }
 
-    /// The settings that the session begins with. The database is the setting `database`.
+    /// The settings with which the session begins. The database is the setting `database`.
     pub(crate) fn defaults(&self) -> impl Iterator<Item = (String, String)> {
         let database = ("database".to_owned(), self.database.clone());
         self.settings.iter().cloned().chain([database])
     }
 }
 
-/// The time zone in which timestamps are written, and read where they have none. CrateDB's and Hazelcast's users have UTC.
+/// The time zone of timestamps: they are written in it, and read in it if they have none. With the
+/// dialects of CrateDB and Hazelcast it is UTC.
 pub(crate) fn zone(session: &Session) -> Zone {
     let name = if session.dialect() == Dialect::Postgres { session.setting("timezone") } else { None };
     name.and_then(|name| Zone::of_setting(&name)).unwrap_or(Zone::UTC)
 }
 
-/// `statement_timeout` in milliseconds, such as of `5000`, `5s` or `2min`; `None` where it is not set, or 0.
+/// `statement_timeout` in milliseconds, such as from `5000`, `5s` or `2min`. `None` if it is not
+/// set, or 0.
 pub(crate) fn statement_timeout_ms(session: &Session) -> Option<u64> {
     let text = session.setting("statement_timeout")?;
     let text = text.trim();
@@ -130,7 +141,7 @@ pub(crate) fn statement_timeout_ms(session: &Session) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit_ms).filter(|timeout| *timeout > 0)
 }
 
-/// Whether a setting is one that no session changes.
+/// Whether a setting cannot be changed by a session.
 fn is_fixed(name: &str) -> bool {
     matches!(name, "in_hot_standby" | "integer_datetimes" | "is_superuser" | "server_encoding")
 }
@@ -147,7 +158,7 @@ fn known_encoding(name: &str) -> Outcome<String> {
     }
 }
 
-/// Checks the settings by which dates and times are written.
+/// Checks and normalizes the settings of date, time and interval formats.
 fn known_dates(name: &str, value: &mut String) -> Outcome {
     let is_served = |served: &[&str]| {
         let mut words = value.split([',', ' ']).filter(|word| !word.is_empty());
@@ -179,7 +190,7 @@ fn known_dialect(name: &str) -> Outcome<Dialect> {
     Ok(dialect)
 }
 
-/// Reads `-c name=value --name=value`, in which a backslash stands before spaces that divide nothing.
+/// Parses `-c name=value --name=value`. A backslash escapes a space that is part of a value.
 fn options(text: &str) -> Outcome<Vec<(String, String)>> {
     let mut words = vec![String::new()];
     let mut chars = text.chars().take(VALUE_BYTES_MAX);
@@ -212,9 +223,10 @@ fn options(text: &str) -> Outcome<Vec<(String, String)>> {
     Ok(settings)
 }
 
-/// What a client was told of its session's settings last.
+/// The settings that were last reported to the client, as hashes: a value may be as long as the
+/// limit of the session.
 #[derive(Debug)]
-pub(crate) struct Reported(Vec<(&'static str, String)>);
+pub(crate) struct Reported(Vec<(&'static str, u64)>);
 
 impl Reported {
     pub(crate) fn new(session: &Session) -> Reported {
@@ -222,22 +234,29 @@ impl Reported {
             REPORTED
                 .iter()
                 .filter(|(name, _)| !is_fixed(name))
-                .map(|(name, default)| (*name, current(session, name, default)))
+                .map(|(name, default)| (*name, hash_of(&current(session, name, default))))
                 .collect(),
         )
     }
 
-    /// Tells the client what has changed.
+    /// Reports changed settings to the client.
     pub(crate) fn report(&mut self, session: &Session, out: &mut Out) {
-        for (name, told) in &mut self.0 {
+        for (name, reported_hash) in &mut self.0 {
             let default = REPORTED.iter().find(|(reported, _)| reported == name).map_or("", |(_, default)| default);
             let value = current(session, name, default);
-            if value != *told {
+            let hash = hash_of(&value);
+            if hash != *reported_hash {
                 out.parameter_status(name, &value);
-                *told = value;
+                *reported_hash = hash;
             }
         }
     }
+}
+
+fn hash_of(value: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn current(session: &Session, name: &str, default: &str) -> String {

@@ -1,20 +1,21 @@
-//! The simple protocol: a text of statements, whose values are all text.
+//! The simple protocol: a text with one or more statements. All values are sent as text.
 
 use filbert_grid::query::{Command, TransactionState};
 
 use crate::{
+    columns::describe_columns,
     error::Outcome,
-    rows::{Sink, describe_columns},
     run::{Started, command_of_word},
+    sending::Sink,
     session::Session,
     statement::{
-        lexer::{self, Part},
-        own::Own,
+        lexer::{self, StatementText, characters},
+        session_statement::SessionStatement,
     },
 };
 
 impl Session {
-    /// Runs the statements of a text one after the other; an error ends them.
+    /// Runs the statements of a text one after the other. The first error stops them.
     pub(crate) async fn simple_query(&mut self, text: &str) -> Outcome {
         self.statements.remove("");
         self.portals.remove("");
@@ -29,25 +30,30 @@ impl Session {
                 if before != TransactionState::Idle {
                     changes = self.state.changes();
                 } else if result.is_err() && self.state.changes() != changes {
-                    // The statements of a text would be one transaction.
+                    // In PostgreSQL all statements of a text are one transaction. The client is
+                    // warned that earlier changes remain.
                     self.state.tell_that_changes_stay();
                 }
             }
             result.map_err(|failure| failure.moved_by(characters(text, part.start)))?;
             self.report_settings();
+            // Short statements may have long results, and a text may have many statements.
+            if self.socket.out.len() >= self.shared.config.write_buffer_bytes {
+                self.socket.flush().await?;
+            }
         }
         if is_empty {
-            self.link.out.empty_query();
+            self.socket.out.empty_query();
         }
         Ok(())
     }
 
-    async fn simple_statement(&mut self, part: Part<'_>) -> Outcome {
+    async fn simple_statement(&mut self, part: StatementText<'_>) -> Outcome {
         let text = part.text;
         self.check_transaction(text)?;
         let before = self.state.transaction();
-        if let Some(own) = Own::parse(text)? {
-            return self.run_own(&own, &[], &[], true).await;
+        if let Some(session_statement) = SessionStatement::parse(text)? {
+            return self.run_session_statement(&session_statement, &[], &[], true).await;
         }
         let word = lexer::first_word(text);
         if word != "copy"
@@ -62,7 +68,7 @@ impl Session {
         let description = self.describe_text(text, &[]).await?;
         match &description.command {
             Command::Empty => {
-                self.link.out.empty_query();
+                self.socket.out.empty_query();
                 Ok(())
             }
             Command::CopyIn(format) => self.copy_in(text, &[], format).await,
@@ -78,22 +84,17 @@ impl Session {
         let count = match started {
             Started::Count(count) => count,
             Started::Rows(mut rows) => {
-                describe_columns(&rows.columns, &[], &mut self.link.out);
+                describe_columns(&rows.columns, &[], &mut self.socket.out);
                 let mut sink = Sink::data(&rows.columns, &[]);
                 self.send_rows(&mut rows, &mut sink, 0).await?;
                 rows.count
             }
         };
         self.send_notices();
-        self.link.out.command_complete(&Session::end_tag(before, command, count));
+        self.socket.out.command_complete(&Session::end_tag(before, command, count));
         if self.state.transaction() == TransactionState::Idle && before != TransactionState::Idle {
             self.portals.end_transaction();
         }
         Ok(())
     }
-}
-
-/// Characters of a text in front of a byte.
-pub(crate) fn characters(text: &str, bytes: usize) -> u32 {
-    u32::try_from(text.get(..bytes).unwrap_or_default().chars().count()).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The certificate of the door.
+//! The TLS certificate of the door.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -8,12 +8,12 @@ use tokio_rustls::{
     rustls::{self, ServerConfig},
 };
 
-use crate::PostgresTls;
+use crate::config::PostgresTls;
 
-/// By which a client and a server agree that PostgreSQL's protocol is spoken within TLS.
+/// The ALPN name of PostgreSQL's protocol within TLS.
 const ALPN: &[u8] = b"postgresql";
 
-/// Why a certificate cannot be used.
+/// The reason why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -21,30 +21,30 @@ pub enum TlsError {
     File {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A file has something else in it.
+    /// A file does not contain the expected object.
     #[error("{path} has no {expected} in PEM: {reason}")]
     Pem {
         /// The file.
         path: String,
-        /// What it should have.
+        /// The expected object.
         expected: &'static str,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
-    /// Certificate and key do not go together, or are of an unknown kind.
+    /// The certificate and the key do not match, or are of an unsupported kind.
     #[error("the certificate {path} and its key cannot be used")]
     Unusable {
         /// The certificate's file.
         path: String,
-        /// Why.
+        /// The cause.
         source: rustls::Error,
     },
 }
 
-/// Reads certificate and key.
+/// Reads the certificate and the key.
 pub(crate) fn acceptor(tls: &PostgresTls) -> Result<TlsAcceptor, TlsError> {
     let pem = read(&tls.certificate)?;
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();

@@ -1,4 +1,4 @@
-//! Who is let in: SCRAM-SHA-256, TLS, and both.
+//! Access of clients: SCRAM-SHA-256, TLS, and both.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -23,7 +23,7 @@ use tokio_rustls::{
 
 fn users(config: &mut PostgresConfig) {
     let user = |name: &str, secret| PostgresUser { name: name.to_owned(), secret };
-    // What PostgreSQL keeps for the password "hazel".
+    // PostgreSQL's verifier of the password "hazel".
     let verifier = concat!(
         "SCRAM-SHA-256$4096:MDEyMzQ1Njc4OWFiY2RlZg==$",
         "RiFpdVXUS+jgP5evOMA6lboohgMS2xaO5/kR6zPgafU=:",
@@ -109,7 +109,7 @@ fn an_authentication_out_of_order_is_refused() {
     }
 }
 
-/// Goes on within TLS, or begins with it.
+/// Begins TLS. With `asks`, the client sends an `SSLRequest` first.
 async fn encrypt(address: SocketAddr, asks: bool) -> TlsStream<TcpStream> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     if asks {
@@ -151,7 +151,7 @@ fn bytes_in_front_of_the_encryption_are_not_taken_as_encrypted() {
 }
 
 #[test]
-fn a_certificate_that_is_none_is_told() {
+fn an_invalid_certificate_is_reported() {
     let grid = filbert_grid::Grid::new(
         filbert_grid::GridConfig::default(),
         filbert_grid::Environment { clock: Arc::new(filbert_grid::SystemClock::new()), random_seed: 1 },

@@ -1,4 +1,4 @@
-//! What is not the protocol, what comes in a false order, and what is too much.
+//! Bytes that violate the protocol, messages in the wrong order, and input beyond the limits.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -39,7 +39,7 @@ fn bytes_that_are_not_the_protocol_end_the_connection() {
 }
 
 #[test]
-fn other_versions_are_told_what_is_spoken() {
+fn other_versions_are_sent_the_supported_ones() {
     let server = Server::start();
     let mut raw = Raw::open(&server);
     raw.startup(0x0002_0000, &[]);
@@ -75,6 +75,30 @@ fn encryption_that_is_not_there_is_declined() {
     }
     raw.startup(0x0003_0000, &[("user", "ann")]);
     assert!(raw.until_ready().starts_with("R S"));
+}
+
+#[test]
+fn encryption_is_requested_once() {
+    let server = Server::start();
+    let ask = |raw: &mut Raw, request: u32| raw.bytes(&[8_u32.to_be_bytes(), request.to_be_bytes()].concat());
+    for (requests, version) in [
+        (&[80_877_103_u32, 80_877_103][..], "1234.5679"),
+        (&[80_877_104, 80_877_104], "1234.5680"),
+        (&[80_877_103, 80_877_104, 80_877_103], "1234.5679"),
+    ] {
+        let mut raw = Raw::open(&server);
+        for request in requests {
+            ask(&mut raw, *request);
+        }
+        let mut answers = vec![0; requests.len() - 1];
+        std::io::Read::read_exact(&mut raw.0, &mut answers).unwrap();
+        assert!(answers.iter().all(|answer| *answer == b'N'), "{answers:?}");
+        let (tag, body) = raw.read();
+        let found = (tag, error_field(&body, 'S'), error_field(&body, 'C'), error_field(&body, 'M'));
+        let message = format!("unsupported frontend protocol {version}: server supports 3.0 to 3.2");
+        assert_eq!(found, ('E', "FATAL".to_owned(), "0A000".to_owned(), message));
+        assert_eq!(raw.read().0, '-');
+    }
 }
 
 #[test]
@@ -118,7 +142,7 @@ fn what_is_not_there_is_an_error() {
     raw.send('P', b"s\0insert 1\0\0\0");
     raw.send('S', "");
     assert_eq!(raw.until_ready(), "E42P05 Z(I)");
-    // Messages of a COPY that is not going on.
+    // Messages of a COPY that does not run.
     raw.send('d', "x");
     raw.send('c', "");
     raw.query("insert 1");
@@ -138,7 +162,7 @@ fn a_text_that_is_not_utf_8_is_an_error_of_its_statement() {
 }
 
 #[test]
-fn false_values_of_parameters_are_told_by_their_number() {
+fn malformed_values_of_parameters_are_reported_by_number() {
     let server = Server::start();
     let mut raw = Raw::session(&server);
     for (format, value) in [(0_u8, &b"x"[..]), (1, b"abc"), (0, b"\xff")] {
@@ -187,7 +211,8 @@ fn requests_of_all_clients_have_a_limit() {
     let mut clients: Vec<Raw> = (0..3).map(|_| Raw::session(&server)).collect();
     let part = [&b"Q"[..], &2_000_000_u32.to_be_bytes(), &[b' '; 1_200_000]].concat();
     let mut last = clients.pop().unwrap();
-    // More than a quarter of each has come, so that it has the room that its length says.
+    // More than a quarter of each message has arrived, so that memory for its whole length is
+    // reserved.
     for (client, held) in clients.iter_mut().zip([2_000_001, 4_000_002]) {
         client.bytes(&part);
         eventually("the request is held", || server.monitor.statistics().request_bytes == held);
@@ -195,7 +220,7 @@ fn requests_of_all_clients_have_a_limit() {
     last.bytes(&part);
     assert_eq!(last.until_ready(), "E53200 -");
     drop(last);
-    // The others have their room, and it is given back.
+    // The other clients keep their memory until their requests are handled. Then it is released.
     for client in &mut clients {
         client.bytes(&[&[b' '; 799_995][..], b"\0"].concat());
         assert_eq!(client.until_ready(), "I Z(I)");
@@ -205,7 +230,7 @@ fn requests_of_all_clients_have_a_limit() {
     assert_eq!(server.monitor.statistics().request_bytes, 0);
 }
 
-/// Far more than sockets hold, and far less than there are.
+/// Far more pages than sockets hold, and far fewer than the result has.
 const PAGES_MAX: usize = 1_000;
 
 #[test]
@@ -213,8 +238,8 @@ fn a_client_that_does_not_read_does_not_fill_the_memory() {
     let server = Server::start();
     let mut raw = Raw::session(&server);
     raw.query("select later 100000000");
-    // What the sockets hold is some megabytes; of the rest no page is made. That a number stands still shows only over time; what
-    // must hold is the limit below, however long this takes.
+    // The sockets hold some megabytes. Further pages are not produced. A constant number of pages
+    // can only be observed over time. The limit below must hold however long this takes.
     eventually("no more pages are made", || {
         let pages = server.engine.pages();
         thread::sleep(Duration::from_millis(500));
@@ -238,7 +263,7 @@ fn a_door_that_closes_says_so() {
     let mut server = Server::with(|config| config.close_timeout = Duration::from_millis(300));
     let mut idle = Raw::session(&server);
     let mut busy = Raw::session(&server);
-    busy.query("select hang");
+    busy.query("select hang later");
     eventually("the statement runs", || server.engine.hanging() == 1);
     server.begin_stop();
     assert_eq!(idle.until_ready(), "E57P01 -");
@@ -252,7 +277,7 @@ fn a_door_that_closes_lets_transactions_end() {
     let (mut idle, mut open, mut batch) = (Raw::session(&server), Raw::session(&server), Raw::session(&server));
     open.query("begin");
     assert_eq!(open.until_ready(), "C(BEGIN) Z(T)");
-    // A statement that is parsed, and is to run next.
+    // A statement that is parsed and will run next.
     batch.send('P', "\0select now 1\0\0\0");
     batch.send('H', "");
     assert_eq!(batch.read().0, '1');

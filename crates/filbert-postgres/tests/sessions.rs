@@ -1,4 +1,4 @@
-//! A stock client's session: statements, parameters, portals, transactions, COPY, cancelling.
+//! Sessions of a stock client: statements, parameters, portals, transactions, COPY, cancellation.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
@@ -11,7 +11,7 @@ use filbert_data::Value;
 use futures_util::{SinkExt, TryStreamExt};
 use tokio_postgres::{NoTls, SimpleQueryMessage, error::SqlState, types::Type};
 
-/// Command tags and rows of a simple query, in words.
+/// The command tags and rows of a simple query, as strings.
 async fn simple(client: &tokio_postgres::Client, text: &str) -> Vec<String> {
     let messages = client.simple_query(text).await.unwrap();
     let word = |message: &SimpleQueryMessage| match message {
@@ -75,12 +75,10 @@ async fn parameters_come_in_the_types_that_clients_say() {
         .query_one(&statement, &[&7_i32, &1.5_f64, &[1_u8, 255].as_slice(), &array, &"ü", &None::<bool>])
         .await
         .unwrap();
-    let texts: Vec<Option<&str>> = (0..6).map(|at| row.get(at)).collect();
-    let expected = ["INTEGER 7", "DOUBLE 1.5", "BYTEA \\x01ff", "ARRAY [1, null]", "VARCHAR ü"];
-    assert_eq!(texts[..5], expected.map(Some));
-    assert_eq!(texts[5], None);
-    let again = client.query_one("select echo $1", &[&"x"]).await.unwrap();
-    assert_eq!(again.get::<_, &str>(0), "VARCHAR x");
+    let expected = ["INTEGER 7", "DOUBLE 1.5", "BYTEA \\x01ff", "ARRAY [1, null]", "VARCHAR ü", "null"];
+    assert_eq!(row.get::<_, &str>(0), expected.join("|"));
+    let repeated = client.query_one("select echo $1", &[&"x"]).await.unwrap();
+    assert_eq!(repeated.get::<_, &str>(0), "VARCHAR x");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,7 +161,7 @@ async fn notices_are_sent_before_the_end_of_their_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_that_fails_after_a_change_is_told_that_the_change_stays() {
+async fn a_text_that_fails_after_a_change_warns_that_the_change_remains() {
     let server = Server::start();
     let mut raw = Raw::session(&server);
     raw.query("insert 1; unknown");
@@ -175,14 +173,14 @@ async fn a_text_that_fails_after_a_change_is_told_that_the_change_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn settings_that_change_are_told() {
+async fn changed_settings_are_reported() {
     let server = Server::start();
     let mut raw = Raw::open(&server);
     raw.startup(0x0003_0000, &[("user", "ann"), ("application_name", "x"), ("options", "-c timezone=Europe/Berlin")]);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         match raw.read() {
-            ('S', body) => told.push(String::from_utf8(body).unwrap().trim_end_matches('\0').replace('\0', "=")),
+            ('S', body) => reported.push(String::from_utf8(body).unwrap().trim_end_matches('\0').replace('\0', "=")),
             ('Z', _) => break,
             _ => {}
         }
@@ -190,7 +188,7 @@ async fn settings_that_change_are_told() {
     for expected in
         ["application_name=x", "TimeZone=Europe/Berlin", "client_encoding=UTF8", "server_version=14.0 (Filbert)"]
     {
-        assert!(told.iter().any(|told| told == expected), "{expected}: {told:?}");
+        assert!(reported.iter().any(|reported| reported == expected), "{expected}: {reported:?}");
     }
     raw.query("set application_name y");
     assert_eq!(raw.until_ready(), "C(SET) S Z(I)");
@@ -203,7 +201,7 @@ async fn what_runs_is_cancelled() {
     let server = Server::start();
     let client = server.connect().await;
     let token = client.cancel_token();
-    for text in ["select hang", "select hang after 3000"] {
+    for text in ["select hang later", "select later 3000 then hang"] {
         let query = async { client.simple_query(text).await.unwrap_err() };
         let cancel = async {
             while server.engine.hanging() == 0 {
@@ -215,7 +213,7 @@ async fn what_runs_is_cancelled() {
         assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED));
         assert_eq!((server.engine.hanging(), server.engine.cursors()), (0, 0));
     }
-    // Nothing runs: nothing happens.
+    // Without a running statement, nothing happens.
     token.cancel_query(NoTls).await.unwrap();
     assert_eq!(simple(&client, "insert 1").await, ["complete 1"]);
 }
@@ -223,7 +221,7 @@ async fn what_runs_is_cancelled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_cancels_what_it_runs() {
     let server = Server::start();
-    for text in ["select hang", "select hang after 3"] {
+    for text in ["select hang later", "select later 3 then hang"] {
         let mut raw = Raw::session(&server);
         raw.query(text);
         eventually("the statement runs", || server.engine.hanging() == 1);
@@ -234,15 +232,15 @@ async fn a_client_that_goes_cancels_what_it_runs() {
     assert_eq!(server.monitor.statistics().connections_total, 2);
 }
 
-/// Statements that were sent ahead lie between what is read and the end of the connection.
+/// Statements that were sent ahead are in the socket before the end of the connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_behind_many_statements_cancels_what_it_runs() {
     let server = Server::with(|config| config.read_ahead_bytes_max = 4 << 10);
     let mut raw = Raw::session(&server);
-    raw.query("select hang");
+    raw.query("select hang later");
     eventually("the statement runs", || server.engine.hanging() == 1);
     for _ in 0..100 {
-        raw.query(&format!("select hang {}", " ".repeat(1_000)));
+        raw.query(&format!("select hang later {}", " ".repeat(1_000)));
     }
     drop(raw);
     eventually("the session ends", || server.monitor.statistics().connections == 0);
@@ -264,7 +262,7 @@ async fn rows_are_copied_in_and_out() {
                 sink.send(bytes::Bytes::copy_from_slice(part)).await.unwrap();
             }
             assert_eq!(sink.finish().await.unwrap(), 2);
-            let rows = std::mem::take(&mut *server.engine.copied.lock().unwrap());
+            let rows = server.engine.take_written();
             let expected = [[Value::Int64(1), Value::text("a\nb")], [Value::Int64(2), Value::Null]];
             assert_eq!(rows, expected.map(Vec::from), "{format}");
         }
@@ -281,11 +279,11 @@ async fn rows_are_copied_in_and_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_are_wrong_are_told_and_none_is_kept() {
+async fn invalid_rows_are_reported_and_none_is_written() {
     let server = Server::start();
     for (rows, sqlstate, place) in [
         ("1,a\nx,b\n", "22P02", "COPY, line 2, column id"),
-        ("1,a\n-1,b\n", "23514", "COPY, line 2"),
+        ("1,a\n-1,b\n", "23505", "COPY, line 2"),
         ("1,a\n2\n", "22P04", "COPY, line 2"),
         ("1,a\n2,b,c\n", "22P04", "COPY, line 2"),
         ("1,\"a\n", "22P04", "COPY, line 1"),
@@ -316,5 +314,5 @@ async fn rows_that_are_wrong_are_told_and_none_is_kept() {
     raw.send('d', &many);
     raw.send('c', "");
     assert_eq!(raw.until_ready(), "G C(COPY 200000) Z(I)");
-    assert_eq!(server.engine.copied.lock().unwrap().len(), 200_000);
+    assert_eq!(server.engine.take_written().len(), 200_000);
 }

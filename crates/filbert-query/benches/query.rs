@@ -1,4 +1,5 @@
-//! What statements cost without a network: lookups whose plan is known, and scans by columns and by rows.
+//! What statements cost without a network: lookups whose plan is known, and scans by columns and by
+//! rows.
 //!
 //! `cargo bench -p filbert-query`
 #![allow(

@@ -6,28 +6,35 @@ use std::path::PathBuf;
 /// Settings of the query engine. Sizes are in bytes, times in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryConfig {
-    /// Threads that queries run on; also the parts into which a scan is divided.
+    /// Threads that queries run on. A scan is divided into the same number of parts.
     pub threads: usize,
-    /// Memory that one query may use for what it has to hold (join tables, groups, sorting). Sorting and grouping go to disk
-    /// beyond it, a join fails. `None` = a quarter of what maps may take, from 64 MiB to 1 GiB.
+    /// Memory that one query may use for join tables, groups and sorting. Beyond it, sorting and
+    /// grouping spill to disk, and a join fails. `None` = a quarter of the memory limit of maps,
+    /// from 64 MiB to 1 GiB.
     pub query_memory_bytes_max: Option<usize>,
-    /// Memory that all queries may use together. `None` = half of what maps may take, from 128 MiB to 2 GiB.
+    /// Memory that all queries may use together. `None` = half of the memory limit of maps, from
+    /// 128 MiB to 2 GiB.
     pub queries_memory_bytes_max: Option<usize>,
-    /// Plans that are kept by their statements' texts.
+    /// The number of plans in the plan cache.
     pub plans_max: usize,
-    /// Length of a statement.
+    /// The maximum length of a statement.
     pub statement_bytes_max: usize,
-    /// Values that a statement may take.
+    /// The maximum number of parameters of a statement.
     pub parameters_max: usize,
-    /// How long a statement may run that says nothing about it; `None` = for ever.
+    /// The timeout of a statement that does not set one; `None` = no timeout.
     pub timeout_ms: Option<u64>,
-    /// How long a statement that changes rows waits for a key that others have locked, in milliseconds, each time that it does.
+    /// How long a statement that changes rows waits for a locked key, in milliseconds. Each wait
+    /// may take this long.
     pub lock_wait_ms: u64,
-    /// Mappings and views together.
+    /// The maximum number of mappings and views together.
     pub catalog_entries_max: usize,
-    /// Ended statements that are kept for `sys.jobs_log`; 0 = none.
+    /// Ended statements that `sys.jobs_log` keeps; 0 = none.
     pub jobs_log_max: usize,
-    /// The directory whose files `COPY` may read and write; `None` = none.
+    /// A statement that takes longer is logged as slow, in milliseconds; `None` = no statement.
+    pub slow_statement_ms: Option<u64>,
+    /// Whether logged statements have `?` in place of their literals.
+    pub hides_literals: bool,
+    /// The directory of files that `COPY` may read and write; `None` = `COPY` may use no files.
     pub copy_directory: Option<PathBuf>,
 }
 
@@ -44,21 +51,25 @@ impl Default for QueryConfig {
             lock_wait_ms: 60_000,
             catalog_entries_max: 10_000,
             jobs_log_max: 10_000,
+            slow_statement_ms: Some(5_000),
+            hides_literals: false,
             copy_directory: None,
         }
     }
 }
 
-/// The least and the most that one query may use unless told otherwise; all together may use twice as much.
+/// The smallest and the largest default limit of one query. The limit of all queries together is
+/// twice as high.
 const QUERY_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
 
 impl QueryConfig {
-    /// Bytes that one query may use, the setting or its default, on a member whose maps may take so many.
+    /// Bytes that one query may use on a member with this memory limit of maps: the setting or its
+    /// default.
     pub fn query_memory_bytes(&self, maps_bytes_max: Option<usize>) -> usize {
         self.query_memory_bytes_max.unwrap_or_else(|| default_query_bytes(maps_bytes_max))
     }
 
-    /// The same of all queries together.
+    /// Bytes that all queries together may use: the setting or its default.
     pub fn queries_memory_bytes(&self, maps_bytes_max: Option<usize>) -> usize {
         self.queries_memory_bytes_max.unwrap_or_else(|| 2 * default_query_bytes(maps_bytes_max))
     }

@@ -1,4 +1,4 @@
-//! Results as doors read them: batches of a running plan, cut into pages.
+//! Results as front doors read them: batches of a running plan, cut into pages.
 
 use std::sync::Arc;
 
@@ -12,11 +12,12 @@ use filbert_functions::error::of_datafusion;
 use filbert_grid::query::{ColumnMeta, Cursor, Dialect, Page, PageReply, SqlError, SqlErrorCode, arrow_type};
 use futures::StreamExt;
 
+use crate::error_dialects::translated;
 use crate::jobs::JobGuard;
 use crate::threads::{Threads, caught, ended_early};
-use crate::words::said;
+use crate::turns::{self, Share};
 
-/// The columns in the Arrow types that doors know: some functions count in types without a sign.
+/// The columns in the Arrow types that front doors know. Some functions return unsigned integers.
 pub(crate) fn as_promised(batch: RecordBatch, columns: &[ColumnMeta]) -> Result<RecordBatch, SqlError> {
     let is_known = |(array, column): (&ArrayRef, &ColumnMeta)| match (array.data_type(), &column.field_type) {
         (DataType::Utf8 | DataType::LargeUtf8, FieldType::Varchar | FieldType::Char | FieldType::Json) => true,
@@ -41,7 +42,7 @@ pub(crate) fn as_promised(batch: RecordBatch, columns: &[ColumnMeta]) -> Result<
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(|error| of_datafusion(&error.into()))
 }
 
-/// Rows that are all there.
+/// Rows that are all available.
 pub(crate) struct ReadyRows {
     columns: Arc<[ColumnMeta]>,
     rows: RecordBatch,
@@ -76,18 +77,19 @@ impl Cursor for ReadyRows {
     }
 }
 
-/// Rows that a plan makes while they are read.
+/// Rows that a plan produces while they are read.
 pub(crate) struct RunningRows {
     columns: Arc<[ColumnMeta]>,
     stream: SendableRecordBatchStream,
-    /// Rows that were made and not yet read; never empty.
+    /// Rows that were produced and not yet read; never empty.
     ready: Option<RecordBatch>,
     ended: bool,
     infinite: bool,
     limits: Limits,
+    share: Share,
     threads: Threads,
     job: Arc<JobGuard>,
-    /// Whose words errors are in.
+    /// The error dialect.
     dialect: Dialect,
 }
 
@@ -101,10 +103,12 @@ impl RunningRows {
         job: Arc<JobGuard>,
         dialect: Dialect,
     ) -> Self {
-        RunningRows { columns, stream, ready: None, ended: false, infinite, limits, threads, job, dialect }
+        // The statement that the rows are of, or a new one.
+        let share = turns::current().unwrap_or_else(|| threads.turns().share());
+        RunningRows { columns, stream, ready: None, ended: false, infinite, limits, share, threads, job, dialect }
     }
 
-    /// Rows of what is ready; `None` if there are none and more may come.
+    /// Cuts a page from the ready rows. `None` if no rows are ready and more may come.
     fn cut(&mut self, rows_max: usize) -> Option<Page> {
         let Some(ready) = self.ready.take() else {
             return self.ended.then(|| Page { rows: RecordBatch::new_empty(self.stream.schema()), last: true });
@@ -117,7 +121,7 @@ impl RunningRows {
         Some(Page { rows, last: self.ended && self.ready.is_none() })
     }
 
-    /// Waits for the next rows that are not none.
+    /// Waits for the next batch that is not empty.
     async fn fill(&mut self) -> Result<(), SqlError> {
         while self.ready.is_none() && !self.ended {
             match self.stream.next().await {
@@ -125,7 +129,7 @@ impl RunningRows {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     self.ended = true;
-                    let error = said(of_datafusion(&error), "", self.dialect);
+                    let error = translated(of_datafusion(&error), "", self.dialect);
                     self.job.fail(&error);
                     return Err(error);
                 }
@@ -138,8 +142,8 @@ impl RunningRows {
     async fn next_page(&mut self, rows_max: usize) -> Result<Page, SqlError> {
         self.fill().await?;
         let mut page = self.cut(rows_max);
-        // Whether a page is the last shows only when the next one was looked for; rows without end are not held back for
-        // that.
+        // Whether a page is the last one shows only when the next one was requested. An endless
+        // result does not hold back rows for that.
         if self.ready.is_none() && !self.ended && !self.infinite {
             self.fill().await?;
             if let Some(page) = &mut page {
@@ -150,7 +154,7 @@ impl RunningRows {
     }
 }
 
-/// What still computes for rows that nobody will read has to end.
+/// A plan must stop when nobody will read its rows.
 impl Drop for RunningRows {
     fn drop(&mut self) {
         self.limits.cancel();
@@ -167,7 +171,8 @@ impl Cursor for RunningRows {
     }
 
     fn page_now(&mut self, rows_max: usize) -> Option<Result<Page, SqlError>> {
-        // The last rows that are ready wait for the next batch, which tells whether they are the last.
+        // The last ready rows wait for the next batch, which shows whether they are the last of
+        // all.
         let plenty = self.ready.as_ref().is_some_and(|ready| ready.num_rows() > rows_max);
         let page = if plenty || self.ended { self.cut(rows_max) } else { None };
         if page.as_ref().is_some_and(|page| page.last) {
@@ -178,19 +183,20 @@ impl Cursor for RunningRows {
 
     fn page(self: Box<Self>, rows_max: usize, reply: PageReply) {
         let (threads, limits, job) = (self.threads.clone(), self.limits.clone(), self.job.clone());
-        let (columns, schema) = (self.columns.clone(), self.stream.schema());
-        // Operators may compute long before they look up: who waits for the page must not wait for that.
+        let (columns, schema, share) = (self.columns.clone(), self.stream.schema(), self.share.clone());
+        // Operators may compute for long without yielding. A reader that waits for the page must
+        // not wait for them.
         threads.spawn(async move {
-            let running = tokio::spawn(async move {
+            let running = tokio::spawn(turns::run(limits.clone(), share, async move {
                 let mut this = self;
-                // A panic that took the cursor along would look like a client that went away.
+                // A panic that destroyed the cursor would look like a client that disconnected.
                 let page = caught(this.next_page(rows_max)).await;
                 if let Err(error) = &page {
                     this.ended = true;
                     this.job.fail(error);
                 }
                 (this, page)
-            });
+            }));
             let abort = running.abort_handle();
             let done = limits.run(async { running.await.map_err(ended_early) }).await;
             abort.abort();
@@ -225,7 +231,8 @@ mod tests {
 
     use super::*;
 
-    /// A statement that runs until `end` is used, and its limits, which are over already while it is changing rows.
+    /// Starts a statement that runs until `end` is used. Returns it with its limits, which expire
+    /// while the statement changes rows.
     async fn over_while_changing(
         limits: &Limits,
     ) -> (oneshot::Sender<()>, tokio::task::JoinHandle<Result<(), SqlError>>) {
@@ -240,7 +247,7 @@ mod tests {
                 .await
         });
         limits.cancel();
-        // The statement is looked at on this thread alone.
+        // The test polls the statement on this thread alone.
         for _ in 0..16 {
             yield_now().await;
         }

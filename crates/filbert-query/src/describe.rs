@@ -1,4 +1,4 @@
-//! What can be told of a statement before it runs: its kind, its parameters, its columns.
+//! The description of a statement before it runs: its kind, its parameters and its columns.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use filbert_data::FieldType;
 use filbert_dialect::{FileFormat, Parsed, ParsedStatement, Place, TableStatement, schema_of};
 use filbert_grid::query::{ColumnMeta, Command, Description, SqlError, WriteMode};
 
-use crate::asker::{Asker, ParameterTypes};
+use crate::client_context::{ClientContext, ParameterTypes};
 use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
@@ -18,34 +18,34 @@ use crate::plans::Plan;
 use crate::row_writer::copy_writer;
 use crate::session;
 
-/// The column of statements that answer with lines of text.
+/// The one column of statements that return lines of text.
 fn lines(name: &str) -> Arc<[ColumnMeta]> {
     Arc::from([ColumnMeta { name: name.to_owned(), field_type: FieldType::Varchar, nullable: true, pg_type: None }])
 }
 
-/// Describes a statement; `types` are those of its parameters that the caller knows.
+/// Describes a statement. `types` are the parameter types that the caller knows.
 pub(crate) async fn describe(
     engine: &Parts,
     text: &str,
-    asker: &Asker,
+    client: &ClientContext,
     types: &ParameterTypes,
 ) -> Result<Arc<Description>, SqlError> {
-    let plan = engine.plan(text, asker).await?;
-    of_plan(engine, asker, &plan, types)
+    let plan = engine.plan(text, client).await?;
+    of_plan(engine, client, &plan, types)
 }
 
 /// Describes a plan.
 pub(crate) fn of_plan(
     engine: &Parts,
-    asker: &Asker,
+    client: &ClientContext,
     plan: &Plan,
     types: &ParameterTypes,
 ) -> Result<Arc<Description>, SqlError> {
     let description = match plan {
         Plan::Query { planned, copy, .. } => Description {
             command: copy.clone().map_or(Command::Select, Command::CopyOut),
-            columns: Some(told_by_parameters(planned, types)),
-            parameters: parameters(&planned.told_parameters, types),
+            columns: Some(columns_of_query(planned, types)),
+            parameters: parameters(&planned.reported_parameters, types),
         },
         Plan::Change { statement, asked, .. } => Description {
             command: match statement.parsed {
@@ -54,13 +54,13 @@ pub(crate) fn of_plan(
                 _ => Command::Insert,
             },
             parameters: parameters(&wanted(engine, statement, asked)?, types),
-            columns: told(engine, asker, statement)?,
+            columns: returned_columns(engine, client, statement)?,
         },
         Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), parameters }) => {
             let none = self::parameters(&vec![None; *parameters], types);
             match (&copy.table, &copy.place, &copy.format) {
                 (Some(table), Place::Client, FileFormat::Rows(format)) => {
-                    let writer = copy_writer(engine, asker, table, &copy.columns, WriteMode::Each, None)?;
+                    let writer = copy_writer(engine, client, table, &copy.columns, WriteMode::Each, None)?;
                     let columns = Some(writer.columns().clone());
                     Description { command: Command::CopyIn(format.clone()), parameters: none, columns }
                 }
@@ -71,7 +71,7 @@ pub(crate) fn of_plan(
             let (command, columns) = of_other(&statement.parsed);
             let parameters = parameters(&vec![None; statement.parameters], types);
             let command = match &statement.parsed {
-                // PostgreSQL tells how many rows such a table was made of.
+                // PostgreSQL reports the number of rows that such a table was created with.
                 Parsed::Table(TableStatement::Create(table)) if table.source.is_some() && !table.without_data => {
                     Command::Select
                 }
@@ -88,7 +88,8 @@ pub(crate) fn of_plan(
     Ok(Arc::new(description))
 }
 
-/// What the caller knows comes first, then what the plan asks for; any value is a text else.
+/// The types of parameters. A type that the caller knows comes first, then the type that the plan
+/// infers, then text.
 fn parameters(wanted: &[Option<FieldType>], known: &ParameterTypes) -> Arc<[FieldType]> {
     let of = |(index, wanted): (usize, &Option<FieldType>)| match known.get(index) {
         Some(Some(known)) => known.field_type.clone(),
@@ -97,10 +98,11 @@ fn parameters(wanted: &[Option<FieldType>], known: &ParameterTypes) -> Arc<[Fiel
     wanted.iter().enumerate().map(of).collect()
 }
 
-/// The columns of a query. One that is nothing but a parameter has the parameter's type, which only the caller may know.
-fn told_by_parameters(planned: &PlannedQuery, known: &ParameterTypes) -> Arc<[ColumnMeta]> {
+/// The columns of a query. A column that is a bare parameter has the type of the parameter, which
+/// only the caller may know.
+fn columns_of_query(planned: &PlannedQuery, known: &ParameterTypes) -> Arc<[ColumnMeta]> {
     let LogicalPlan::Projection(projection) = &planned.plan else { return planned.columns.clone() };
-    let parameters = parameters(&planned.told_parameters, known);
+    let parameters = parameters(&planned.reported_parameters, known);
     let of = |(column, expr): (&ColumnMeta, &PlannedExpr)| {
         let place = match unaliased(expr) {
             PlannedExpr::Placeholder(placeholder) => {
@@ -118,8 +120,12 @@ fn told_by_parameters(planned: &PlannedQuery, known: &ParameterTypes) -> Arc<[Co
     planned.columns.iter().zip(&projection.expr).map(of).collect()
 }
 
-/// What `RETURNING` tells.
-fn told(engine: &Parts, asker: &Asker, statement: &ParsedStatement) -> Result<Option<Arc<[ColumnMeta]>>, SqlError> {
+/// The columns of `RETURNING`.
+fn returned_columns(
+    engine: &Parts,
+    client: &ClientContext,
+    statement: &ParsedStatement,
+) -> Result<Option<Arc<[ColumnMeta]>>, SqlError> {
     let (table, alias) = match &statement.parsed {
         Parsed::Insert(insert) => (&insert.table, &insert.alias),
         Parsed::Update(update) => (&update.table, &update.alias),
@@ -129,11 +135,12 @@ fn told(engine: &Parts, asker: &Asker, statement: &ParsedStatement) -> Result<Op
     let Some(items) = statement.parsed.returning() else { return Ok(None) };
     let Some(mapped) = engine.tables.find(table)? else { return Err(engine.tables.not_found(table)) };
     let name = alias.as_deref().unwrap_or_else(|| schema_of(table).1);
-    let state = engine.sessions.planning(asker.dialect());
-    Ok(Some(Returning::of(state, &mapped.mapping, name, items, asker.types())?.columns().clone()))
+    let state = engine.sessions.planning(client.dialect());
+    Ok(Some(Returning::of(state, &mapped.mapping, name, items, client.types())?.columns().clone()))
 }
 
-/// The types of the columns that parameters are given to; those that expressions ask for where they stand within one.
+/// The types of parameters: the column types for parameters that are column values, and the
+/// inferred types for parameters within expressions.
 fn wanted(
     engine: &Parts,
     statement: &ParsedStatement,
@@ -172,7 +179,7 @@ fn wanted(
     Ok(wanted)
 }
 
-/// The words that PostgreSQL reports, and the columns.
+/// The command tag that PostgreSQL reports, and the columns.
 pub(crate) fn of_other(parsed: &Parsed) -> (&'static str, Option<Arc<[ColumnMeta]>>) {
     match parsed {
         Parsed::Table(statement) => (statement.command(), None),

@@ -1,4 +1,5 @@
-//! The engine: statements and queries of the map API, in place where they are short, else on threads of its own.
+//! The engine. It runs statements and queries of the map API: in place when they are short,
+//! otherwise on its own threads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +13,6 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
 use filbert_data::Value;
 use filbert_dialect::{Parsed, ParsedStatement, SessionCommand, TableStatement};
-use filbert_functions::ending;
 use filbert_functions::ending::Limits;
 use filbert_functions::error::{of_datafusion, parsing_error};
 use filbert_grid::query::{
@@ -21,16 +21,19 @@ use filbert_grid::query::{
     StatementResult, WriteMode,
 };
 use filbert_grid::{Grid, GridError, Map};
+use tracing::Instrument;
 
-use crate::asker::{Asker, dialect_of, plan_key};
 use crate::catalog::Catalog;
+use crate::client_context::{ClientContext, dialect_of, plan_key};
 use crate::config::QueryConfig;
 use crate::cursor::{ReadyRows, RunningRows, text_rows};
 use crate::dml::{Changed, Dml};
-use crate::jobs::{JobGuard, Jobs};
+use crate::error_dialects::translated;
+use crate::jobs::{JobGuard, Jobs, SlowStatements};
 use crate::memory::MemoryLimits;
 use crate::parts::Parts;
 use crate::paths::{self, Path};
+use crate::plan::ahead::counted;
 use crate::plan::fairness::fair;
 use crate::plan::planner::{PlannedQuery, bind, with_parameters};
 use crate::plan::session::Sessions;
@@ -41,20 +44,19 @@ use crate::short::ShortDml;
 use crate::tables::Tables;
 use crate::template::Template;
 use crate::threads::{Threads, caught, caught_here, ended_early};
-use crate::words::said;
-use crate::{copy, ddl, describe, explain, predicates, row_writer, session};
+use crate::{copy, ddl, describe, explain, predicates, row_writer, session, turns};
 
-/// How often a statement is planned anew because what it reads was altered while it ran.
+/// How often a statement is planned again because a table that it reads was altered while it ran.
 const REPLANS_MAX: usize = 3;
 
-/// Figures of the engine.
+/// Statistics of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryStatistics {
-    /// The cache of plans.
+    /// Statistics of the plan cache.
     pub plans: PlanCacheStatistics,
     /// Memory that running queries hold, in bytes.
     pub memory_bytes: usize,
-    /// Mappings.
+    /// The number of mappings.
     pub mappings: usize,
 }
 
@@ -74,7 +76,7 @@ impl Engine {
     /// Starts the engine of a member, which then serves its queries.
     ///
     /// # Errors
-    /// Its threads cannot be started.
+    /// The threads cannot be started.
     pub fn start(grid: &Arc<Grid>, config: QueryConfig) -> Result<Engine, GridError> {
         let limits = MemoryLimits::new(&config, grid.config().memory_bytes_max);
         let catalog = Arc::new(Catalog::new(config.catalog_entries_max));
@@ -82,17 +84,22 @@ impl Engine {
         if let Some(cluster) = grid.cluster() {
             tables.join_cluster(cluster);
         }
-        let jobs = Jobs::new(config.jobs_log_max);
+        let after = config.slow_statement_ms.map(Duration::from_millis);
+        let slow = SlowStatements { after, hides_literals: config.hides_literals };
+        let jobs = Jobs::new(config.jobs_log_max, slow);
         let server = Arc::new(Server::new(tables.clone(), jobs.clone(), limits));
         let sessions = Sessions::new(&config, limits, &server)?;
+        turns::follow_operators();
         let threads = Threads::start(config.threads)?;
         let plans = Plans::new(config.plans_max);
-        let engine = Engine { inner: Arc::new(Parts { config, tables, sessions, threads, plans, jobs }) };
+        let layout_changes = grid.layout_changes().clone();
+        let parts = Parts { config, tables, layout_changes, sessions, threads, plans, jobs };
+        let engine = Engine { inner: Arc::new(parts) };
         grid.serve_queries(Arc::new(engine.clone()));
         Ok(engine)
     }
 
-    /// Figures of the engine.
+    /// Statistics of the engine.
     pub fn statistics(&self) -> QueryStatistics {
         QueryStatistics {
             plans: self.inner.plans.statistics(),
@@ -105,16 +112,16 @@ impl Engine {
 impl QueryEngine for Engine {
     fn execute_short(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
         if self.inner.tables.is_in_cluster() {
-            // It has to ask others first.
+            // In a cluster the member must first catch up with the other members.
             return None;
         }
-        let in_words = |error| said(error, statement.text, dialect_of(statement.session));
+        let translate = |error| translated(error, statement.text, dialect_of(statement.session));
         let answer = || caught_here(|| self.inner.answer_in_place(statement).transpose()).transpose();
         if !self.inner.jobs.samples() {
-            return answer().map(|answered| answered.map_err(in_words));
+            return answer().map(|answered| answered.map_err(translate));
         }
         let started = Utc::now();
-        let answered = answer()?.map_err(in_words);
+        let answered = answer()?.map_err(translate);
         let session = statement.session.map(Arc::as_ref);
         self.inner.jobs.answered(statement.text, session, started, answered.as_ref().err());
         Some(answered)
@@ -125,23 +132,24 @@ impl QueryEngine for Engine {
         let task = Task {
             inner: self.inner.clone(),
             text: statement.text.to_owned(),
-            asker: Asker::new(statement.session).declaring(statement.types),
+            client: ClientContext::new(statement.session).declaring(statement.types),
             parameters: statement.parameters.iter().map(|value| value.clone().into_owned()).collect(),
             expected: statement.expected,
             limits: limits.clone(),
             job: self.inner.jobs.begin(statement.text, statement.session.map(Arc::as_ref), limits.clone()),
         };
+        let share = self.inner.threads.turns().share();
         self.inner.threads.spawn(async move {
             let (limits, job) = (task.limits.clone(), task.job.clone());
-            // A task of its own, which may compute long before it looks up.
-            let running = tokio::spawn(ending::ended_by(limits.clone(), task.run()));
+            // A separate task, because the plan may compute for long without yielding.
+            let running = tokio::spawn(turns::run(limits.clone(), share, task.run()));
             let abort = running.abort_handle();
             let done = limits.run(async { running.await.map_err(ended_early)? }).await;
             abort.abort();
             if let Err(error) = &done {
                 job.fail(error);
             }
-            // Rows that are still to be read hold the job, others end it.
+            // A result with unread rows keeps the job. All other results end it.
             drop(job);
             reply(done);
         });
@@ -150,35 +158,37 @@ impl QueryEngine for Engine {
 
     fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) {
         let (inner, text, types) = (self.inner.clone(), statement.text.to_owned(), types.to_vec());
-        let asker = Asker::new(statement.session).declaring(&types);
-        // What is known needs no other thread.
+        let client = ClientContext::new(statement.session).declaring(&types);
+        // A cached plan needs no other thread.
         let key = plan_key(statement.session, statement.text, &types);
         let limits = inner.limits_of(statement);
         let is_in_cluster = inner.tables.is_in_cluster();
-        if !is_in_cluster && let Some(plan) = inner.plans.find(asker.dialect(), &key, inner.version()) {
-            let described = describe::of_plan(&inner, &asker, &plan, &types);
-            return reply(described.map_err(|error| said(error, statement.text, asker.dialect())));
+        if !is_in_cluster && let Some(plan) = inner.plans.find(client.dialect(), &key, inner.version()) {
+            let described = describe::of_plan(&inner, &client, &plan, &types);
+            return reply(described.map_err(|error| translated(error, statement.text, client.dialect())));
         }
+        let share = inner.threads.turns().share();
         self.inner.threads.spawn(async move {
             let described = async {
                 inner.tables.catch_up().await?;
-                describe::describe(&inner, &text, &asker, &types).await
+                describe::describe(&inner, &text, &client, &types).await
             };
-            let described = ending::ended_by(limits, caught(described)).await;
-            reply(described.map_err(|error| said(error, &text, asker.dialect())));
+            let described = turns::run(limits, share, caught(described)).await;
+            reply(described.map_err(|error| translated(error, &text, client.dialect())));
         });
     }
 
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
         let (inner, text) = (self.inner.clone(), statement.text.to_owned());
-        let (asker, limits) = (Asker::new(statement.session), self.inner.limits_of(statement));
+        let (client, limits) = (ClientContext::new(statement.session), self.inner.limits_of(statement));
+        let share = inner.threads.turns().share();
         self.inner.threads.spawn(async move {
             let writer = async {
                 inner.tables.catch_up().await?;
-                row_writer::row_writer(&inner, &text, &asker, mode).await
+                row_writer::row_writer(&inner, &text, &client, mode).await
             };
-            let writer = ending::ended_by(limits, caught(writer)).await;
-            reply(writer.map_err(|error| said(error, &text, asker.dialect())));
+            let writer = turns::run(limits, share, caught(writer)).await;
+            reply(writer.map_err(|error| translated(error, &text, client.dialect())));
         });
     }
 
@@ -228,14 +238,14 @@ fn internal(error: SqlError) -> GridError {
 }
 
 impl Parts {
-    /// What ends a statement that begins now: its own timeout, its session's, or the member's.
+    /// The limits of a statement that begins now: its own timeout, the session's, or the member's.
     fn limits_of(&self, statement: &Statement<'_>) -> Limits {
         let of_session = || statement.session.and_then(|session| session::statement_timeout_ms(session));
         let timeout = statement.timeout_ms.or_else(of_session).or(self.config.timeout_ms);
         Limits::new(timeout.filter(|timeout| *timeout > 0).map(Duration::from_millis))
     }
 
-    /// Runs a statement in the caller's thread, if its plan is known and short.
+    /// Runs a statement on the caller's thread if its plan is cached and short.
     fn answer_in_place(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
         let dialect = dialect_of(statement.session);
         let key = plan_key(statement.session, statement.text, statement.types);
@@ -249,7 +259,7 @@ impl Parts {
         }
     }
 
-    /// Runs a statement that is new in nothing but its literals.
+    /// Runs a statement that differs from a cached one in its literals alone.
     fn answer_by_template(&self, statement: &Statement<'_>, version: u64) -> Option<Result<StatementResult, SqlError>> {
         if !statement.parameters.is_empty() {
             return None;
@@ -257,11 +267,13 @@ impl Parts {
         let template = Template::of(statement.text)?;
         let key = plan_key(statement.session, template.key(), &[]);
         let plan = self.plans.find_by_template(dialect_of(statement.session), &key, version)?;
-        // What is wrong is told of the statement as it was written: it runs again, as what fails has changed nothing.
+        // An error must refer to the statement as the client wrote it. The statement therefore runs
+        // again, which is safe because a failed statement has changed nothing.
         self.run_in_place(&plan, version, statement, template.values())?.ok().map(Ok)
     }
 
-    /// Runs a plan that was found at a version of the catalog. `None` if it cannot be run here and now, or is old by now.
+    /// Runs a plan that was found at a version of the catalog. `None` if it cannot run in place, or
+    /// if the catalog has changed since.
     fn run_in_place(
         &self,
         plan: &Plan,
@@ -273,7 +285,7 @@ impl Parts {
             Plan::Query { short: Some(short), planned, .. } if statement.expected != ExpectedResult::UpdateCount => {
                 let rows = short.run_in_place(parameters)?;
                 if self.version() != version {
-                    // What was read may be gone by now, or have been read half.
+                    // A table that was altered meanwhile may have been read in part or not at all.
                     return None;
                 }
                 note_run(statement.session);
@@ -293,8 +305,8 @@ impl Parts {
                 if self.version() != version {
                     return None;
                 }
-                let occasion = self.sessions.occasion(dialect_of(statement.session), statement.session);
-                let changed = short.run_in_place(parameters, &occasion)?;
+                let execution = self.sessions.execution(dialect_of(statement.session), statement.session);
+                let changed = short.run_in_place(parameters, &execution)?;
                 note_changed(statement.session, &changed);
                 Some(changed)
             }
@@ -303,12 +315,12 @@ impl Parts {
         }
     }
 
-    /// Where somebody's names without a schema are looked for.
-    pub(crate) fn path(&self, asker: &Asker) -> Path<'_> {
-        Path::new(self.tables.catalog(), paths::schemas(asker), asker.dialect())
+    /// The search path for names without a schema.
+    pub(crate) fn path(&self, client: &ClientContext) -> Path<'_> {
+        Path::new(self.tables.catalog(), paths::schemas(client), client.dialect())
     }
 
-    /// Runs a statement about a session.
+    /// Runs a statement about the session.
     fn run_session(
         &self,
         command: &SessionCommand,
@@ -321,14 +333,14 @@ impl Parts {
     }
 }
 
-/// Notes in a session that a statement runs.
+/// Records in a session that a statement runs.
 fn note_run(session: Option<&Arc<Session>>) {
     if let Some(session) = session {
         session.note_run();
     }
 }
 
-/// Notes in a session what a statement changed.
+/// Records in a session what a statement changed.
 fn note_changed(session: Option<&Arc<Session>>, changed: &Result<StatementResult, SqlError>) {
     let Some(session) = session else { return };
     session.note_run();
@@ -339,11 +351,11 @@ fn note_changed(session: Option<&Arc<Session>>, changed: &Result<StatementResult
     }
 }
 
-/// A statement on its way.
+/// A running statement.
 struct Task {
     inner: Arc<Parts>,
     text: String,
-    asker: Asker,
+    client: ClientContext,
     parameters: Vec<Value<'static>>,
     expected: ExpectedResult,
     limits: Limits,
@@ -353,7 +365,7 @@ struct Task {
 impl Task {
     async fn run(mut self) -> Result<StatementResult, SqlError> {
         let answered = caught(self.answer()).await;
-        answered.map_err(|error| said(error, &self.text, self.asker.dialect()))
+        answered.map_err(|error| translated(error, &self.text, self.client.dialect()))
     }
 
     async fn answer(&mut self) -> Result<StatementResult, SqlError> {
@@ -364,36 +376,38 @@ impl Task {
             self.expect(ExpectedResult::Rows)?;
             let Some(rows) = short.run(&self.inner.threads, &self.parameters).await else { break };
             if self.inner.version() == version {
-                note_run(self.asker.session());
+                note_run(self.client.session());
                 return Ok(StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows?))));
             }
-            // What was read may be gone by now, or have been read half.
+            // A table that was altered meanwhile may have been read in part or not at all.
             (version, plan) = self.planned().await?;
         }
         match &*plan {
             Plan::Query { planned, optimized, .. } => {
                 self.expect(ExpectedResult::Rows)?;
-                note_run(self.asker.session());
+                note_run(self.client.session());
                 self.query(planned, optimized.as_ref()).await
             }
             Plan::Change { statement, short, .. } => self.run_change(&statement.parsed, short.as_ref(), version).await,
             Plan::Session { command, .. } => {
-                self.inner.run_session(command, self.asker.session(), &self.parameters, Some(&self.job))
+                self.inner.run_session(command, self.client.session(), &self.parameters, Some(&self.job))
             }
             Plan::Other(statement) => self.other(statement).await,
         }
     }
 
-    /// The plan of the statement, with as many parameters as it takes, and a version of the catalog before it was made.
+    /// The plan of the statement, and a version of the catalog from before it was made. Cuts the
+    /// parameters to the number that the plan takes.
     async fn planned(&mut self) -> Result<(u64, Arc<Plan>), SqlError> {
         let version = self.inner.version();
-        let plan = self.inner.plan(&self.text, &self.asker).await?;
-        let given = plan.given(self.asker.dialect(), &self.parameters)?.len();
+        let planning = self.inner.plan(&self.text, &self.client).instrument(tracing::debug_span!("plan"));
+        let plan = planning.await?;
+        let given = plan.given(self.client.dialect(), &self.parameters)?.len();
         self.parameters.truncate(given);
         Ok((version, plan))
     }
 
-    /// Runs a statement that changes rows, while nobody alters or drops the table.
+    /// Runs a statement that changes rows. Nobody can alter or drop the table meanwhile.
     async fn run_change(
         &self,
         parsed: &Parsed,
@@ -404,26 +418,26 @@ impl Task {
         let Some((table, command)) = parsed.changed_table() else {
             return Err(parsing_error("a statement that changes entries is expected"));
         };
-        session::check_may_change(self.asker.session().map(Arc::as_ref), command)?;
+        session::check_may_change(self.client.session().map(Arc::as_ref), command)?;
         let _shared = self.inner.tables.catalog().gates().share(table).await?;
-        let occasion = self.inner.sessions.occasion(self.asker.dialect(), self.asker.session());
-        // A short plan is of the table as it was when it was planned.
+        let execution = self.inner.sessions.execution(self.client.dialect(), self.client.session());
+        // A short plan holds for the table as it was at planning.
         let short = short.filter(|_| self.inner.version() == version);
         let changing = self.limits.begin_changes()?;
-        let changed = match short.and_then(|short| short.run_in_place(&self.parameters, &occasion)) {
+        let changed = match short.and_then(|short| short.run_in_place(&self.parameters, &execution)) {
             Some(changed) => {
                 if changed.is_ok() {
                     changing.done();
                 }
                 changed
             }
-            // It has to wait for a key that is locked, or is no short one.
+            // The statement must wait for a locked key, or has no short plan.
             None => {
                 drop(changing);
-                self.change(parsed).await
+                self.change(parsed).instrument(tracing::debug_span!("change", table)).await
             }
         };
-        note_changed(self.asker.session(), &changed);
+        note_changed(self.client.session(), &changed);
         changed
     }
 
@@ -438,7 +452,7 @@ impl Task {
         Err(SqlError::new(SqlErrorCode::Generic, text))
     }
 
-    /// The physical plan of a query with its parameters' values.
+    /// The physical plan of a query with the values of its parameters.
     async fn physical(
         &self,
         state: &SessionState,
@@ -464,10 +478,12 @@ impl Task {
         planned: &PlannedQuery,
         optimized: Option<&LogicalPlan>,
     ) -> Result<StatementResult, SqlError> {
-        let state = self.inner.sessions.begin_for(&self.asker, Some(&self.limits));
+        let state = self.inner.sessions.begin_for(&self.client, Some(&self.limits));
         let physical = self.physical(&state, planned, optimized).await?;
         let infinite = physical.boundedness().is_unbounded();
-        let stream = execute_stream(physical, state.task_ctx()).map_err(|error| of_datafusion(&error))?;
+        let budget = self.inner.tables.grid()?.budget().clone();
+        let stream = counted(physical, &budget).and_then(|physical| execute_stream(physical, state.task_ctx()));
+        let stream = stream.map_err(|error| of_datafusion(&error))?;
         // A parameter's value may decide a column's type.
         let columns = retyped(&planned.columns, &stream.schema());
         let rows = RunningRows::new(
@@ -477,13 +493,13 @@ impl Task {
             self.limits.clone(),
             self.inner.threads.clone(),
             self.job.clone(),
-            self.asker.dialect(),
+            self.client.dialect(),
         );
         Ok(StatementResult::Rows(Box::new(rows)))
     }
 
     async fn change(&self, parsed: &Parsed) -> Result<StatementResult, SqlError> {
-        let dml = Dml::begins(&self.inner.tables, &self.inner.sessions, &self.asker, Some(self.limits.clone()))?;
+        let dml = Dml::begins(&self.inner.tables, &self.inner.sessions, &self.client, Some(self.limits.clone()))?;
         let changed = match parsed {
             Parsed::Insert(insert) => dml.insert(insert, &self.parameters).await,
             Parsed::Update(update) => dml.update(update, &self.parameters).await,
@@ -510,19 +526,19 @@ impl Task {
             Parsed::Copy(copy) => {
                 self.expect(ExpectedResult::UpdateCount)?;
                 if copy.query.is_none() {
-                    session::check_may_change(self.asker.session().map(Arc::as_ref), "COPY FROM")?;
+                    session::check_may_change(self.client.session().map(Arc::as_ref), "COPY FROM")?;
                 }
-                let rows = copy::run(&self.inner, &self.asker, &self.limits, copy, &self.parameters).await?;
+                let rows = copy::run(&self.inner, &self.client, &self.limits, copy, &self.parameters).await?;
                 Ok(StatementResult::Count(rows))
             }
             parsed => {
                 self.expect(ExpectedResult::UpdateCount)?;
                 if !matches!(parsed, Parsed::Table(TableStatement::KeepUp { .. })) {
-                    let session = self.asker.session().map(Arc::as_ref);
+                    let session = self.client.session().map(Arc::as_ref);
                     session::check_may_change(session, describe::of_other(parsed).0)?;
                 }
-                let count = ddl::run(&self.inner, &self.asker, parsed).await?;
-                if let Some(session) = self.asker.session() {
+                let count = ddl::run(&self.inner, &self.client, parsed).await?;
+                if let Some(session) = self.client.session() {
                     session.note_run();
                     session.note_changes(1);
                 }
@@ -533,12 +549,12 @@ impl Task {
 
     async fn explain(&self, parsed: &Parsed, analyze: bool, parameters: usize) -> Result<StatementResult, SqlError> {
         let statement = ParsedStatement { parsed: parsed.clone(), parameters };
-        let lines = match self.inner.make_plan(statement, &self.asker).await? {
+        let lines = match self.inner.make_plan(statement, &self.client).await? {
             Plan::Query { planned, optimized, short, .. } => {
                 if let Some(short) = &short {
                     explain::short(short, &self.parameters, analyze)?
                 } else {
-                    let state = self.inner.sessions.begin_for(&self.asker, Some(&self.limits));
+                    let state = self.inner.sessions.begin_for(&self.client, Some(&self.limits));
                     let physical = self.physical(&state, &planned, optimized.as_ref()).await?;
                     explain::plan(&physical, &state, analyze).await?
                 }
@@ -557,7 +573,7 @@ impl Task {
 fn retyped(columns: &Arc<[ColumnMeta]>, schema: &Schema) -> Arc<[ColumnMeta]> {
     let field = |(column, field): (&ColumnMeta, &Arc<Field>)| {
         let found = filbert_functions::types::field_type_of(field);
-        // What metadata told is not lost for a type that is the same in Arrow.
+        // Keeps the type from the metadata where both types are the same in Arrow.
         let same =
             filbert_grid::query::arrow_type(&column.field_type) == *field.data_type() || field.data_type().is_null();
         ColumnMeta { field_type: if same { column.field_type.clone() } else { found }, ..column.clone() }
@@ -565,7 +581,7 @@ fn retyped(columns: &Arc<[ColumnMeta]>, schema: &Schema) -> Arc<[ColumnMeta]> {
     columns.iter().zip(schema.fields()).map(field).collect()
 }
 
-/// Rows that are all there as a statement's result.
+/// A statement result from rows that are all available.
 fn ready(rows: RecordBatch) -> StatementResult {
     let of_field = |field: &Arc<Field>| ColumnMeta {
         name: field.name().clone(),

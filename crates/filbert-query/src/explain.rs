@@ -14,7 +14,8 @@ use futures::StreamExt;
 
 use crate::short::ShortQuery;
 
-/// A plan of DataFusion; analyzed, it is run to its end and shows the rows and the time of each step.
+/// Explains a DataFusion plan. With `analyze` the plan runs to its end, and the lines show the rows
+/// and the time of each step.
 pub(crate) async fn plan(
     physical: &Arc<dyn ExecutionPlan>,
     state: &SessionState,
@@ -36,7 +37,7 @@ pub(crate) async fn plan(
     Ok(lines)
 }
 
-/// A short plan.
+/// Explains a short plan. With `analyze` the plan runs.
 pub(crate) fn short(short: &ShortQuery, parameters: &[Value<'_>], analyze: bool) -> Result<Vec<String>, SqlError> {
     if !analyze {
         return Ok(vec![short.describe()]);
@@ -53,7 +54,7 @@ pub(crate) fn short(short: &ShortQuery, parameters: &[Value<'_>], analyze: bool)
     Ok(vec![total(rows, start), line])
 }
 
-/// A statement that changes something, which is not run.
+/// Explains a statement that changes something. The statement does not run.
 pub(crate) fn change(parsed: &Parsed) -> String {
     match parsed {
         Parsed::Insert(insert) if insert.sink => format!("Sink: map={}", insert.table),

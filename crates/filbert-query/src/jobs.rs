@@ -1,42 +1,46 @@
-//! Jobs: the statements that run, and the last ones that ended.
+//! Jobs: the running statements, and the last ones that ended.
 //!
-//! Statements that go to the engine's threads are jobs, each with an id by which it can be ended. What a short plan answers in
-//! place is over before anybody could ask: it is counted, and one of [`SAMPLE_EVERY`] is put into the log.
+//! A statement on the engine's threads is a job. Its id serves to cancel it. A short plan that runs
+//! in place ends too soon to be cancelled: it is counted, and one of [`SAMPLE_EVERY`] goes to the
+//! log.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use filbert_dialect::without_literals;
 use filbert_functions::ending::Limits;
-use filbert_grid::query::{Session, SqlError};
+use filbert_grid::query::{Dialect, Session, SqlError};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-/// One of this many statements that are answered in place is put into the log.
+/// One of this many statements that run in place goes to the log.
 pub(crate) const SAMPLE_EVERY: u32 = 64;
-/// Characters of a statement that are kept.
+/// The number of characters of a statement that are kept.
 const TEXT_CHARACTERS_MAX: usize = 8_192;
 
 thread_local! {
     static UNTIL_SAMPLE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What is known of a statement.
+/// A statement as `sys.jobs` shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) id: Uuid,
     pub(crate) text: Arc<str>,
     pub(crate) user: String,
-    /// The number by which its session is known to clients; 0 = none.
+    /// The process id of the session that clients know; 0 = none.
     pub(crate) process: i32,
     pub(crate) application: String,
+    dialect: Dialect,
     pub(crate) started: DateTime<Utc>,
 }
 
-/// A statement that is over.
+/// An ended statement.
 #[derive(Clone, Debug)]
 pub(crate) struct EndedJob {
     pub(crate) job: Job,
@@ -44,19 +48,47 @@ pub(crate) struct EndedJob {
     pub(crate) error: Option<String>,
 }
 
+/// The statements that the log of the member shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SlowStatements {
+    /// The shortest time of such a statement; `None` = no statement.
+    pub(crate) after: Option<Duration>,
+    /// Whether literals are hidden.
+    pub(crate) hides_literals: bool,
+}
+
+impl SlowStatements {
+    /// Logs a statement if it is slow.
+    fn note(&self, ended: &EndedJob) {
+        let Some(after) = self.after else { return };
+        let Ok(took) = (ended.ended - ended.job.started).to_std() else { return };
+        if took < after {
+            return;
+        }
+        let Job { id, text, user, application, dialect, .. } = &ended.job;
+        let hidden = self.hides_literals.then(|| without_literals(text, *dialect));
+        let statement = hidden.as_deref().unwrap_or(text);
+        let failed = ended.error.is_some();
+        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        tracing::warn!(took_ms, %id, user, application, failed, statement, "a slow statement");
+    }
+}
+
 struct RunningJob {
     job: Job,
     limits: Limits,
 }
 
-/// The statements that run, and the last ones that ended.
+/// The running statements, and the last ones that ended.
 pub(crate) struct Jobs {
-    /// By number, in the order in which they began.
+    /// Ordered by number, which is the order of their start.
     running: Mutex<BTreeMap<u64, RunningJob>>,
     log: Mutex<VecDeque<EndedJob>>,
     log_max: usize,
+    slow: SlowStatements,
     next: AtomicU64,
-    /// The upper half of ids: that of the process's start, so that another process has others.
+    /// The upper half of ids, from the start time of the process. Different processes have
+    /// different ids.
     epoch: u64,
 }
 
@@ -67,13 +99,14 @@ impl fmt::Debug for Jobs {
 }
 
 impl Jobs {
-    /// No jobs; at most `log_max` are kept when they ended.
-    pub(crate) fn new(log_max: usize) -> Arc<Jobs> {
+    /// Creates an empty list that keeps at most `log_max` ended jobs.
+    pub(crate) fn new(log_max: usize, slow: SlowStatements) -> Arc<Jobs> {
         let epoch = Utc::now().timestamp_micros().unsigned_abs();
-        Arc::new(Jobs { running: Mutex::default(), log: Mutex::default(), log_max, next: AtomicU64::new(1), epoch })
+        let (running, log, next) = (Mutex::default(), Mutex::default(), AtomicU64::new(1));
+        Arc::new(Jobs { running, log, log_max, slow, next, epoch })
     }
 
-    /// Ended jobs that are kept.
+    /// The number of ended jobs that are kept.
     pub(crate) fn log_max(&self) -> usize {
         self.log_max
     }
@@ -88,12 +121,13 @@ impl Jobs {
             user: session.map_or("", Session::user).to_owned(),
             process: session.map_or(0, Session::process),
             application: session.and_then(|session| session.setting("application_name")).unwrap_or_default(),
+            dialect: session.map_or_else(Dialect::default, Session::dialect),
             started: Utc::now(),
         };
         (number, job)
     }
 
-    /// A statement begins.
+    /// Registers a statement that begins.
     pub(crate) fn begin(self: &Arc<Self>, text: &str, session: Option<&Session>, limits: Limits) -> Arc<JobGuard> {
         let (number, job) = self.job(text, session);
         self.running.lock().insert(number, RunningJob { job, limits });
@@ -102,7 +136,10 @@ impl Jobs {
 
     fn end(&self, number: u64, error: Option<&SqlError>) {
         let Some(ended) = self.running.lock().remove(&number) else { return };
-        self.keep(EndedJob { job: ended.job, ended: Utc::now(), error: error.map(|error| error.message.clone()) });
+        let error = error.map(|error| error.message.clone());
+        let ended = EndedJob { job: ended.job, ended: Utc::now(), error };
+        self.slow.note(&ended);
+        self.keep(ended);
     }
 
     fn keep(&self, ended: EndedJob) {
@@ -116,7 +153,7 @@ impl Jobs {
         log.push_back(ended);
     }
 
-    /// Whether the next statement that is answered in place is one to put into the log.
+    /// Whether the next statement that runs in place goes to the log.
     pub(crate) fn samples(&self) -> bool {
         UNTIL_SAMPLE.with(|left| {
             let is_due = left.get() == 0;
@@ -125,7 +162,7 @@ impl Jobs {
         }) && self.log_max > 0
     }
 
-    /// Notes a statement that was answered in place.
+    /// Logs a statement that ran in place.
     pub(crate) fn answered(
         &self,
         text: &str,
@@ -138,34 +175,35 @@ impl Jobs {
         self.keep(EndedJob { job: Job { started, ..job }, ended: Utc::now(), error });
     }
 
-    /// The statements that run, in the order in which they began.
+    /// The running statements, in the order of their start.
     pub(crate) fn running(&self) -> Vec<Job> {
         self.running.lock().values().map(|running| running.job.clone()).collect()
     }
 
-    /// The statements that ended, the oldest first.
+    /// The ended statements, the oldest first.
     pub(crate) fn ended(&self) -> Vec<EndedJob> {
         self.log.lock().iter().cloned().collect()
     }
 
-    /// Ends the statements for which `is_meant` holds; returns how many.
+    /// Cancels the statements that satisfy `is_meant`; returns their number.
     fn cancel(&self, is_meant: impl Fn(u64, &Job) -> bool) -> u64 {
         let meant: Vec<Limits> = {
             let running = self.running.lock();
             let meant = running.iter().filter(|(number, running)| is_meant(**number, &running.job));
             meant.map(|(_, running)| running.limits.clone()).collect()
         };
-        // Outside of the lock: the statement's end comes back here.
+        // Outside of the lock, because the end of a statement locks it again.
         meant.iter().for_each(Limits::cancel);
         u64::try_from(meant.len()).unwrap_or(u64::MAX)
     }
 
-    /// Ends what a session runs; whether there was anything.
+    /// Cancels the statements of a session; returns whether there were any.
     pub(crate) fn cancel_process(&self, process: i32) -> bool {
         process != 0 && self.cancel(|_, job| job.process == process) > 0
     }
 
-    /// Ends the job of an id, or all of a user but the one that asks; returns how many.
+    /// Cancels the job with this id, or all jobs of the user except the caller's own; returns the
+    /// number.
     pub(crate) fn kill(&self, id: Option<&str>, session: Option<&Session>, own: Option<&JobGuard>) -> u64 {
         let user = session.map_or("", Session::user);
         let own = own.map_or(0, |own| own.number);
@@ -176,7 +214,7 @@ impl Jobs {
     }
 }
 
-/// A statement that runs, until it is told to have ended or nobody holds this any more.
+/// A running statement. It ends when it is reported as ended, or when the last clone is dropped.
 pub(crate) struct JobGuard {
     jobs: Arc<Jobs>,
     number: u64,
@@ -184,12 +222,13 @@ pub(crate) struct JobGuard {
 }
 
 impl JobGuard {
-    /// It failed.
+    /// Ends the statement with an error.
     pub(crate) fn fail(&self, error: &SqlError) {
         self.end(Some(error));
     }
 
-    /// It came to its end. Who hears of the end does not find the job among those that run.
+    /// Ends the statement with success. A client that learns of the end does not find the job among
+    /// the running ones.
     pub(crate) fn done(&self) {
         self.end(None);
     }
@@ -215,7 +254,7 @@ mod tests {
 
     #[test]
     fn jobs_are_seen_while_they_run_and_afterwards() {
-        let jobs = Jobs::new(2);
+        let jobs = Jobs::new(2, SlowStatements::default());
         let session = Session::new(Dialect::Crate, "ann");
         session.set_process(7);
         let first = jobs.begin("SELECT 1", Some(&session), Limits::new(None));
@@ -238,9 +277,9 @@ mod tests {
 
     #[test]
     fn some_of_what_is_answered_in_place_is_logged() {
-        let jobs = Jobs::new(10);
+        let jobs = Jobs::new(10, SlowStatements::default());
         let sampled = (0..SAMPLE_EVERY * 3).filter(|_| jobs.samples()).count();
         assert_eq!(sampled, 3);
-        assert!(!Jobs::new(0).samples());
+        assert!(!Jobs::new(0, SlowStatements::default()).samples());
     }
 }

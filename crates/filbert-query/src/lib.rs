@@ -1,52 +1,60 @@
-//! What can be asked of maps: SQL, and the map API's predicates, aggregators, projections and pages. The only crate that
-//! plans and runs with DataFusion.
+//! Queries on maps: SQL, and the map API's predicates, aggregators, projections and pages. The only
+//! crate that plans and runs with DataFusion.
 //!
-//! It must not know sockets, protocols or doors: it implements the traits of `filbert_grid::query` and is found there. It
-//! reads and changes maps through their handles alone.
+//! It must not know sockets, protocols or front doors. It implements the traits of
+//! `filbert_grid::query`, and front doors find it there. It reads and changes maps through their
+//! handles alone.
 //!
 //! ```text
 //!  Statement ─► plan cache ─ hit ─► short plan ── in place ──────────────────────────► rows, count
 //!                  │ miss
 //!                  ▼
-//!           filbert-dialect ─► Parsed ─┬─ query ──► plan (DataFusion) ─► short plan, or physical plan over MapScan ─► cursor
-//!                                      ├─ INSERT, SINK, UPDATE, DELETE ──► dml ─► changes of entries
-//!                                      └─ mappings, tables, views, indexes, SHOW ──► ddl ─► catalog
+//!   filbert-dialect ─► Parsed ─┬─ query ──► plan ─► short plan, or physical plan ─► cursor
+//!                              ├─ INSERT, SINK, UPDATE, DELETE ──► dml ─► changes of entries
+//!                              └─ mappings, tables, views, indexes, SHOW ──► ddl ─► catalog
 //!
-//!  MapQuery ─► predicates: condition, candidates ─► entries ─► answers, aggregate, projection, page
+//!  MapQuery ─► predicates: condition, candidates ─► entries ─► answers, aggregate, page
 //!
 //!  both ─► scan, indexes and columns of filbert-grid; fields of filbert-data
 //! ```
 //!
 //! # Modules
 //!
-//! Each uses those above it, and none below.
+//! A module uses the modules above it, and none below it.
 //!
-//! | here | what |
+//! | module | purpose |
 //! |---|---|
-//! | `config`, `memory`, `jobs`, `threads`, `words` | settings, the memory of queries, running statements, their threads, errors in a client's dialect |
-//! | `catalog` | mappings, tables, views, sequences: what is declared |
-//! | `scan`, `predicates`, `subqueries` | reading maps; the map API's queries; subqueries as joins |
-//! | `asker`, `session`, `cursor`, `paths` | the session of a statement, statements about it, results page by page, schemas of names |
-//! | `tables`, `server`, `occasion` | names as tables; the member as functions see it; one run of a statement |
-//! | `system` | system relations and functions about the catalog, of each dialect |
-//! | `table_catalog`, `plan` | the catalog that DataFusion sees; planning: scope, types of parameters, rules, sessions |
+//! | `config`, `memory`, `jobs` | settings, memory of queries, running statements |
+//! | `turns`, `threads`, `error_dialects` | fair shares; threads of queries; error dialects |
+//! | `catalog` | declared mappings, tables, views and sequences |
+//! | `scan`, `predicates`, `subqueries` | reading maps; map API queries; subqueries as joins |
+//! | `client_context`, `session` | session context, statements about the session |
+//! | `cursor`, `paths` | results in pages, search paths |
+//! | `tables`, `server`, `execution` | names as tables; the member for functions; one run |
+//! | `system` | system relations and functions about the catalog, for each dialect |
+//! | `table_catalog`, `plan` | the catalog for DataFusion; planning |
 //! | `dml`, `short` | changes of rows; plans that run in place |
-//! | `plan_cache`, `plans`, `template`, `parts` | plans that are kept; the parts of the engine that statements share |
+//! | `plan_cache`, `plans`, `template` | cached plans |
+//! | `parts` | the parts of the engine that statements share |
 //! | `planning`, `row_writer`, `copy`, `ddl`, `describe`, `explain` | statements of each kind |
 //! | `engine` | the engine |
 //!
 //! # Invariants
 //!
-//! - What a lookup finds are candidates; the whole condition is checked on each, unless it is known to hold.
-//! - A plan is good for one version of the catalog: every change of mappings, views, indexes and columns makes another.
-//! - UPDATE and DELETE change an entry only while it is the one that their condition was checked on.
-//! - Network tasks run short plans alone; everything else runs on the engine's threads, which stand back for them.
-//! - A query holds no more memory than its limit, and results are made as they are fetched.
+//! - A lookup finds candidates. The whole condition is checked on each of them, unless it is known
+//!   to hold.
+//! - A plan is valid for one version of the catalog. Every change of mappings, views, indexes and
+//!   columns makes a new version.
+//! - UPDATE and DELETE change an entry only if it is still the one that their condition was checked
+//!   on.
+//! - Network tasks run short plans alone. Everything else runs on the engine's threads, which give
+//!   way to network tasks.
+//! - A query holds no more memory than its limit. Results are produced as they are fetched.
 //!
 //! Start reading at [`Engine`], then `engine.rs`.
 
-mod asker;
 mod catalog;
+mod client_context;
 mod config;
 mod copy;
 mod cursor;
@@ -54,10 +62,11 @@ mod ddl;
 mod describe;
 mod dml;
 mod engine;
+mod error_dialects;
+mod execution;
 mod explain;
 mod jobs;
 mod memory;
-mod occasion;
 mod oids;
 mod parts;
 mod paths;
@@ -77,7 +86,7 @@ mod table_catalog;
 mod tables;
 mod template;
 mod threads;
-mod words;
+mod turns;
 
 pub use config::QueryConfig;
 pub use engine::{Engine, QueryStatistics};

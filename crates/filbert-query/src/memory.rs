@@ -1,4 +1,4 @@
-//! Memory of queries: each has a limit of its own, and all together another.
+//! Memory of queries: each query has a limit, and all queries together have another one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservat
 
 use crate::config::QueryConfig;
 
-/// Bytes that queries may use.
+/// Limits of the memory of queries, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryLimits {
-    /// By one.
+    /// The limit of one query.
     pub(crate) query_bytes_max: usize,
-    /// By all together.
+    /// The limit of all queries together.
     pub(crate) queries_bytes_max: usize,
 }
 
 impl MemoryLimits {
-    /// Those of a member whose maps may take so many bytes.
+    /// The limits of a member with this memory limit of maps.
     pub(crate) fn new(config: &QueryConfig, maps_bytes_max: Option<usize>) -> MemoryLimits {
         MemoryLimits {
             query_bytes_max: config.query_memory_bytes(maps_bytes_max),
@@ -33,7 +33,7 @@ impl MemoryLimits {
     }
 }
 
-/// What all queries of a member may use together.
+/// The memory pool of all queries of a member.
 #[derive(Debug)]
 pub(crate) struct ServerMemory {
     used: AtomicUsize,
@@ -50,7 +50,7 @@ impl ServerMemory {
     }
 }
 
-/// What one query may use.
+/// The memory pool of one query.
 #[derive(Debug)]
 pub(crate) struct QueryMemory {
     used: AtomicUsize,

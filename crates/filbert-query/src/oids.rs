@@ -1,19 +1,20 @@
-//! Numbers of objects: those that PostgreSQL fixes, and numbers made of names for the others, the same in every member and process.
+//! OIDs of objects. Some are fixed by PostgreSQL. The others are hashes of names, and are the same
+//! in every member and process.
 
 use std::collections::HashSet;
 
-/// The first number that PostgreSQL gives objects of users.
+/// The first OID of user objects in PostgreSQL.
 pub(crate) const FIRST_USER: i64 = 16_384;
-/// The first number of relations of the system that PostgreSQL gives none.
+/// The first OID of system relations that have no fixed OID in PostgreSQL.
 pub(crate) const FIRST_SYSTEM: i64 = 12_000;
 
-/// The number of a function, by its place among those that there are.
+/// The OID of a function at this position in the list of functions.
 pub(crate) fn of_function(place: usize) -> i64 {
-    // Below what is made of names, and above what PostgreSQL fixes of what is served here.
+    // Below the hashed OIDs, and above the OIDs that PostgreSQL fixes for objects that exist here.
     FIRST_SYSTEM - 6_000 + i64::try_from(place).unwrap_or(0)
 }
 
-/// The place of a function of a number among those that there are.
+/// The position of a function in the list of functions, from its OID.
 pub(crate) fn place_of_function(oid: i64) -> Option<usize> {
     usize::try_from(oid - of_function(0)).ok()
 }
@@ -26,9 +27,9 @@ pub(crate) const PUBLIC: i64 = 2200;
 pub(crate) const INFORMATION_SCHEMA: i64 = 13_200;
 /// `sys`.
 pub(crate) const SYS: i64 = 13_201;
-/// Everybody is the superuser: there are no rights yet.
+/// Every user is the superuser: there are no privileges yet.
 pub(crate) const SUPERUSER: i64 = 10;
-/// The one database.
+/// The only database.
 pub(crate) const DATABASE: i64 = 5;
 /// `pg_default`.
 pub(crate) const TABLESPACE: i64 = 1663;
@@ -41,7 +42,7 @@ pub(crate) const BTREE: i64 = 403;
 /// The access method `hash`.
 pub(crate) const HASH: i64 = 405;
 
-/// Relations of `pg_catalog` whose numbers clients know.
+/// Relations of `pg_catalog` with an OID that clients know.
 const FIXED: [(&str, i64); 24] = [
     ("pg_am", 2601),
     ("pg_attrdef", 2604),
@@ -69,20 +70,21 @@ const FIXED: [(&str, i64); 24] = [
     ("pg_event_trigger", 3466),
 ];
 
-/// The number of a relation of the system, which is the `at`th of all.
+/// The OID of the system relation at position `at` of all system relations.
 pub(crate) fn of_system(name: &str, at: usize) -> i64 {
     let fixed = FIXED.iter().find(|(known, _)| *known == name);
     fixed.map_or_else(|| FIRST_SYSTEM + i64::try_from(at).unwrap_or(0), |(_, oid)| *oid)
 }
 
-/// Gives numbers to objects by their names. Two names seldom fall on one number; the one that is asked for later gets the next.
+/// Assigns OIDs to objects by their names. If two names hash to one OID, the later one gets the
+/// next free OID.
 #[derive(Debug, Default)]
 pub(crate) struct Oids {
     used: HashSet<i64>,
 }
 
 impl Oids {
-    /// The number of an object of a kind.
+    /// The OID of an object of a kind.
     pub(crate) fn of(&mut self, kind: &str, name: &str) -> i64 {
         let mut oid = first_choice(kind, name);
         while !self.used.insert(oid) {
@@ -92,7 +94,8 @@ impl Oids {
     }
 }
 
-/// FNV-1a over kind and name, folded into the numbers that are free: below 2^31, since some clients read them with a sign.
+/// FNV-1a over kind and name, folded into the free OIDs. OIDs stay below 2^31, because some clients
+/// read them as signed integers.
 fn first_choice(kind: &str, name: &str) -> i64 {
     let bytes = kind.bytes().chain([0]).chain(name.bytes());
     let hash =

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use filbert_grid::LayoutChanges;
+
 use crate::config::QueryConfig;
 use crate::jobs::Jobs;
 use crate::plan::session::Sessions;
@@ -13,6 +15,7 @@ use crate::threads::Threads;
 pub(crate) struct Parts {
     pub(crate) config: QueryConfig,
     pub(crate) tables: Arc<Tables>,
+    pub(crate) layout_changes: LayoutChanges,
     pub(crate) sessions: Sessions,
     pub(crate) threads: Threads,
     pub(crate) jobs: Arc<Jobs>,

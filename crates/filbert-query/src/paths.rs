@@ -1,25 +1,26 @@
-//! Where the names of a session's statements are looked for: the schemas of `search_path`, then the default one.
+//! Search paths: names without a schema are looked up in the schemas of `search_path`, then in the
+//! default schema.
 
 use filbert_dialect::{DEFAULT_SCHEMAS, Places, in_schema};
 use filbert_grid::query::Dialect;
 
-use crate::asker::Asker;
 use crate::catalog::Catalog;
+use crate::client_context::ClientContext;
 use crate::session::search_path;
 
-/// Schemas in which no names of users are.
+/// Schemas without user tables.
 const OF_THE_SYSTEM: [&str; 4] = ["pg_catalog", "information_schema", "sys", "blob"];
 
-/// The schemas of somebody's names, over what the catalog has.
+/// A search path over the schemas of the catalog.
 pub(crate) struct Path<'c> {
     catalog: &'c Catalog,
     schemas: Vec<String>,
     dialect: Dialect,
 }
 
-/// The schemas in which somebody's names without one are looked for, in this order.
-pub(crate) fn schemas(asker: &Asker) -> Vec<String> {
-    let schemas = search_path(asker.session().map(AsRef::as_ref), asker.dialect(), false);
+/// The search path of a session for names without a schema, in order.
+pub(crate) fn schemas(client: &ClientContext) -> Vec<String> {
+    let schemas = search_path(client.session().map(AsRef::as_ref), client.dialect(), false);
     schemas.into_iter().filter(|schema| !OF_THE_SYSTEM.contains(&schema.as_str())).collect()
 }
 
@@ -44,7 +45,7 @@ impl Places for Path<'_> {
         let is_there = |schema: &&String| is_default(schema) || self.catalog.has_schema(schema);
         let first = self.schemas.first();
         let chosen = match self.dialect {
-            // CrateDB's schemas come with their first table.
+            // CrateDB creates a schema with its first table.
             Dialect::Crate => first,
             Dialect::Hazelcast | Dialect::Postgres => self.schemas.iter().find(is_there).or(first),
         };

@@ -1,4 +1,4 @@
-//! Plans by their statements' texts: bounded, and forgotten when what they were made from has changed.
+//! A bounded cache of plans by statement text. A plan is dropped when its sources have changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 
-/// Texts longer than this are planned anew each time: they are made by programs, and differ each time.
+/// Longer texts are planned each time: programs generate them, and they seldom repeat.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 struct Kept<P> {
     plan: Arc<P>,
-    /// What the plan was made from: it is good as long as this is the same.
+    /// The version of the plan's sources. The plan is valid while the version is the same.
     version: u64,
     used: AtomicBool,
 }
 
-/// A bounded cache. Of those not used since the last round, some go when it is full.
+/// A bounded cache. When it is full, it drops entries that were not used since the last round.
 pub(crate) struct PlanCache<P> {
     by_text: RwLock<HashMap<Box<str>, Kept<P>>>,
     plans_max: usize,
@@ -27,7 +27,7 @@ impl<P> PlanCache<P> {
         PlanCache { by_text: RwLock::default(), plans_max }
     }
 
-    /// The plan of a text, if it was made from this version.
+    /// The plan of a text, if it was made at this version.
     pub(crate) fn find(&self, text: &str, version: u64) -> Option<Arc<P>> {
         let plans = self.by_text.read();
         let kept = plans.get(text).filter(|kept| kept.version == version)?;
@@ -37,7 +37,7 @@ impl<P> PlanCache<P> {
         Some(kept.plan.clone())
     }
 
-    /// Keeps a plan.
+    /// Adds a plan.
     pub(crate) fn keep(&self, text: &str, version: u64, plan: Arc<P>) {
         if text.len() > TEXT_BYTES_MAX || self.plans_max == 0 {
             return;
@@ -46,7 +46,7 @@ impl<P> PlanCache<P> {
         if plans.len() >= self.plans_max && !plans.contains_key(text) {
             plans.retain(|_, kept| kept.version == version && kept.used.swap(false, Ordering::Relaxed));
             if plans.len() >= self.plans_max {
-                // All were in use: half of them, whichever, go.
+                // All entries were used: an arbitrary half of them goes.
                 let mut keep = false;
                 plans.retain(|_, _| {
                     keep = !keep;
@@ -57,7 +57,7 @@ impl<P> PlanCache<P> {
         plans.insert(text.into(), Kept { plan, version, used: AtomicBool::new(true) });
     }
 
-    /// How many there are of some.
+    /// The number of plans that satisfy a condition.
     pub(crate) fn count(&self, which: impl Fn(&P) -> bool) -> usize {
         self.by_text.read().values().filter(|kept| which(&kept.plan)).count()
     }

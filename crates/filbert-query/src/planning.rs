@@ -1,4 +1,5 @@
-//! How the text of a statement becomes a plan: parsed, planned as far as it can be without its parameters, and kept.
+//! From the text of a statement to its plan. The text is parsed, planned as far as possible without
+//! parameter values, and kept in the plan cache.
 
 use std::sync::Arc;
 
@@ -7,50 +8,52 @@ use filbert_data::FieldType;
 use filbert_dialect::{self as dialect, Copy, FileFormat, Insert, Parsed, ParsedStatement, Place, SessionCommand};
 use filbert_functions::ending;
 use filbert_functions::error::of_datafusion;
-use filbert_grid::layout_changes;
 use filbert_grid::query::{CopyFormat, SqlError};
 
-use crate::asker::{Asker, plan_key};
+use crate::client_context::{ClientContext, plan_key};
 use crate::dml::literals::{is_default, parameter};
 use crate::dml::select;
 use crate::parts::Parts;
 use crate::plan::columns::name_columns;
-use crate::plan::planner::{columns_after, parameter_types, plan_query, plan_rewritten, told_parameter_types};
+use crate::plan::planner::{columns_after, parameter_types, plan_query, plan_rewritten, reported_parameter_types};
 use crate::plan::scope;
 use crate::plans::Plan;
 use crate::short::{ShortDml, ShortQuery};
 use crate::template::Template;
 
-/// How often a statement is planned anew because the catalog changed meanwhile.
+/// How often a statement is planned again because the catalog changed meanwhile.
 const ATTEMPTS_MAX: usize = 3;
 
-/// Bytes of the literals of a plan that is kept, at most: what is computed while a statement is planned may be larger than its text.
+/// The maximum size of the literals of a cached plan, in bytes. Constants that planning computes
+/// may be larger than the text.
 const LITERALS_BYTES_MAX: usize = 128 << 10;
 
 impl Parts {
-    /// Grows when plans may have become wrong: with mappings, views, indexes and columns, and when a map is destroyed.
+    /// Grows when cached plans may have become invalid: with mappings, views, indexes and columns,
+    /// and when a map is destroyed.
     pub(crate) fn version(&self) -> u64 {
-        self.tables.catalog().version().wrapping_add(layout_changes())
+        self.tables.catalog().version().wrapping_add(self.layout_changes.count())
     }
 
-    /// The plan of a text, made now if it is not there.
-    pub(crate) async fn plan(&self, text: &str, asker: &Asker) -> Result<Arc<Plan>, SqlError> {
-        let key = plan_key(asker.session(), text, asker.types());
+    /// The plan of a text; planned now if it is not cached.
+    pub(crate) async fn plan(&self, text: &str, client: &ClientContext) -> Result<Arc<Plan>, SqlError> {
+        let key = plan_key(client.session(), text, client.types());
         let mut attempts = 0;
         let (version, planned) = loop {
             attempts += 1;
             let version = self.version();
-            if let Some(plan) = self.plans.find(asker.dialect(), &key, version) {
+            if let Some(plan) = self.plans.find(client.dialect(), &key, version) {
                 return Ok(plan);
             }
-            let planned = self.plan_of_text(text, asker).await;
-            // Of a table that is altered meanwhile, some may have been found before and some after the change.
+            let planned = self.plan_of_text(text, client).await;
+            // If a table was altered meanwhile, planning may have seen parts from before and after
+            // the change.
             if self.version() == version || attempts == ATTEMPTS_MAX {
                 break (version, planned);
             }
         };
         let plan = Arc::new(planned?);
-        // Of a statement that ended meanwhile it may be half made.
+        // If the statement ended meanwhile, the plan may be incomplete.
         ending::check().map_err(|error| of_datafusion(&error))?;
         if matches!(*plan, Plan::Other(_)) {
             return Ok(plan);
@@ -59,47 +62,48 @@ impl Parts {
         if plan.literal_bytes() > LITERALS_BYTES_MAX {
             return Ok(plan);
         }
-        // Where literals are written into texts, this one does not come again.
-        if !self.keep_for_template(text, &plan, version, asker).await {
-            self.plans.texts(asker.dialect()).keep(&key, version, plan.clone());
+        // A client that writes literals into texts does not send this text again.
+        if !self.keep_for_template(text, &plan, version, client).await {
+            self.plans.texts(client.dialect()).keep(&key, version, plan.clone());
         }
         Ok(plan)
     }
 
-    async fn plan_of_text(&self, text: &str, asker: &Asker) -> Result<Plan, SqlError> {
+    async fn plan_of_text(&self, text: &str, client: &ClientContext) -> Result<Plan, SqlError> {
         let limits = dialect::Limits {
             text_bytes_max: self.config.statement_bytes_max,
             parameters_max: self.config.parameters_max,
             ..dialect::Limits::default()
         };
-        let statement = dialect::parse(text, asker.dialect(), &limits, &self.path(asker))?;
-        if !asker.types().is_empty()
+        let statement = dialect::parse(text, client.dialect(), &limits, &self.path(client))?;
+        if !client.types().is_empty()
             && matches!(statement.parsed, Parsed::Query(_))
-            && let Ok(plan) = self.make_plan(statement.clone(), &Asker::new(asker.session())).await
+            && let Ok(plan) = self.make_plan(statement.clone(), &ClientContext::new(client.session())).await
             && plan.is_short()
-            && plan.suits(asker.types())
+            && plan.suits(client.types())
         {
             return Ok(plan);
         }
-        let planned = self.make_plan(statement, asker).await;
-        planned.map_err(|error| dialect::located(error, text, asker.dialect()))
+        let planned = self.make_plan(statement, client).await;
+        planned.map_err(|error| dialect::located(error, text, client.dialect()))
     }
 
-    /// Keeps a plan for the template of a text, whose own plan this is. Whether one serves such texts from now on.
-    async fn keep_for_template(&self, text: &str, plan: &Plan, version: u64, asker: &Asker) -> bool {
+    /// Caches the plan of a text for the text's template. Returns whether the template serves such
+    /// texts from now on.
+    async fn keep_for_template(&self, text: &str, plan: &Plan, version: u64, client: &ClientContext) -> bool {
         if !plan.is_short() {
             return false;
         }
         let Some(template) = Template::of(text) else { return false };
-        let templates = self.plans.templates(asker.dialect());
-        let key = plan_key(asker.session(), template.key(), &[]);
+        let templates = self.plans.templates(client.dialect());
+        let key = plan_key(client.session(), template.key(), &[]);
         if let Some(known) = templates.find(&key, version) {
             return known.is_some();
         }
-        let made = self.plan_of_text(template.statement(), asker).await.ok();
+        let made = self.plan_of_text(template.statement(), client).await.ok();
         let made = made.filter(|made| {
             made.same_as_with_literals(plan, template.values())
-                && dialect::differ_in_literals_only(text, template.statement(), template.values(), asker.dialect())
+                && dialect::differ_in_literals_only(text, template.statement(), template.values(), client.dialect())
         });
         let serves = made.is_some();
         if ending::check().is_err() {
@@ -109,34 +113,35 @@ impl Parts {
         serves
     }
 
-    pub(crate) async fn make_plan(&self, statement: ParsedStatement, asker: &Asker) -> Result<Plan, SqlError> {
+    pub(crate) async fn make_plan(&self, statement: ParsedStatement, client: &ClientContext) -> Result<Plan, SqlError> {
         let ParsedStatement { parsed, parameters } = statement;
         match parsed {
             Parsed::Session(SessionCommand::Ask(text)) => {
                 let limits = dialect::Limits::default();
-                let query = dialect::parse(&text, asker.dialect(), &limits, &self.path(asker))?;
-                Box::pin(self.make_plan(query, asker)).await
+                let query = dialect::parse(&text, client.dialect(), &limits, &self.path(client))?;
+                Box::pin(self.make_plan(query, client)).await
             }
             Parsed::Session(command) => Ok(Plan::Session { command, parameters }),
-            Parsed::Query(query) => self.plan_query(*query, parameters, asker, None).await,
+            Parsed::Query(query) => self.plan_query(*query, parameters, client, None).await,
             Parsed::Copy(copy) => match *copy {
                 Copy { query: Some(query), place: Place::Client, format: FileFormat::Rows(format), .. } => {
-                    self.plan_query(*query, parameters, asker, Some(format)).await
+                    self.plan_query(*query, parameters, client, Some(format)).await
                 }
                 copy => Ok(Plan::Other(ParsedStatement { parsed: Parsed::Copy(Box::new(copy)), parameters })),
             },
             parsed @ (Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_)) => {
-                let state = self.sessions.planning_for(asker);
-                let short = ShortDml::of(&self.tables, &state, &parsed, asker.types())?;
-                let asked = if parameters > 0 { self.asked_by_change(&parsed, asker).await } else { Vec::new() };
+                let state = self.sessions.planning_for(client);
+                let short = ShortDml::of(&self.tables, &state, &parsed, client.types())?;
+                let asked = if parameters > 0 { self.asked_by_change(&parsed, client).await } else { Vec::new() };
                 Ok(Plan::Change { statement: ParsedStatement { parsed, parameters }, short, asked })
             }
             parsed => Ok(Plan::Other(ParsedStatement { parsed, parameters })),
         }
     }
 
-    /// The types of parameters within the expressions of a change, as the query tells them that finds what is changed.
-    async fn asked_by_change(&self, parsed: &Parsed, asker: &Asker) -> Vec<Option<FieldType>> {
+    /// The types of parameters within the expressions of a change, as the query reports them that
+    /// finds the rows to change.
+    async fn asked_by_change(&self, parsed: &Parsed, client: &ClientContext) -> Vec<Option<FieldType>> {
         let query = match parsed {
             Parsed::Update(update) => {
                 let alias = update.alias.as_deref().unwrap_or_else(|| dialect::schema_of(&update.table).1);
@@ -155,31 +160,31 @@ impl Parts {
             _ => return Vec::new(),
         };
         let Ok(mut query) = query else { return Vec::new() };
-        // What is wrong is told when the statement runs.
-        if scope::resolve(&self.tables, asker.dialect(), &mut query).is_err() {
+        // Errors are reported when the statement runs.
+        if scope::resolve(&self.tables, client.dialect(), &mut query).is_err() {
             return Vec::new();
         }
         name_columns(&mut query, &|name| self.tables.visible_columns(name));
-        let state = self.sessions.planning_for(asker);
-        let planned = plan_rewritten(&state, &self.tables, asker, query).await;
-        planned.and_then(|plan| told_parameter_types(&plan, &parameter_types(&plan)?)).unwrap_or_default()
+        let state = self.sessions.planning_for(client);
+        let planned = plan_rewritten(&state, &self.tables, client, query).await;
+        planned.and_then(|plan| reported_parameter_types(&plan, &parameter_types(&plan)?)).unwrap_or_default()
     }
 
     async fn plan_query(
         &self,
         query: Query,
         parameters: usize,
-        asker: &Asker,
+        client: &ClientContext,
         copy: Option<CopyFormat>,
     ) -> Result<Plan, SqlError> {
-        let state = self.sessions.planning_for(asker);
-        let mut planned = plan_query(&state, &self.tables, asker, query).await?;
+        let state = self.sessions.planning_for(client);
+        let mut planned = plan_query(&state, &self.tables, client, query).await?;
         planned.parameters.resize(parameters, None);
-        planned.told_parameters.resize(parameters, None);
-        // A plan whose parameters' types are open cannot be optimized before they are known.
+        planned.reported_parameters.resize(parameters, None);
+        // A plan with unknown parameter types cannot be optimized yet.
         let optimized = state.optimize(&planned.plan).ok();
         if let Some(optimized) = &optimized {
-            // Types are what the rules of conversion make of them.
+            // Type coercion decides the final types.
             planned.columns = columns_after(optimized, &planned.columns);
         }
         let short = optimized.as_ref().and_then(|plan| ShortQuery::of(&state, &planned, plan));

@@ -1,4 +1,4 @@
-//! Plans of statements, and where they are kept for the next time.
+//! Plans of statements, and the caches that keep them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,40 +10,40 @@ use filbert_data::{FieldType, Value};
 use filbert_dialect::{ParsedStatement, SessionCommand};
 use filbert_grid::query::{CopyFormat, Dialect, ParameterType, SqlError, arrow_type};
 
-use crate::asker::ParameterTypes;
+use crate::client_context::ParameterTypes;
 use crate::plan::planner::{PlannedQuery, check_count};
 use crate::plan_cache::PlanCache;
 use crate::short::{ShortDml, ShortQuery};
 
-/// A statement that is understood and planned as far as it can be without its parameters.
+/// A parsed statement, planned as far as possible without parameter values.
 #[allow(clippy::large_enum_variant, reason = "each is kept once, behind an Arc")]
 pub(crate) enum Plan {
     Query {
         planned: PlannedQuery,
-        /// The optimized plan, of queries without parameters.
+        /// The optimized plan, for queries without parameters.
         optimized: Option<LogicalPlan>,
         short: Option<ShortQuery>,
-        /// How its rows go to the client, if it is a `COPY`.
+        /// The format of the rows for the client, if the statement is a `COPY`.
         copy: Option<CopyFormat>,
     },
     Change {
         statement: ParsedStatement,
         short: Option<ShortDml>,
-        /// The types of parameters within expressions, where those tell them.
+        /// The types of parameters within expressions, where the expressions determine them.
         asked: Vec<Option<FieldType>>,
     },
-    /// What concerns the session.
+    /// A statement about the session.
     Session { command: SessionCommand, parameters: usize },
-    /// Everything that is rare.
+    /// All other statements, which are rare.
     Other(ParsedStatement),
 }
 
 impl Plan {
-    /// The bytes that the literals of a query's plan take.
+    /// The size of the literals of a query's plan, in bytes.
     pub(crate) fn literal_bytes(&self) -> usize {
         let Plan::Query { planned, optimized, .. } = self else { return 0 };
         let mut bytes = 0_usize;
-        // It fails at nothing.
+        // The closure returns no errors.
         let _ = optimized.as_ref().unwrap_or(&planned.plan).apply_with_subqueries(|node| {
             node.apply_expressions(|expression| {
                 expression.apply(|inner| {
@@ -57,10 +57,10 @@ impl Plan {
         bytes
     }
 
-    /// The values that a statement takes of those that came with it.
+    /// The values that a statement uses of the values that came with it.
     ///
     /// # Errors
-    /// There are too few of them, or too many.
+    /// There are too few values, or too many.
     pub(crate) fn given<'p, 'v>(&self, dialect: Dialect, values: &'p [Value<'v>]) -> Result<&'p [Value<'v>], SqlError> {
         let wanted = match self {
             Plan::Query { planned, .. } => planned.parameters.len(),
@@ -68,7 +68,7 @@ impl Plan {
             Plan::Session { parameters, .. } => *parameters,
         };
         let given = match dialect {
-            // CrateDB's own clients give more than the statement asks for at times.
+            // CrateDB's own clients sometimes send more values than the statement uses.
             Dialect::Crate => values.get(..wanted).unwrap_or(values),
             Dialect::Hazelcast | Dialect::Postgres => values,
         };
@@ -80,8 +80,8 @@ impl Plan {
         matches!(self, Plan::Query { short: Some(_), copy: None, .. } | Plan::Change { short: Some(_), .. })
     }
 
-    /// Whether parameters of these types mean the same in a plan that was made without them: as what they are compared with, they are
-    /// found by a key or an index.
+    /// Whether parameters of these types mean the same in a plan that was made without them: a key
+    /// or an index finds them in the type that they are compared with.
     pub(crate) fn suits(&self, types: &ParameterTypes) -> bool {
         let Plan::Query { planned, .. } = self else { return false };
         let bits = |data_type: &DataType| match data_type {
@@ -101,7 +101,8 @@ impl Plan {
         planned.parameters.iter().zip(types).all(suits)
     }
 
-    /// Whether this plan, of a statement with parameters, means the same as another that has these literals in their places.
+    /// Whether this plan of a statement with parameters is equivalent to another plan with these
+    /// literals in place of the parameters.
     pub(crate) fn same_as_with_literals(&self, other: &Plan, literals: &[Value<'_>]) -> bool {
         match (self, other) {
             (Plan::Query { short: Some(short), planned, copy: None, .. }, Plan::Query { planned: of_other, .. }) => {
@@ -117,21 +118,22 @@ impl Plan {
     }
 }
 
-/// Counts of the plans that are kept.
+/// Statistics of the plan caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanCacheStatistics {
-    /// Plans that are kept.
+    /// Cached plans.
     pub plans: usize,
-    /// Statements whose plan was there.
+    /// Statements that found a cached plan.
     pub hits: u64,
-    /// Statements whose plan had to be made.
+    /// Statements that had to be planned.
     pub misses: u64,
 }
 
-/// The plans that are kept, by the dialects of their texts.
+/// The cached plans, by the dialect of their texts.
 pub(crate) struct Plans {
     of_texts: ByDialect<Plan>,
-    /// `None` is kept too: a template whose texts have to be planned one by one.
+    /// `None` is cached too: it marks a template that cannot serve its texts, so each text is
+    /// planned.
     of_templates: ByDialect<Option<Arc<Plan>>>,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -155,7 +157,8 @@ impl<P> ByDialect<P> {
 }
 
 impl Plans {
-    /// As many for each dialect, of texts and of templates.
+    /// Creates the caches. Each dialect may keep `plans_max` plans of texts and as many of
+    /// templates.
     pub(crate) fn new(plans_max: usize) -> Plans {
         let (of_texts, of_templates) = (ByDialect::new(plans_max), ByDialect::new(plans_max));
         Plans { of_texts, of_templates, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
@@ -171,12 +174,13 @@ impl Plans {
         }
     }
 
-    /// The plan of a text, by its [`plan_key`](crate::asker::plan_key).
+    /// The plan of a text, by its [`plan_key`](crate::client_context::plan_key).
     pub(crate) fn find(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
         self.counted(self.of_texts.of(dialect).find(key, version))
     }
 
-    /// The plan that serves each text of a template, by the template's [`plan_key`](crate::asker::plan_key).
+    /// The plan that serves all texts of a template, by the template's
+    /// [`plan_key`](crate::client_context::plan_key).
     pub(crate) fn find_by_template(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
         let known = self.of_templates.of(dialect).find(key, version)?;
         self.counted(known.as_ref().clone())
@@ -189,17 +193,17 @@ impl Plans {
         found
     }
 
-    /// The plans of texts.
+    /// The plan cache of texts.
     pub(crate) fn texts(&self, dialect: Dialect) -> &PlanCache<Plan> {
         self.of_texts.of(dialect)
     }
 
-    /// The plans of templates; `None` of a template whose texts have to be planned one by one.
+    /// The plan cache of templates. `None` marks a template that cannot serve its texts.
     pub(crate) fn templates(&self, dialect: Dialect) -> &PlanCache<Option<Arc<Plan>>> {
         self.of_templates.of(dialect)
     }
 
-    /// A plan was not there, and has been made.
+    /// Counts a statement that had to be planned.
     pub(crate) fn missed(&self) {
         self.misses.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,11 +1,12 @@
-//! Rows on their way in, many at a time, as one statement says that was understood once: `INSERT .. VALUES (?, ..)`.
+//! Bulk insertion: many rows through one statement that is parsed once: `INSERT .. VALUES (?, ..)`.
 //!
 //! ```text
-//!  values of many rows ── cells ──► row ── RowMaker ──► key, value ──┬─ Each: written at once, row by row
-//!                                                                   └─ All: kept ── finish: written together, or not at all
+//!  values of many rows ── cells ──► row ── RowMaker ──► key, value ──┬─ Each: written row by row
+//!                                                                    └─ All: written on finish
 //! ```
 //!
-//! No row is planned: values go straight to the bytes of entries.
+//! With `All`, either all rows are written or none. No row is planned: values go directly into the
+//! bytes of entries.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use filbert_functions::error::data_error;
 use filbert_grid::query::{ColumnMeta, Dialect, RowWriter, SqlError, SqlErrorCode, WriteMode};
 use filbert_grid::{ErrorKind, threads};
 
-use crate::asker::Asker;
 use crate::catalog::{MappingColumn, Shared};
+use crate::client_context::ClientContext;
 use crate::dml::adding::Adding;
 use crate::dml::apply::Waiting;
 use crate::dml::inserter::{Inserter, Scratch};
@@ -27,46 +28,47 @@ use crate::dml::literals::{constant, is_default, parameter};
 use crate::dml::pending::Pending;
 use crate::dml::rows::RowMaker;
 use crate::dml::targets::{fit_targets, target_columns};
-use crate::occasion::Occasion;
+use crate::error_dialects::translated;
+use crate::execution::Execution;
 use crate::parts::Parts;
 use crate::plans::Plan;
 use crate::session::check_may_change;
 use crate::tables::Tables;
-use crate::words::said;
 
-/// Where a column's value comes from.
+/// The source of a column's value.
 enum Cell {
-    /// The value of this number of each row.
+    /// The value at this position of each row.
     Given(usize),
-    /// The same for all rows.
+    /// The same value for all rows.
     Constant(Value<'static>),
 }
 
-/// Makes a statement that adds rows ready to take many of them.
+/// Prepares a statement that adds rows for many rows.
 ///
 /// # Errors
-/// The statement cannot be understood, or is not one that takes rows: the kind is `UnsupportedOperation` then.
+/// The statement is invalid, or does not take rows. In the second case the error's kind is
+/// `UnsupportedOperation`.
 pub(crate) async fn row_writer(
     engine: &Parts,
     text: &str,
-    asker: &Asker,
+    client: &ClientContext,
     mode: WriteMode,
 ) -> Result<Box<dyn RowWriter>, SqlError> {
-    let plan = engine.plan(text, asker).await?;
+    let plan = engine.plan(text, client).await?;
     if let Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), .. }) = &*plan
         && let Some(table) = &copy.table
     {
-        check_may_change(asker.session().map(Arc::as_ref), "COPY FROM")?;
-        return copy_writer(engine, asker, table, &copy.columns, mode, None);
+        check_may_change(client.session().map(Arc::as_ref), "COPY FROM")?;
+        return copy_writer(engine, client, table, &copy.columns, mode, None);
     }
     let Plan::Change { statement, .. } = &*plan else { return Err(not_for_rows()) };
     let Parsed::Insert(insert) = &statement.parsed else { return Err(not_for_rows()) };
-    check_may_change(asker.session().map(Arc::as_ref), "INSERT")?;
+    check_may_change(client.session().map(Arc::as_ref), "INSERT")?;
     let Some([rows]) = insert.values().filter(|_| insert.returning.is_none()) else { return Err(not_for_rows()) };
     let rows: &[Expr] = rows;
     let tables = &engine.tables;
     let Some(mapped) = tables.find(&insert.table)? else { return Err(tables.not_found(&insert.table)) };
-    let state = engine.sessions.planning_for(asker);
+    let state = engine.sessions.planning_for(client);
     let mapping = mapped.mapping.clone();
     let inserter = Inserter::new(tables, &state, insert, mapped, &[])?;
     let maker = inserter.maker();
@@ -102,21 +104,21 @@ pub(crate) async fn row_writer(
         inserter,
         cells,
         columns: columns.into(),
-        occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
-        dialect: asker.dialect(),
+        execution: engine.sessions.execution(client.dialect(), client.session()),
+        dialect: client.dialect(),
         written: 0,
         scratch: Scratch::default(),
         tables: engine.tables.clone(),
     }))
 }
 
-/// Takes the columns of a table, by name or all that are not computed.
+/// Prepares a writer for the columns of a table: the named columns, or all that are not computed.
 ///
 /// # Errors
-/// There is no such table or column.
+/// The table or a column does not exist.
 pub(crate) fn copy_writer(
     engine: &Parts,
-    asker: &Asker,
+    client: &ClientContext,
     table: &str,
     names: &[String],
     mode: WriteMode,
@@ -126,7 +128,7 @@ pub(crate) fn copy_writer(
     let Some(mapped) = tables.find(table)? else { return Err(tables.not_found(table)) };
     let mapping = mapped.mapping.clone();
     let insert = Insert { table: table.to_owned(), ..Insert::default() };
-    let inserter = Inserter::new(tables, &engine.sessions.planning_for(asker), &insert, mapped, &[])?;
+    let inserter = Inserter::new(tables, &engine.sessions.planning_for(client), &insert, mapped, &[])?;
     let maker = inserter.maker();
     let mut targets = target_columns(&mapping, names)?;
     if names.is_empty() {
@@ -148,8 +150,8 @@ pub(crate) fn copy_writer(
         inserter,
         cells,
         columns,
-        occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
-        dialect: asker.dialect(),
+        execution: engine.sessions.execution(client.dialect(), client.session()),
+        dialect: client.dialect(),
         written: 0,
         scratch: Scratch::default(),
         tables: engine.tables.clone(),
@@ -164,17 +166,17 @@ fn not_for_rows() -> SqlError {
     }
 }
 
-/// A parameter that no column is given.
+/// The column of a parameter that no column uses.
 fn unused(number: usize) -> ColumnMeta {
     ColumnMeta { name: format!("${number}"), field_type: FieldType::Varchar, nullable: true, pg_type: None }
 }
 
-/// Which columns are given values.
+/// Which columns have values.
 fn given(maker: &RowMaker, cells: &[(usize, Cell)]) -> Vec<bool> {
     (0..maker.mapping().columns.len()).map(|index| cells.iter().any(|(target, _)| *target == index)).collect()
 }
 
-/// Where rows are kept until all are there, if all or none are to be written.
+/// The buffer of rows, if all or none of them are to be written.
 fn adding(engine: &Parts, inserter: &Inserter, mode: WriteMode) -> Option<Adding> {
     let pending = || Pending::new(inserter.table().map(), Some(engine.sessions.memory_for_changes()));
     (mode == WriteMode::All).then(|| Adding::new(inserter, pending(), false))
@@ -182,19 +184,19 @@ fn adding(engine: &Parts, inserter: &Inserter, mode: WriteMode) -> Option<Adding
 
 struct Writer {
     inserter: Inserter,
-    /// Rows that are to be written together; `None` = each is written at once.
+    /// Rows that are written together; `None` = each row is written at once.
     adding: Option<Adding>,
-    /// How long to wait for a key that others hold, in milliseconds.
+    /// How long to wait for a locked key, in milliseconds.
     wait_ms: i64,
-    /// What may end the statement before it writes, if anything.
+    /// The limits that may end the statement before it writes, if any.
     limits: Option<Limits>,
     cells: Vec<(usize, Cell)>,
-    /// Which columns of a row are given values.
+    /// Which columns of a row have values.
     given: Vec<bool>,
     columns: Arc<[ColumnMeta]>,
-    /// Who asks, and when.
-    occasion: Occasion,
-    /// Whose words errors are in.
+    /// The statement context.
+    execution: Execution,
+    /// The error dialect.
     dialect: Dialect,
     written: u64,
     scratch: Scratch,
@@ -209,7 +211,7 @@ impl RowWriter for Writer {
     fn write(&mut self, values: &[Value<'_>], on_row: &mut dyn FnMut(Result<u64, SqlError>)) {
         let (tables, written_before) = (self.tables.clone(), self.written);
         let shared = match &self.adding {
-            // Nothing is written before all rows are there.
+            // In this mode nothing is written before all rows have arrived.
             Some(_) => Ok(None),
             None => self.share(&tables).map(Some),
         };
@@ -217,7 +219,7 @@ impl RowWriter for Writer {
             Ok(shared) => shared,
             Err(error) => {
                 let rows = values.chunks(self.columns.len().max(1));
-                return rows.for_each(|_| on_row(Err(said(error.clone(), "", self.dialect))));
+                return rows.for_each(|_| on_row(Err(translated(error.clone(), "", self.dialect))));
             }
         };
         let mut row = Vec::with_capacity(self.given.len());
@@ -225,10 +227,10 @@ impl RowWriter for Writer {
             threads::give_way_at(number);
             row.clear();
             let outcome = self.fill(given, &mut row).and_then(|()| match &mut self.adding {
-                Some(adding) => adding.add(&self.inserter, &row, given, &self.occasion),
+                Some(adding) => adding.add(&self.inserter, &row, given, &self.execution),
                 None => self.put(&row, given),
             });
-            on_row(outcome.map_err(|error| said(error, "", self.dialect)));
+            on_row(outcome.map_err(|error| translated(error, "", self.dialect)));
         }
         self.note(self.written - written_before);
     }
@@ -237,15 +239,16 @@ impl RowWriter for Writer {
         let Some(adding) = self.adding.take() else { return Ok(self.written) };
         let tables = self.tables.clone();
         let _shared = self.share(&tables)?;
-        let made = adding.make_blocking(&self.inserter, self.waiting(), &self.occasion);
-        let written = made.map_err(|error| said(error, "", self.dialect))?;
+        let made = adding.make_blocking(&self.inserter, self.waiting(), &self.execution);
+        let written = made.map_err(|error| translated(error, "", self.dialect))?;
         self.note(written);
         Ok(written)
     }
 }
 
 impl Writer {
-    /// Shares the table's name with other writers, if the name still stands for the table that the rows were made for.
+    /// Locks the table's name as a writer, shared with other writers, if the name still refers to
+    /// the table that the rows were made for.
     fn share<'t>(&self, tables: &'t Tables) -> Result<Shared<'t>, SqlError> {
         let mapping = self.inserter.maker().mapping();
         let catalog = tables.catalog();
@@ -262,9 +265,9 @@ impl Writer {
         Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
     }
 
-    /// Notes in the session what was changed.
+    /// Records the number of changed rows in the session.
     fn note(&self, count: u64) {
-        if let Some(session) = self.occasion.context().session() {
+        if let Some(session) = self.execution.context().session() {
             session.note_run();
             session.note_changes(count);
         }
@@ -274,7 +277,8 @@ impl Writer {
         Waiting { map: self.inserter.table().map(), limits: self.limits.as_ref(), wait_ms: self.wait_ms }
     }
 
-    /// Makes a row whole.
+    /// Completes a row: converts the given values, adds constants and defaults, and checks
+    /// constraints.
     fn fill<'v>(&self, given: &'v [Value<'_>], row: &mut Vec<Value<'v>>) -> Result<(), SqlError> {
         if given.len() != self.columns.len() {
             let text = format!("a row has {} values, expected {}", given.len(), self.columns.len());
@@ -294,13 +298,13 @@ impl Writer {
                 *place = value;
             }
         }
-        maker.complete(row, &self.given, &self.occasion)
+        maker.complete(row, &self.given, &self.execution)
     }
 
-    /// Writes a row; waits for a key that is locked.
+    /// Writes a row; waits for a locked key.
     fn put(&mut self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<u64, SqlError> {
         loop {
-            if let Some(written) = self.inserter.write(row, parameters, &self.occasion, &mut self.scratch)? {
+            if let Some(written) = self.inserter.write(row, parameters, &self.execution, &mut self.scratch)? {
                 self.written += written.count();
                 return Ok(written.count());
             }
@@ -310,7 +314,7 @@ impl Writer {
     }
 }
 
-/// The same value, without a copy of its bytes.
+/// Borrows the value without copying its bytes.
 fn lent<'v>(value: &'v Value<'_>) -> Value<'v> {
     match value {
         Value::Text(text) => Value::Text(Cow::Borrowed(text)),

@@ -1,4 +1,4 @@
-//! The member as the engine knows it, for functions and relations of the system.
+//! The member as system functions and system relations see it.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -12,15 +12,15 @@ use crate::memory::MemoryLimits;
 use crate::oids;
 use crate::tables::Tables;
 
-/// The member as the engine knows it.
+/// The member as system functions and system relations see it.
 pub(crate) struct Server {
     pub tables: Arc<Tables>,
     pub jobs: Arc<Jobs>,
-    /// The functions that there are, with the letters of their kinds and by name, once they are known.
+    /// The functions, sorted by name, with the characters of their kinds; set once.
     functions: OnceLock<Vec<(String, &'static str)>>,
-    /// When the engine started.
+    /// The start time of the engine.
     pub started: DateTime<Utc>,
-    /// Bytes that queries may use.
+    /// Memory limits of queries.
     pub limits: MemoryLimits,
 }
 
@@ -29,24 +29,24 @@ impl Server {
         Server { tables, jobs, started: Utc::now(), functions: OnceLock::new(), limits }
     }
 
-    /// Notes which functions there are, in the order of their names.
+    /// Sets the functions, sorted by name.
     pub(crate) fn set_functions(&self, functions: Vec<(String, &'static str)>) {
-        // They are the same for ever.
+        // The functions never change, so a second call is harmless.
         let _ = self.functions.set(functions);
     }
 
-    /// The functions that there are, with the letters of their kinds, in the order of their names.
+    /// The functions, sorted by name, with the characters of their kinds.
     pub(crate) fn function_names(&self) -> &[(String, &'static str)] {
         self.functions.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The number of a function.
+    /// The OID of a function.
     pub(crate) fn function_oid(&self, name: &str) -> Option<i64> {
         let found = self.function_names().binary_search_by(|(known, _)| known.as_str().cmp(name));
         found.ok().map(oids::of_function)
     }
 
-    /// The name of a function's number.
+    /// The name of the function with this OID.
     pub(crate) fn function_name(&self, oid: i64) -> Option<&str> {
         let found = self.function_names().get(oids::place_of_function(oid)?);
         found.map(|(name, _)| name.as_str())
@@ -59,12 +59,12 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The member, in the settings of every session: functions about the catalog find it there.
+/// The member, in the settings of every session. Functions about the catalog find it there.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerOfSession(pub(crate) Arc<Server>);
 
 impl ServerOfSession {
-    /// The member in the settings of a plan's session.
+    /// The member from the settings of a plan's session.
     pub(crate) fn of(options: &ConfigOptions) -> Option<&Arc<Server>> {
         settings::find::<ServerOfSession>(options).map(|found| &found.0)
     }

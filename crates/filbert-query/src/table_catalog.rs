@@ -1,4 +1,4 @@
-//! The catalog that DataFusion sees: tables of the member and relations of the system, as a dialect has them.
+//! The catalog for DataFusion: the member's tables and the system relations, for each dialect.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::server::Server;
 use crate::system::{self, SystemSchema};
 use crate::tables::{PARTITIONED, RAW_SCHEMA, SCHEMA, Tables};
 
-/// The catalog of DataFusion over the tables, as a dialect has it.
+/// DataFusion's catalog over the tables, for one dialect.
 #[derive(Debug)]
 pub(crate) struct TableCatalog {
     public: Arc<PublicSchema>,
@@ -54,20 +54,20 @@ impl CatalogProvider for TableCatalog {
     }
 }
 
-/// Mappings, and maps without one.
+/// Mappings, and maps without a mapping.
 #[derive(Debug)]
 struct PublicSchema {
     tables: Arc<Tables>,
-    /// Whether tables have their stored keys and values as columns.
+    /// Whether tables expose their stored keys and values as columns.
     raw: bool,
-    /// Its name, if it is not the default schema.
+    /// The schema's name, if it is not the default schema.
     name: Option<String>,
-    /// Where names are looked for that no table has.
+    /// The fallback for names that no table has.
     system: Option<SystemSchema>,
 }
 
 impl PublicSchema {
-    /// The name in the catalog of a table of the schema.
+    /// The catalog name of a table of this schema.
     fn in_catalog(&self, name: &str) -> String {
         match &self.name {
             Some(schema) => in_schema(schema, name),
@@ -94,7 +94,7 @@ impl SchemaProvider for PublicSchema {
     }
 }
 
-/// Fails unless there is such a table, with a suggestion where one helps.
+/// Fails if the table does not exist, with a suggestion where one helps.
 pub(crate) fn check(tables: &Tables, schema: Option<&str>, name: &str, dialect: Dialect) -> Result<(), SqlError> {
     if let Some(schema) = schema.filter(|schema| system::is_system_schema(schema, dialect)) {
         if system::has(schema, name, dialect) {
@@ -108,7 +108,7 @@ pub(crate) fn check(tables: &Tables, schema: Option<&str>, name: &str, dialect: 
     let own = [SCHEMA, PARTITIONED, RAW_SCHEMA];
     let other = schema.filter(|schema| !own.contains(schema) && !DEFAULT_SCHEMAS.contains(schema));
     let name = &other.map_or_else(|| name.to_owned(), |schema| in_schema(schema, name));
-    // Names without a schema are also looked for in PostgreSQL's catalog.
+    // Names without a schema are also looked up in `pg_catalog`.
     if tables.find(name)?.is_some() || schema.is_none() && system::has(system::PG_CATALOG, name, dialect) {
         return Ok(());
     }

@@ -1,4 +1,5 @@
-//! Names of statements as tables: mappings, and maps without one whose columns are told by a stored entry.
+//! Resolves names of statements to tables: mappings, and maps without a mapping. The columns of
+//! such a map are inferred from a stored entry.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -21,12 +22,12 @@ pub(crate) const SCHEMA: &str = "public";
 /// The schema in which Hazelcast finds maps without a mapping.
 pub(crate) const PARTITIONED: &str = "partitioned";
 
-/// The stored key as a whole, for statements that change entries.
+/// The column of the stored key, for statements that change entries.
 pub(crate) const RAW_KEY: &str = "$key";
-/// The stored value as a whole, for statements that change entries.
+/// The column of the stored value, for statements that change entries.
 pub(crate) const RAW_VALUE: &str = "$value";
 
-/// The schema in which every table has its stored keys and values as columns.
+/// The schema in which every table exposes its stored keys and values as columns.
 pub(crate) const RAW_SCHEMA: &str = "$raw";
 
 /// Finds tables by name.
@@ -43,12 +44,21 @@ impl fmt::Debug for Tables {
 
 /// The columns of a table.
 pub(crate) struct Columns {
-    /// Their names, and whether `*` leaves them out.
+    /// Their names, and whether `*` omits them.
     pub(crate) columns: Vec<(String, bool)>,
-    /// One that is never null.
+    /// A column that is never null.
     pub(crate) key: Option<String>,
-    /// Those of a table's primary key, if they are shown; of a mapping none.
+    /// The columns of a table's primary key, if they are visible; empty for a mapping.
     pub(crate) primary_key: Vec<String>,
+}
+
+/// The definition of a view.
+pub(crate) struct ViewQuery {
+    pub(crate) query: Query,
+    /// The dialect of the query.
+    pub(crate) dialect: Dialect,
+    /// The names of its columns when it was created.
+    pub(crate) columns: Vec<String>,
 }
 
 /// A mapping with its map.
@@ -57,7 +67,8 @@ pub(crate) struct Mapped {
     pub(crate) table: Arc<MapTable>,
 }
 
-/// Why a statement cannot be answered here now. Another member may be able to, or this one in a moment.
+/// The error of a member that cannot answer statements now. Another member may be able to, or this
+/// one soon.
 fn not_caught_up(error: GridError) -> SqlError {
     match error {
         GridError::UnsupportedOperation(text) => SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000"),
@@ -73,7 +84,7 @@ impl Tables {
         Tables { grid, catalog }
     }
 
-    /// Makes these the tables of all members of a cluster.
+    /// Shares the tables with all members of a cluster.
     pub(crate) fn join_cluster(self: &Arc<Self>, cluster: &Arc<dyn Cluster>) {
         self.catalog.join_cluster(cluster);
         let tables = Arc::downgrade(self);
@@ -84,26 +95,28 @@ impl Tables {
         }));
     }
 
-    /// Whether other members change the tables as well.
+    /// Whether the member is in a cluster, where other members change the tables as well.
     pub(crate) fn is_in_cluster(&self) -> bool {
         self.catalog.is_in_cluster()
     }
 
-    /// Waits until statements find all that was acknowledged before, by whichever member of the cluster.
+    /// Waits until statements see every change that any member of the cluster has acknowledged.
     ///
     /// # Errors
-    /// This member cannot answer statements now: it does not hold everything, or does not reach the others.
+    /// This member cannot answer statements now: it does not hold all partitions, or does not reach
+    /// the other members.
     pub(crate) async fn catch_up(&self) -> Result<(), SqlError> {
         if !self.is_in_cluster() {
             return Ok(());
         }
         let (sender, caught_up) = oneshot::channel();
-        // A statement that was given up does not wait any more.
+        // A cancelled statement stops waiting.
         self.grid()?.catch_up(Box::new(move |result| _ = sender.send(result)));
         caught_up.await.unwrap_or(Err(GridError::NotActive)).map_err(not_caught_up)
     }
 
-    /// Takes over what all members know of tables; what maps keep beside their entries follows.
+    /// Adopts the table definitions of the cluster, and updates the columns and layouts of the
+    /// maps.
     fn follow(&self, definitions: &Definitions) {
         let Ok(grid) = self.grid() else { return };
         self.catalog.row_ids().not_before(grid.now().0);
@@ -115,7 +128,7 @@ impl Tables {
                 tracing::debug!(map = mapping.external_name, "its columns are not dropped: {error}");
             }
         }
-        // Also of maps that are new.
+        // Includes the maps of new mappings.
         for mapping in self.catalog.mappings() {
             if let Some(map) = grid.existing_map(&mapping.external_name)
                 && let Err(error) = keep_in(&map, &mapping)
@@ -134,7 +147,7 @@ impl Tables {
         self.grid.upgrade().ok_or_else(|| GridError::NotActive.into())
     }
 
-    /// What readers of a map's entries have to know, without a mapping.
+    /// The formats of a map's entries, for a map without a mapping.
     pub(crate) fn formats(&self, map: &Map) -> Result<Formats, SqlError> {
         let grid = self.grid()?;
         let mapping = self.catalog.mapping_of_map(map.name());
@@ -145,7 +158,8 @@ impl Tables {
         })
     }
 
-    /// The table of a name; `None` if there is no such mapping, and no map with entries to tell its columns.
+    /// The table with this name. `None` if no such mapping exists, and no map with entries to infer
+    /// the columns from.
     pub(crate) fn find(&self, name: &str) -> Result<Option<Mapped>, SqlError> {
         self.find_as(name, false)
     }
@@ -167,10 +181,10 @@ impl Tables {
         Ok(Some(Mapped { mapping, table }))
     }
 
-    /// The mapping that a stored entry of a map without one suggests.
+    /// The mapping inferred from a stored entry of a map without a mapping.
     pub(crate) fn inferred(&self, name: &str) -> Result<Option<Mapping>, SqlError> {
         let grid = self.grid()?;
-        // Asking for a map would make it.
+        // Requesting a map would create it.
         if grid.map_names().binary_search_by(|known| known.as_str().cmp(name)).is_err() {
             return Ok(None);
         }
@@ -179,7 +193,7 @@ impl Tables {
         crate::catalog::infer(name, &key, &value, grid.schemas().as_ref()).map(Some)
     }
 
-    /// The columns that `*` stands for in a table that has others.
+    /// The columns that `*` stands for, for a table that has hidden columns.
     pub(crate) fn visible_columns(&self, name: &ObjectName) -> Option<Vec<String>> {
         let name = dialect::catalog_name(name).ok()?;
         let mapping = match self.catalog.mapping(&name) {
@@ -191,7 +205,7 @@ impl Tables {
         hides.then(|| visible.map(|column| column.name.clone()).collect())
     }
 
-    /// The columns of a table; `None` if the name is not that of a table or mapping.
+    /// The columns of a table; `None` if no table or mapping has this name.
     pub(crate) fn columns(&self, name: &ObjectName) -> Option<Columns> {
         let name = dialect::catalog_name(name).ok()?;
         let mapping = match self.catalog.mapping(&name) {
@@ -210,27 +224,31 @@ impl Tables {
         Some(Columns { columns, key, primary_key })
     }
 
-    /// The query of a view and the dialect that it is of; `None` if the name is not that of a view.
-    pub(crate) fn view(&self, name: &ObjectName) -> Result<Option<(Query, Dialect)>, SqlError> {
+    /// The definition of a view; `None` if no view has this name.
+    pub(crate) fn view(&self, name: &ObjectName) -> Result<Option<ViewQuery>, SqlError> {
         let Ok(name) = dialect::catalog_name(name) else { return Ok(None) };
         let Some(view) = self.catalog.view(&name) else { return Ok(None) };
-        // Its names mean what they meant to whom made it.
+        // Names in the view resolve by the search path of the view's creator.
         let path = Path::new(&self.catalog, view.path.clone(), view.dialect);
         match dialect::parse(&view.query, view.dialect, &dialect::Limits::default(), &path)?.parsed {
-            Parsed::Query(query) => Ok(Some((*query, view.dialect))),
+            Parsed::Query(query) => Ok(Some(ViewQuery {
+                query: *query,
+                dialect: view.dialect,
+                columns: view.columns.iter().map(|(name, _)| name.clone()).collect(),
+            })),
             _ => Err(parsing_error(format!("view {name:?} is not defined by a query"))),
         }
     }
 
-    /// The views whose queries read a table, or a view that does.
+    /// The views that read a table, directly or through other views.
     pub(crate) fn views_over(&self, table: &str) -> Vec<String> {
         let mut over = Vec::new();
         let mut reads: Vec<(String, Vec<String>)> = Vec::new();
         for view in self.catalog.views() {
             let name = ObjectName::from(vec![Ident::with_quote('"', view.name.as_str())]);
-            let Ok(Some((query, _))) = self.view(&name) else { continue };
+            let Ok(Some(definition)) = self.view(&name) else { continue };
             let mut read = Vec::new();
-            let _ = walk::relations(&query, |relation| {
+            let _ = walk::relations(&definition.query, |relation| {
                 read.extend(dialect::catalog_name(relation));
                 ControlFlow::<()>::Continue(())
             });
@@ -248,7 +266,7 @@ impl Tables {
         over
     }
 
-    /// The error for a name that is no table's.
+    /// The error for an unknown table name.
     pub(crate) fn not_found(&self, name: &str) -> SqlError {
         let mut text = format!("Object '{name}' not found, did you forget to CREATE MAPPING?");
         let nearest = self.catalog.nearest(name);
@@ -276,7 +294,7 @@ pub(crate) fn sample(map: &Map) -> Option<(Blob, Blob)> {
     found
 }
 
-/// What readers of a mapping's entries have to know.
+/// The formats of a mapping's entries.
 pub(crate) fn formats_of(mapping: &Mapping, schemas: Arc<dyn SchemaSource>) -> Formats {
     let layout = |format: &EntryFormat| -> Option<Arc<IdsLayout>> {
         match format {
@@ -287,7 +305,7 @@ pub(crate) fn formats_of(mapping: &Mapping, schemas: Arc<dyn SchemaSource>) -> F
     Formats { schemas, key_layout: layout(&mapping.key_format), value_layout: layout(&mapping.value_format) }
 }
 
-/// The table of a mapping; with `raw` also the stored keys and values as a whole.
+/// The table of a mapping. With `raw`, it also exposes the stored keys and values.
 pub(crate) fn table_of(mapping: &Mapping, map: Arc<Map>, schemas: Arc<dyn SchemaSource>, raw: bool) -> MapTable {
     let mut columns: Vec<TableColumn> = mapping
         .columns
@@ -314,14 +332,15 @@ pub(crate) fn table_of(mapping: &Mapping, map: Arc<Map>, schemas: Arc<dyn Schema
     }
 }
 
-/// Has a map keep beside its entries what its mapping declares: layouts of values, and columns. The map is, or is to be, the mapping's.
+/// Makes a map keep what its mapping declares beside the entries: layouts of values, and columns.
+/// The map is the mapping's map, or will be.
 pub(crate) fn keep_in(map: &Map, mapping: &Mapping) -> Result<(), SqlError> {
     let layout = |format: &EntryFormat| match format {
         EntryFormat::Ids(layout) => Some(Arc::new(layout.clone())),
         _ => None,
     };
     map.set_ids_layouts(layout(&mapping.key_format), layout(&mapping.value_format))?;
-    // Of some types there are no columns: they are read from the rows.
+    // Some types have no columns: they are read from the rows.
     let is_kept = |field_type: &FieldType| mapping.table.is_none() || has_columns(field_type);
     let columns = mapping.columns.iter().filter(|column| !column.hidden && !column.path.path.finds_many());
     let columns = columns.filter(|column| is_kept(&column.field_type));

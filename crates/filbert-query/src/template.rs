@@ -1,35 +1,40 @@
-//! Statements that differ in their literals alone, as one statement with parameters.
+//! Templates: statements that differ in their literals alone, as one statement with parameters.
 //!
-//! Many drivers and programs write values into the text of a statement, so that each text is new and would be planned anew,
-//! which takes a hundred times as long as a lookup. The template of a text has parameters where literals are compared, listed or
-//! set; a [short plan](crate::short) of the template serves every text that it is the template of.
+//! Many drivers and programs write values into the text of a statement. Each text is then new, and
+//! planning it takes a hundred times as long as a lookup. A template replaces literals by
+//! parameters where they are compared, listed or assigned. One [short plan](crate::short) of the
+//! template serves all its texts.
 //!
-//! What is read here is a part of SQL, byte by byte, and anything out of the ordinary (comments, prefixed or escaped texts, parameters) has no
-//! template. When a plan is kept for a template, the tokens and the plan of the statement that it was seen in say whether it means the same.
+//! The reader covers a part of SQL, byte by byte. A statement with anything unusual (comments,
+//! prefixed or escaped string literals, parameters) has no template. Before a plan is cached for a
+//! template, the tokens and the plan of the original statement are compared with it to make sure
+//! that both mean the same.
 
 use std::borrow::Cow;
 
 use filbert_data::Value;
 
-/// Texts longer than this have no template.
+/// Longer texts have no template.
 const TEXT_BYTES_MAX: usize = 16 << 10;
-/// With more literals than this a text has none either.
+/// A text with more literals has no template.
 const LITERALS_MAX: usize = 256;
-/// Brackets within brackets.
+/// The maximum depth of nested parentheses.
 const DEPTH_MAX: usize = 32;
 
-/// A text with parameters in the place of its literals.
+/// A text with parameters in place of its literals.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Template<'t> {
-    /// The statement with `$1`, `$2`, .., and behind a zero byte the kind of each: `n` for whole numbers, `t` for texts.
+    /// The statement with `$1`, `$2`, .., followed by a zero byte and the kind of each parameter:
+    /// `n` for whole numbers, `t` for texts.
     key: String,
-    /// Bytes of the statement alone.
+    /// The length of the statement within the key, in bytes.
     statement_len: usize,
     values: Vec<Value<'t>>,
 }
 
 impl<'t> Template<'t> {
-    /// The template of a statement that reads or changes rows, if it has literals in places that are understood.
+    /// The template of a statement that reads or changes rows, if the reader finds literals that it
+    /// may replace.
     pub(crate) fn of(text: &'t str) -> Option<Template<'t>> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
@@ -47,12 +52,12 @@ impl<'t> Template<'t> {
         Some(Template { key, statement_len, values })
     }
 
-    /// What tells it from other templates.
+    /// The key of the template in the plan cache.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
-    /// The statement, with parameters.
+    /// The statement with parameters.
     pub(crate) fn statement(&self) -> &str {
         self.key.get(..self.statement_len).unwrap_or_default()
     }
@@ -63,16 +68,16 @@ impl<'t> Template<'t> {
     }
 }
 
-/// What stands in front of where a text is read.
+/// The token before the reading position.
 #[derive(Clone, Copy, PartialEq)]
 enum Before {
     /// `=`, `<`, `>`, `<=`, `>=`: a literal may follow.
     Comparison,
-    /// `+`, `-`, `*`, which a literal may follow where an `UPDATE` sets something.
+    /// `+`, `-`, `*`: a literal may follow in the `SET` clause of an `UPDATE`.
     Arithmetic,
-    /// The bracket or a comma of a list of values.
+    /// The parenthesis or a comma of a list of values.
     Item,
-    /// The word `VALUES` or `IN`, or a comma between rows: a list may follow.
+    /// The keyword `VALUES` or `IN`, or a comma between rows: a list may follow.
     List,
     Other,
 }
@@ -80,11 +85,12 @@ enum Before {
 struct Reader<'t> {
     text: &'t str,
     at: usize,
-    /// Up to where the text is in the key.
+    /// The position up to which the text was copied into the key.
     copied: usize,
     before: Before,
     is_update: bool,
-    /// Whether what follows is told of rows that have been changed by then: what is wrong with it must be known before.
+    /// Whether the reader is within `RETURNING`. The rows are changed by then, so errors in it must
+    /// be known before.
     is_returning: bool,
     key: String,
     values: Vec<Value<'t>>,
@@ -117,7 +123,7 @@ impl<'t> Reader<'t> {
             return None;
         }
         self.is_update = is("update");
-        // For each open bracket whether it is that of a list of values.
+        // For each open parenthesis, whether it opens a list of values.
         let mut lists = [false; DEPTH_MAX];
         let mut depth = 0_usize;
         let mut closed_list = false;
@@ -159,7 +165,7 @@ impl<'t> Reader<'t> {
                     let is_list = word.eq_ignore_ascii_case("values") || word.eq_ignore_ascii_case("in");
                     self.before = if is_list { Before::List } else { Before::Other };
                     self.is_returning |= word.eq_ignore_ascii_case("returning");
-                    // Texts of another kind: E'..', DATE '..' is none of them.
+                    // Prefixed literals such as E'..' and DATE '..' have no template.
                     if self.byte(self.at) == Some(b'\'') {
                         return None;
                     }
@@ -177,7 +183,7 @@ impl<'t> Reader<'t> {
         self.before = before;
     }
 
-    /// The word that stands here, which may be empty.
+    /// The word at the reading position; may be empty.
     fn word(&mut self) -> &'t str {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
@@ -186,7 +192,7 @@ impl<'t> Reader<'t> {
         rest.get(..len).unwrap_or_default()
     }
 
-    /// A name in quotes.
+    /// Reads a quoted name.
     fn name(&mut self) -> Option<()> {
         let len = self.text.get(self.at + 1..)?.find('"')?;
         self.at += len + 2;
@@ -226,7 +232,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A number, or whatever begins with digits; its sign, if it has one, stands at `start`.
+    /// Reads a number, or any token that begins with digits. `start` is the position of its sign or
+    /// first digit.
     fn number(&mut self, start: usize) -> Option<()> {
         let digits = self.word();
         let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit()) && self.byte(self.at) != Some(b'.');
@@ -243,7 +250,7 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// A text in quotes.
+    /// Reads a string literal.
     fn quoted(&mut self) -> Option<()> {
         let start = self.at;
         let mut end = start + 1;
@@ -261,7 +268,7 @@ impl<'t> Reader<'t> {
         }
         let inside = self.text.get(start + 1..end)?;
         self.at = end + 1;
-        // What is added to a text is no number.
+        // An operand of arithmetic that is a string is not a number.
         if self.before != Before::Arithmetic && self.takes_literal() && self.ends_here() {
             let text = if has_quotes { Cow::Owned(inside.replace("''", "'")) } else { Cow::Borrowed(inside) };
             return self.literal(start, Value::Text(text));
@@ -270,7 +277,7 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// Whether a literal that ends here is no part of something longer.
+    /// Whether the literal ends here and is not part of a longer token.
     fn ends_here(&self) -> bool {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let next = rest.trim_start_matches([' ', '\t', '\n', '\r']);
@@ -280,7 +287,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A parameter in the place of what stands between `start` and here.
+    /// Replaces the literal from `start` to the reading position by a parameter.
     fn literal(&mut self, start: usize, value: Value<'t>) -> Option<()> {
         if self.values.len() == LITERALS_MAX {
             return None;

@@ -1,9 +1,9 @@
-//! The threads that queries run on, apart from those that serve connections and behind them in line for the processor.
+//! The threads of queries. They are separate from the threads that serve connections, and have a
+//! lower priority.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use filbert_functions::ending;
 use filbert_functions::error::panicked;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{GridError, threads};
@@ -11,17 +11,19 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Runs a part of a statement, whose panic is an error of the statement and of nothing else.
+use crate::turns::{self, Turns};
+
+/// Runs a part of a statement. A panic becomes an error of the statement and has no other effect.
 pub(crate) async fn caught<T>(work: impl Future<Output = Result<T, SqlError>>) -> Result<T, SqlError> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
 }
 
-/// As [`caught`], in the caller's thread.
+/// Like [`caught`], on the caller's thread.
 pub(crate) fn caught_here<T>(work: impl FnOnce() -> Result<T, SqlError>) -> Result<T, SqlError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
 }
 
-/// The error for a task that did not come to its end.
+/// The error of a task that did not complete.
 pub(crate) fn ended_early(error: tokio::task::JoinError) -> SqlError {
     match error.try_into_panic() {
         Ok(panic) => panicked(panic.as_ref()),
@@ -29,15 +31,17 @@ pub(crate) fn ended_early(error: tokio::task::JoinError) -> SqlError {
     }
 }
 
-/// Threads for queries. They end with the last clone of this.
+/// Threads for queries. They end with the last clone of this value.
 #[derive(Clone)]
 pub(crate) struct Threads {
     handle: Handle,
     count: usize,
+    turns: Turns,
     _runtime: Arc<Held>,
 }
 
-/// A runtime that ends in the background, so that it may be dropped anywhere, a task of its own included.
+/// A runtime that shuts down in the background, so it can be dropped anywhere, even in one of its
+/// own tasks.
 struct Held(Mutex<Option<Runtime>>);
 
 impl Drop for Held {
@@ -48,11 +52,15 @@ impl Drop for Held {
     }
 }
 
+/// Threads beside those that long statements compute on. Long statements take turns, one for each
+/// thread that is configured, so that these are left for the steps of short statements.
+const THREADS_FOR_SHORT: usize = 2;
+
 impl Threads {
-    /// Starts `count` threads.
+    /// Starts threads of which long statements use `count` at a time.
     pub(crate) fn start(count: usize) -> Result<Threads, GridError> {
         let runtime = Builder::new_multi_thread()
-            .worker_threads(count.max(1))
+            .worker_threads(count.max(1) + THREADS_FOR_SHORT)
             .thread_name("filbert-query")
             // Plans of deeply nested expressions are walked recursively.
             .thread_stack_size(8 << 20)
@@ -63,6 +71,7 @@ impl Threads {
         Ok(Threads {
             handle: runtime.handle().clone(),
             count: count.max(1),
+            turns: Turns::new(count.max(1)),
             _runtime: Arc::new(Held(Mutex::new(Some(runtime)))),
         })
     }
@@ -75,23 +84,26 @@ impl Threads {
         drop(self.handle.spawn(task));
     }
 
-    /// How many there are.
+    /// The turns that long statements take.
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    /// The number of threads that compute at a time.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Runs a part of a statement beside others on the threads; it ends with the statement of the task that asks for it.
+    /// Runs a part of a statement on the threads, in parallel with others. It ends with the
+    /// statement of the calling task.
     pub(crate) fn run_part<T, F>(&self, part: F) -> impl Future<Output = Result<T, SqlError>> + use<T, F>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, SqlError>> + Send + 'static,
     {
         let part = caught(part);
-        // It starts now, not when it is waited for.
-        let running = match ending::limits() {
-            Some(limits) => self.handle.spawn(ending::ended_by(limits, part)),
-            None => self.handle.spawn(part),
-        };
+        // The part starts now, not on its first poll.
+        let running = self.handle.spawn(turns::run_beside(part));
         async move {
             match running.await {
                 Ok(result) => result,
@@ -100,7 +112,7 @@ impl Threads {
         }
     }
 
-    /// Runs something that computes long without waiting.
+    /// Runs a long computation that does not yield.
     pub(crate) fn spawn_blocking(&self, job: impl FnOnce() + Send + 'static) {
         drop(self.handle.spawn_blocking(job));
     }

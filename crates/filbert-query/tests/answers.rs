@@ -1,6 +1,6 @@
-//! The same question has the same answer, whichever way it is asked: with columns, with indexes, with both, with neither;
-//! by SQL with literals and with parameters, planned and from the cache of plans; by predicates; and by a model in plain
-//! Rust.
+//! The same question has the same answer, whichever way it is asked: with columns, with indexes,
+//! with both, with neither; by SQL with literals and with parameters, planned and from the cache of
+//! plans; by predicates; and by a model in plain Rust.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -20,7 +20,8 @@ use model::{Double, Row, Test, number, row, shown, test};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// The maps that hold the same entries. Beside them, `source` is where the map API's puts take their bytes from.
+/// The maps that hold the same entries. Beside them, `source` is where the map API's puts take
+/// their bytes from.
 const MAPS: [&str; 4] = ["plain", "columns", "indexes", "both"];
 
 #[derive(Clone, Copy, Debug)]
@@ -382,7 +383,8 @@ fn answer(found: &BTreeMap<i32, Row>, question: Question) -> Vec<String> {
     rows
 }
 
-/// Cases that begin later than this are left out, so that a busy machine does not hold up the other tests.
+/// Cases that begin later than this are left out, so that a busy machine does not hold up the other
+/// tests.
 const TIME_MAX: Duration = Duration::from_secs(15);
 static BEGIN: OnceLock<Instant> = OnceLock::new();
 

@@ -1,4 +1,5 @@
-//! A statement changes all that it says, or nothing: where it fails, where it meets its own rows, and where many change the same rows.
+//! A statement changes all that it says, or nothing: where it fails, where it meets its own rows,
+//! and where many change the same rows.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
 mod common;

@@ -1,4 +1,5 @@
-//! Statements that ask for more memory or planning than a member has are refused, and nothing else is disturbed.
+//! Statements that ask for more memory or planning than a member has are refused, and nothing else
+//! is disturbed.
 //!
 //! One test, since it looks at the memory of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -18,7 +19,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Memory that one query may use, and with it all that is computed for a batch of rows.
 const QUERY_BYTES: usize = 128 << 20;
-/// What the process may grow by, in MiB: several functions of a statement hold results at the same time, on each query thread.
+/// What the process may grow by, in MiB: several functions of a statement hold results at the same
+/// time, on each query thread.
 const GROWTH_MIB_MAX: u64 = 512;
 
 /// Resident memory in MiB: now, and at most so far.
@@ -31,7 +33,8 @@ fn resident() -> (u64, u64) {
     (figure("VmRSS:"), figure("VmHWM:"))
 }
 
-/// Fails if the process has grown by more than it may, since it was as large as `before`, and names the statement.
+/// Fails if the process has grown by more than it may, since it was as large as `before`, and names
+/// the statement.
 fn check_growth(before: u64, statement: &str) {
     let (now, most) = resident();
     assert!(most < before + GROWTH_MIB_MAX, "{before} MiB before, {most} MiB at most, {now} MiB now: {statement}");

@@ -6,11 +6,12 @@ mod common;
 use common::Member;
 use filbert_grid::query::Dialect;
 
-/// What psql sends for each of its backslash commands, as `psql -E` shows it: queries between lines of `;`.
+/// What psql sends for each of its backslash commands, as `psql -E` shows it: queries between lines
+/// of `;`.
 const PSQL: &str = include_str!("data/psql.sql");
 
-/// What drivers, ORMs and tools send to learn of types, tables, columns, keys and indexes: queries between lines of `;`, below the
-/// name of who sends them.
+/// What drivers, ORMs and tools send to learn of types, tables, columns, keys and indexes: queries
+/// between lines of `;`, below the name of who sends them.
 const DRIVERS: &str = include_str!("data/drivers.sql");
 
 fn member(dialect: Dialect) -> Member {

@@ -1,4 +1,5 @@
-//! Columns that show stored values in another type: an index over the stored values must not change the answers.
+//! Columns that show stored values in another type: an index over the stored values must not change
+//! the answers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Planning ends with its statement, and so does what is computed meanwhile: a statement that is late costs the processor a part of what it
-//! takes to plan it.
+//! Planning ends with its statement, and so does what is computed meanwhile: a statement that is
+//! late costs the processor a part of what it takes to plan it.
 //!
 //! One test, since it looks at the processor time of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -13,7 +13,8 @@ use common::Member;
 use filbert_grid::query::{Dialect, QueryEngine, Statement};
 use filbert_query::QueryConfig;
 
-/// A statement whose planning takes so long tells whether it was ended: hundredths of a second of processor time.
+/// A statement whose planning takes so long tells whether it was ended: hundredths of a second of
+/// processor time.
 const LONG: u64 = 60;
 /// What an ended one may take of that: some steps are whole before anybody looks.
 const PART: u64 = 2;

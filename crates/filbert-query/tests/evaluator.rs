@@ -1,5 +1,5 @@
-//! An expression means the same wherever it stands: in a query, in what a change sets, inserts, finds and tells, and in what a table
-//! declares.
+//! An expression means the same wherever it stands: in a query, in what a change sets, inserts,
+//! finds and tells, and in what a table declares.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -143,8 +143,9 @@ fn over_literals(expression: &str, row: &Row) -> String {
     expression.replace("{s}", &format!("({})::text", row.s))
 }
 
-/// One row of one value, or the SQLSTATE of an error. A number has no zeros at its end: how many a numeric has is decided by the
-/// type that it is computed in, which literals may have narrower than columns.
+/// One row of one value, or the SQLSTATE of an error. A number has no zeros at its end: how many a
+/// numeric has is decided by the type that it is computed in, which literals may have narrower than
+/// columns.
 fn outcome(rows: Result<Vec<String>, SqlError>) -> Result<Vec<String>, String> {
     let rows = rows.map_err(|error| error.sqlstate().to_owned())?;
     Ok(rows.into_iter().map(without_zeros_at_end).collect())

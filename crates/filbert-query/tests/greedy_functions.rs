@@ -1,4 +1,5 @@
-//! Every function of every dialect is called with arguments that ask for much: none takes more memory than a query may use.
+//! Every function of every dialect is called with arguments that ask for much: none takes more
+//! memory than a query may use.
 //!
 //! A file of its own, since it looks at the memory of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -14,8 +15,9 @@ use filbert_query::QueryConfig;
 
 /// Memory that one query may use.
 const QUERY_BYTES: usize = 128 << 20;
-/// What the process may grow by at one statement, in MiB: two query threads make a value of 64 MiB at the same time, its characters are up to
-/// three more copies of it, and a statement that is late goes on for a moment.
+/// What the process may grow by at one statement, in MiB: two query threads make a value of 64 MiB
+/// at the same time, its characters are up to three more copies of it, and a statement that is late
+/// goes on for a moment.
 const GROWTH_MIB_MAX: u64 = 512;
 
 /// Begins anew to note the most resident memory; what it is in MiB.

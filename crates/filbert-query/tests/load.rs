@@ -1,4 +1,5 @@
-//! Queries while the map changes below them, queries that are too large, and queries that are ended before they end.
+//! Queries while the map changes below them, queries that are too large, and queries that are ended
+//! before they end.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod common;

@@ -1,5 +1,6 @@
-//! Parameters have the types that the client declares, else those of what they stand beside: operators and functions are chosen by them,
-//! and a statement means the same with literals, with parameters of declared types, and with parameters alone.
+//! Parameters have the types that the client declares, else those of what they stand beside:
+//! operators and functions are chosen by them, and a statement means the same with literals, with
+//! parameters of declared types, and with parameters alone.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -70,7 +71,8 @@ fn declared_types_choose_operators_and_functions() {
     check("substr('abc', $1)", &[Value::Int16(2)], &[declared(FieldType::SmallInt)], "bc");
     check("$1 || $2", &[Value::Text("a".into()), Value::Text("b".into())], &[], "ab");
     check("coalesce($1, 7)", &[Value::Null], &[], "7");
-    // PostgreSQL's numbers of types that Arrow has not: `jsonb` has one form, `bpchar` blanks that do not count.
+    // PostgreSQL's numbers of types that Arrow has not: `jsonb` has one form, `bpchar` blanks that
+    // do not count.
     let of_postgres = |field_type, oid| [Some(ParameterType { field_type, pg_type: Some(oid) })];
     let jsonb = of_postgres(FieldType::Json, 3802);
     check("$1", &[Value::Json("{\"b\":1, \"a\":2}".into())], &jsonb, "{\"a\": 2, \"b\": 1}");
@@ -196,7 +198,8 @@ fn digits_that_come_about_are_not_told() {
         let description = member.describe(text).unwrap();
         description.columns.as_ref().unwrap().iter().map(|column| column.pg_type).collect()
     };
-    // The numbers of `numeric` and `numeric[]`, where the digits of a column are none that were declared.
+    // The numbers of `numeric` and `numeric[]`, where the digits of a column are none that were
+    // declared.
     let (own, free, array) = (None, Some(1700), Some(1231));
     assert_eq!(
         told("SELECT n, n * 2, n::numeric(5, 1), -n, max(n) OVER (), 1.10 FROM t"),

@@ -1,4 +1,5 @@
-//! Changes of tables beside each other, by many threads, against a model: what was acknowledged is there afterwards.
+//! Changes of tables beside each other, by many threads, against a model: what was acknowledged is
+//! there afterwards.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -66,7 +67,8 @@ fn every_column_that_was_added_is_there() {
     assert_eq!(member.rows(comments), ["12"]);
 }
 
-/// Writers that move an amount between rows and add rows, each through all ways of writing; what was acknowledged is counted.
+/// Writers that move an amount between rows and add rows, each through all ways of writing; what
+/// was acknowledged is counted.
 struct Writers {
     over: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<BTreeMap<i64, i64>>>,
@@ -99,7 +101,8 @@ impl Writers {
     }
 }
 
-/// One acknowledged change, noted in the model. Errors of a table that was altered meanwhile change nothing.
+/// One acknowledged change, noted in the model. Errors of a table that was altered meanwhile change
+/// nothing.
 fn write(member: &Member, rows: &mut BTreeMap<i64, i64>, id: i64, round: i64) {
     let ask = |text: String| {
         let done = member.try_rows(&text, &[]);
@@ -302,7 +305,8 @@ fn what_a_client_puts_into_the_map_of_a_table_is_not_lost_either() {
     let mut sample = None;
     map.for_each(&mut |_, value| sample = Some(value.to_vec()));
     let (value, over) = (sample.unwrap(), Arc::new(AtomicBool::new(false)));
-    // Each change has this many rows more to look at, or where the machine is busy all of them would take for ever.
+    // Each change has this many rows more to look at, or where the machine is busy all of them
+    // would take for ever.
     let allowed = Arc::new(AtomicI32::new(5_000));
     let client = {
         let (grid, over, allowed) = (member.grid.clone(), over.clone(), allowed.clone());

@@ -1,4 +1,5 @@
-//! Sessions: settings, transactions, jobs, and what expressions mean in PostgreSQL's and CrateDB's dialects.
+//! Sessions: settings, transactions, jobs, and what expressions mean in PostgreSQL's and CrateDB's
+//! dialects.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -280,7 +281,7 @@ fn errors_say_what_and_where() {
 fn errors_are_in_the_words_of_the_dialect() {
     let member = Member::of(Dialect::Postgres);
     member.change("CREATE TABLE people (id INT PRIMARY KEY, name TEXT, small SMALLINT)");
-    let said = |member: &Member, text: &str| {
+    let translated = |member: &Member, text: &str| {
         let error = member.error(text);
         (error.message.clone(), error.suggestion.clone().unwrap_or_default(), error.position)
     };
@@ -328,10 +329,10 @@ fn errors_are_in_the_words_of_the_dialect() {
         ("INSERT INTO people (id) VALUES ('x')", "invalid input syntax for type integer: \"x\"", "", None),
         ("CREATE TABLE people (id INT)", "relation \"people\" already exists", "", None),
     ] {
-        assert_eq!(said(&member, text), (message.to_owned(), hint.to_owned(), position), "{text}");
+        assert_eq!(translated(&member, text), (message.to_owned(), hint.to_owned(), position), "{text}");
     }
     assert_eq!(member.error("SELECT q.name FROM people p").sqlstate(), "42P01");
-    assert!(said(&member, "SELECT quote_idnt('x')").0.starts_with("function quote_idnt does not exist"));
+    assert!(translated(&member, "SELECT quote_idnt('x')").0.starts_with("function quote_idnt does not exist"));
 
     let session = std::sync::Arc::new(filbert_grid::query::Session::new(Dialect::Crate, "crate"));
     let member = Member { session: Some(session), ..member };
@@ -340,11 +341,11 @@ fn errors_are_in_the_words_of_the_dialect() {
         ("SELECT nam FROM people", "Column nam unknown"),
         ("SELECT 'x'::int", "Cannot cast `'x'` of type `text` to type `integer`"),
     ] {
-        assert_eq!(said(&member, text).0, message, "{text}");
+        assert_eq!(translated(&member, text).0, message, "{text}");
     }
     // Hazelcast's own words stay with its users.
     let member = Member { session: None, ..member };
-    assert!(said(&member, "SELECT * FROM nonsense").0.contains("did you forget to CREATE MAPPING"));
+    assert!(translated(&member, "SELECT * FROM nonsense").0.contains("did you forget to CREATE MAPPING"));
 }
 
 #[test]
@@ -511,7 +512,8 @@ fn cratedb_clients_may_give_more_values_than_are_asked_for() {
     assert_eq!(member.describe("SELECT count(*)").unwrap().columns.clone().unwrap()[0].name, "count(*)");
 }
 
-/// The examples of `docs/reference/sessions.md`: behind a statement stand its rows as comments, or `-- error SQLSTATE`.
+/// The examples of `docs/reference/sessions.md`: behind a statement stand its rows as comments, or
+/// `-- error SQLSTATE`.
 #[test]
 fn every_example_of_the_page_is_as_it_says() {
     let page = include_str!("../../../docs/reference/sessions.md");

@@ -185,7 +185,8 @@ fn a_plan_grows_with_the_number_of_its_subqueries() {
     }
 }
 
-/// In a subquery, `a.k` is about a relation `a` of the outer query, though the subquery's table has a column `a`.
+/// In a subquery, `a.k` is about a relation `a` of the outer query, though the subquery's table has
+/// a column `a`.
 #[test]
 fn a_relation_of_an_outer_query_comes_before_a_field_of_a_column() {
     let member = Member::of(Dialect::Postgres);

@@ -1,4 +1,5 @@
-//! Changes of tables' rows: conflicts, what is told of rows, joined changes, constraints that are computed.
+//! Changes of tables' rows: conflicts, what is told of rows, joined changes, constraints that are
+//! computed.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod common;

@@ -1,4 +1,5 @@
-//! Statements that differ in their literals alone mean what they would mean if each were planned by itself.
+//! Statements that differ in their literals alone mean what they would mean if each were planned by
+//! itself.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Runs a load's attack and tells what became of it.
+//! Executes the attack of a load and reports its result.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -10,21 +10,22 @@ use crate::load::{Attack, Expect, HOLD, Load, States};
 use crate::target::Target;
 use crate::wire::postgres::Answer;
 
-/// The state of a statement that was cancelled.
+/// The SQLSTATE of a cancelled statement.
 const CANCELLED: &str = "57014";
 
-/// What became of an attack.
+/// The result of an attack.
 pub(crate) struct Aftermath {
-    /// What the member told, in a few words.
+    /// The member's reply, as a short text.
     pub(crate) told: String,
-    /// Why that is not what was expected, if it is not.
+    /// The reason why the reply is unexpected, if it is.
     pub(crate) wrong: Option<String>,
-    /// When there was no reason left for the member to work: the last answer had come, the statement had been cancelled, or the connections
-    /// had been closed.
+    /// The time from which the member has no reason to work any more: the last reply arrived, the
+    /// statement was cancelled, or the connections were closed.
     pub(crate) over: Instant,
 }
 
-/// Runs the attack. One that takes longer than `patience` hangs, which no load expects.
+/// Executes the attack. An attack that takes longer than `patience` hangs, which is always a
+/// failure.
 pub(crate) async fn run(load: &Load, target: Target, patience: Duration) -> Aftermath {
     let mut over = None;
     let result = match &load.attack {
@@ -42,7 +43,8 @@ pub(crate) async fn run(load: &Load, target: Target, patience: Duration) -> Afte
     Aftermath { told, wrong, over: over.unwrap_or_else(Instant::now) }
 }
 
-/// Runs a statement, and ends it if that is what is expected. `over` is when it was asked to end.
+/// Executes a statement and ends it if `expect` requires that. `over` is set to the time of the
+/// request to end.
 async fn statement(target: Target, text: &str, expect: Expect, over: &mut Option<Instant>) -> Result<String> {
     let mut session = target.session().await?;
     let begun = Instant::now();
@@ -87,7 +89,7 @@ fn refused_early(answer: &Answer, states: States, begun: Instant) -> Result<Stri
     Ok(format!("{answer} in {} ms, by itself", begun.elapsed().as_millis()))
 }
 
-/// Whether this is one of the answers that are expected.
+/// Checks that the reply is one of the expected replies.
 fn judge(answer: &Answer, states: States, may_be_answered: bool) -> Result<()> {
     match answer {
         Answer::Rows(_) if may_be_answered => Ok(()),

@@ -1,7 +1,9 @@
-//! Bystanders: clients that do what is ordinary, at a steady rate, check every answer, and are not to notice that there is a siege.
+//! Bystanders: ordinary clients that send requests at a steady rate and check every reply. They
+//! must not notice the siege.
 //!
-//! They run on a thread and connections of their own. A request's latency is counted from when it was due, not from when it was sent: a
-//! member that makes its clients wait is seen to.
+//! They run on a separate thread with separate connections. The latency of a request starts at its
+//! due time, not at its send time, so it includes the time for which a slow member delays its
+//! clients.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -15,47 +17,47 @@ use crate::latency::Latencies;
 use crate::target::Target;
 use crate::wire::http;
 
-/// Keys and rows that bystanders know.
+/// The number of keys and rows that bystanders use.
 pub(crate) const KNOWN: i32 = 1_000;
 
-/// The map and the table of theirs. Nothing that a load makes is called so.
+/// The map and the table of bystanders. Loads never use these names.
 pub(crate) const MAP: &str = "known-entries";
 pub(crate) const TABLE: &str = "known";
 
-/// Between two gets of known keys: 500 a second.
+/// The interval between gets: 500 per second.
 const GET_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Between two statements over PostgreSQL's protocol: 50 a second.
+/// The interval between statements over PostgreSQL's protocol: 50 per second.
 const STATEMENT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Between two statements over HTTP.
+/// The interval between statements over HTTP.
 const HTTP_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is not answered for so long is an error. The longest pause that a person would still call one.
+/// The timeout of a request. It is the longest delay that a user would still accept.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// Errors whose text is kept, of each lane.
+/// The number of error texts that are kept for each lane.
 const ERRORS_KEPT: usize = 3;
 
-/// The statements, by which they are told from others in lists of what runs.
+/// The statements of bystanders. Their texts identify them in lists of running statements.
 pub(crate) const STATEMENTS: [&str; 3] = [
     "SELECT n FROM known WHERE id = $1",
     "SELECT count(*) AS c, sum(n) AS s FROM known WHERE id <= $1",
     "SELECT n FROM known WHERE id = ?",
 ];
 
-/// What a known key or row has.
+/// The value of a bystander's key or row.
 fn value_of(key: i32) -> i32 {
     key * 7 + 1
 }
 
-/// What one kind of bystander has seen.
+/// The observations of one kind of bystander.
 #[derive(Debug, Clone)]
 pub(crate) struct Lane {
     pub(crate) latencies: Latencies,
-    /// Errors and wrong answers.
+    /// The number of errors and wrong results.
     pub(crate) failed: u64,
-    /// The first of them.
+    /// The texts of the first errors.
     pub(crate) errors: Vec<String>,
     under_way: u64,
 }
@@ -74,7 +76,7 @@ enum Which {
     Http,
 }
 
-/// What all have seen.
+/// The observations of all bystanders.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) gets: Lane,
@@ -100,7 +102,7 @@ impl Seen {
     }
 }
 
-/// Where bystanders write down what they see.
+/// The shared record of observations.
 #[derive(Clone)]
 struct Book(Arc<Mutex<Seen>>);
 
@@ -109,7 +111,7 @@ impl Book {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes a request that is due at this time, and writes down what became of it.
+    /// Makes a request with the given due time and records its result.
     async fn observe(&self, which: Which, due: Instant, request: impl Future<Output = Result<()>>) {
         self.with(|seen| seen.lane(which).under_way += 1);
         let result = timeout(ANSWER_MAX, request).await;
@@ -128,7 +130,7 @@ impl Book {
     }
 }
 
-/// The running bystanders. They stop with their value.
+/// The running bystanders. Dropping the value stops them.
 pub(crate) struct Bystanders {
     book: Book,
     stop: watch::Sender<bool>,
@@ -136,7 +138,7 @@ pub(crate) struct Bystanders {
 }
 
 impl Bystanders {
-    /// Makes what they know, and starts them.
+    /// Creates the data of the bystanders and starts them.
     pub(crate) async fn start(target: Target) -> Result<Bystanders> {
         prepare(target).await?;
         let book = Book(Arc::new(Mutex::new(Seen::new()?)));
@@ -151,14 +153,14 @@ impl Bystanders {
                     () = stand_by(target, &own) => {}
                 }
             });
-            // Requests that are still under way end with it.
+            // Requests in flight end with the runtime.
             runtime.shutdown_background();
         });
         Ok(Bystanders { book, stop, thread: Some(thread.context("a thread for bystanders")?) })
     }
 
-    /// What they have seen so far, once what was due before is answered; then they begin anew. What takes longer than it may is an error by
-    /// then.
+    /// Returns the observations so far, after all earlier requests are answered, and resets them. A
+    /// request that takes too long is counted as an error by then.
     pub(crate) async fn seen(&self) -> Result<Seen> {
         let deadline = Instant::now() + ANSWER_MAX + Duration::from_secs(1);
         let quiet = |seen: &Seen| seen.lanes().iter().all(|(_, lane)| lane.under_way <= 1);
@@ -182,13 +184,13 @@ impl Drop for Bystanders {
     fn drop(&mut self) {
         let _ = self.stop.send(true);
         if let Some(thread) = self.thread.take() {
-            // It panics nowhere; if it did, its errors were written down.
+            // The thread does not panic. Errors are in the record.
             let _ = thread.join();
         }
     }
 }
 
-/// Makes the map and the table that bystanders know.
+/// Creates the map and the table of the bystanders.
 async fn prepare(target: Target) -> Result<()> {
     let client = target.client().await?;
     client.map::<i32, i32>(MAP).put_all((1..=KNOWN).map(|key| (key, value_of(key)))).await?;
@@ -208,7 +210,7 @@ async fn stand_by(target: Target, book: &Book) {
     );
 }
 
-/// Begins anew after each failure, which is written down.
+/// Runs `work` again after each failure. Failures are recorded.
 async fn until_told<F: Future<Output = Result<()>>>(book: &Book, which: Which, work: impl Fn() -> F) {
     loop {
         let Err(error) = work().await else { continue };
@@ -217,14 +219,14 @@ async fn until_told<F: Future<Output = Result<()>>>(book: &Book, which: Which, w
     }
 }
 
-/// Due times at a steady rate. What was missed is due as well.
+/// Due times at a steady rate. Missed ticks fire immediately.
 fn ticks(period: Duration) -> tokio::time::Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     ticks
 }
 
-/// A key by a sequence that visits all of them.
+/// Returns the next key. The sequence visits all keys.
 fn next_key(key: &mut i32) -> i32 {
     *key = (*key + 367) % KNOWN;
     *key + 1
@@ -237,7 +239,7 @@ async fn gets(target: Target, book: &Book) -> Result<()> {
     loop {
         let due = ticks.tick().await;
         let key = next_key(&mut key);
-        // Sent at once; awaited beside the next ones.
+        // The request is sent immediately. Its reply is awaited concurrently with later requests.
         let call = map.get(&key);
         let book = book.clone();
         tokio::spawn(async move {

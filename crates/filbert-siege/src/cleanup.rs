@@ -1,4 +1,4 @@
-//! What loads find in a member, and the removal of what they leave there.
+//! The data that loads need in a member, and the removal of the data that they leave.
 
 use anyhow::{Context, Result};
 use filbert_wire::Message;
@@ -7,13 +7,14 @@ use filbert_wire::table::client;
 use crate::target::Target;
 use crate::wire::grid;
 
-/// Rows of the table `crowd`, which is there for all loads. Some 40 MB.
+/// The number of rows of the table `crowd`, which all loads use. Some 40 MB.
 pub(crate) const CROWD: u32 = 200_000;
 
-/// What the names of tables, views and maps of loads begin with.
+/// The name prefix of the tables, views and maps of loads.
 pub(crate) const PREFIX: &str = "siege";
 
-/// Makes the table `crowd`: whole numbers without order, groups of a thousand, texts of fifty characters.
+/// Creates the table `crowd`: unordered whole numbers, a thousand groups, texts of fifty
+/// characters.
 pub(crate) async fn furnish(target: Target) -> Result<()> {
     let mut session = target.session().await?;
     session.done("CREATE TABLE crowd (id INT PRIMARY KEY, a INT, g INT, t TEXT)").await?;
@@ -25,7 +26,7 @@ pub(crate) async fn furnish(target: Target) -> Result<()> {
     Ok(())
 }
 
-/// Drops the tables, then the maps.
+/// Drops views and tables, then maps.
 pub(crate) async fn remove_what_loads_made(target: Target) -> Result<()> {
     let mut session = target.session().await?;
     for (kind, word) in [("VIEW", "VIEW"), ("BASE TABLE", "TABLE")] {
@@ -53,7 +54,7 @@ pub(crate) async fn remove_what_loads_made(target: Target) -> Result<()> {
     Ok(())
 }
 
-/// The texts of a query of one column.
+/// Returns the texts of a query with one column.
 async fn texts(session: &mut crate::wire::postgres::Session, text: &str) -> Result<Vec<String>> {
     session.send(&crate::wire::postgres::query(text)).await?;
     let mut texts = Vec::new();

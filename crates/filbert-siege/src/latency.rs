@@ -1,11 +1,11 @@
-//! Latencies of bystanders: one histogram, and what is told of it.
+//! Latencies of bystanders: a histogram and its reported figures.
 
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use hdrhistogram::Histogram;
 
-/// The longest latency told apart, in microseconds: two minutes. Requests are given up long before.
+/// The maximum recorded latency, in microseconds: two minutes. Requests time out much earlier.
 const LATENCY_US_MAX: u64 = 120_000_000;
 
 /// Latencies with three significant digits.
@@ -26,7 +26,7 @@ impl Latencies {
         self.0.len()
     }
 
-    /// So many of a hundred requests took at most this long, in milliseconds.
+    /// Returns a percentile in milliseconds.
     pub(crate) fn percentile_ms(&self, percent: f64) -> f64 {
         self.0.value_at_percentile(percent) as f64 / 1_000.0
     }

@@ -1,4 +1,4 @@
-//! What a load is: a name, what is done to the member, and what must become of it.
+//! The definition of a load: a name, an attack on the member, and the expected result.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,29 +8,29 @@ use anyhow::Result;
 
 use crate::target::Target;
 
-/// How long something that goes on until it is ended is left alone, so that it can hurt.
+/// How long an endless attack runs before it is ended, so that it can do harm.
 pub(crate) const HOLD: Duration = Duration::from_millis(1_500);
 
-/// What is attacked, and by what: the modules of [`crate::loads`].
+/// The target and the means of a load. Each kind is a module of [`crate::loads`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
-    /// Results of functions that grow without measure
+    /// Results of functions that grow without limit
     Functions,
     /// Statements that are hard to plan
     Planning,
-    /// Statements that are hard to run
+    /// Statements that are hard to execute
     Queries,
-    /// PostgreSQL's protocol, misused
+    /// Misuse of PostgreSQL's protocol
     Postgres,
-    /// HTTP, misused
+    /// Misuse of HTTP
     Http,
-    /// The client protocol, misused
+    /// Misuse of the client protocol
     Hazelcast,
-    /// Many statements or sessions, each of which is harmless
+    /// Many harmless statements or sessions
     Sessions,
 }
 
-/// The front door that a load comes in by.
+/// The front door that a load attacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Door {
     Postgres,
@@ -48,30 +48,33 @@ impl Door {
     }
 }
 
-/// SQLSTATEs of which one is told.
+/// SQLSTATEs of which one is expected.
 pub(crate) type States = &'static [&'static str];
 
-/// What must become of a statement.
+/// The expected end of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expect {
-    /// It ends by itself, with one of these states.
+    /// It ends by itself with one of these SQLSTATEs.
     Refused(States),
-    /// It ends by itself: it is answered, or refused with one of these states. No states: it must be answered.
+    /// It ends by itself: it succeeds, or fails with one of these SQLSTATEs. Without SQLSTATEs it
+    /// must succeed.
     Ends(States),
-    /// It goes on until it is cancelled (57014), or is refused before with one of these states.
+    /// It runs until it is cancelled (57014), or fails earlier with one of these SQLSTATEs.
     Cancelled(States),
-    /// It goes on until its client closes the connection, or is refused before with one of these states.
+    /// It runs until its client closes the connection, or fails earlier with one of these
+    /// SQLSTATEs.
     Closed(States),
 }
 
-/// What a function that attacks comes to: what the member told it, in a few words, or what was wrong about that.
+/// The result of an attack function: the member's reply as a short text, or an error that describes
+/// the unexpected behaviour.
 pub(crate) type Assault = Pin<Box<dyn Future<Output = Result<String>> + Send>>;
 
-/// What is done to the member.
+/// An attack on the member.
 pub(crate) enum Attack {
-    /// A statement over PostgreSQL's protocol, and what must become of it.
+    /// A statement over PostgreSQL's protocol, with its expected end.
     Sql(Box<dyn Fn() -> String + Send + Sync>, Expect),
-    /// A function, which judges the answers itself. Its connections are closed when it ends.
+    /// A function that checks the replies itself. Its connections are closed when it ends.
     Does(Box<dyn Fn(Target) -> Assault + Send + Sync>),
 }
 
@@ -81,34 +84,34 @@ pub(crate) struct Load {
     pub(crate) kind: Kind,
     pub(crate) door: Door,
     pub(crate) attack: Attack,
-    /// Whether it is one of those that every test run has.
+    /// Whether every test run includes the load.
     pub(crate) is_short: bool,
-    /// Why it is known to fail, if it is.
+    /// The reason of a known failure.
     pub(crate) open: Option<&'static str>,
 }
 
 impl Load {
-    /// One of those that every test run has.
+    /// Adds the load to every test run.
     pub(crate) fn short(self) -> Load {
         Load { is_short: true, ..self }
     }
 
-    /// Known to fail, for this reason: told, and no failure of the run.
+    /// Marks the load as a known failure. It is reported, but does not fail the run.
     pub(crate) fn open(self, reason: &'static str) -> Load {
         Load { open: Some(reason), ..self }
     }
 }
 
-/// A module's loads, as a table.
+/// The builder for the loads of a module.
 pub(crate) struct Table(pub(crate) Kind);
 
 impl Table {
-    /// A statement as it stands.
+    /// A load with a fixed statement.
     pub(crate) fn sql(&self, name: &'static str, text: &'static str, expect: Expect) -> Load {
         self.made(name, move || text.to_owned(), expect)
     }
 
-    /// A statement that a function writes.
+    /// A load with a statement that a function generates.
     pub(crate) fn made(
         &self,
         name: &'static str,
@@ -118,7 +121,7 @@ impl Table {
         self.load(name, Door::Postgres, Attack::Sql(Box::new(text), expect))
     }
 
-    /// A function at a door.
+    /// A load with an attack function on a front door.
     pub(crate) fn does<F, Told>(&self, name: &'static str, door: Door, attack: F) -> Load
     where
         F: Fn(Target) -> Told + Send + Sync + 'static,

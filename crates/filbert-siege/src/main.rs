@@ -1,34 +1,39 @@
-//! The siege: nothing takes a member down, whatever a client sends.
+//! The siege: no client request may take a member down.
 //!
-//! `cargo xtask siege` builds and starts it. It starts the real program with little memory, has bystanders do what is ordinary, and sends one
-//! hostile load after the other. It must know nothing of the inside of what it tests: it speaks the protocols, and reads what the kernel
-//! tells of the process.
+//! `cargo xtask siege` builds and runs it. It starts the real program with little memory, runs
+//! bystanders with ordinary requests, and executes one hostile load after the other. It must not
+//! depend on the internals of the program: it uses the protocols, and the kernel's data about the
+//! process.
 //!
 //! ```text
-//! loads ──► assault ──► Member ◄── Bystanders (gets, statements, HTTP; every answer checked)
+//! loads ──► assault ──► Member ◄── Bystanders (gets, statements, HTTP; every reply checked)
 //!              │          ▲            │
 //!              │          └─ process   │
 //!              ▼             ▼         ▼
 //!           Aftermath ──► Siege::run: ended? memory? bystanders? doors? ──► Verdict ──► Report
 //! ```
 //!
-//! # A load has passed when
+//! # Conditions for a passed load
 //!
-//! - the process lives, and never had more memory than `--memory-max` and a reserve ([`siege::RESERVE`]),
-//! - it was told what it should be told,
-//! - no bystander had an error or a wrong answer,
-//! - its work ended as soon as nobody waited for it any more, and the budget for what is under way is free again,
-//! - new clients of all three doors are served after it, and what it made can be removed.
+//! - The process lives, and its memory never exceeded `--memory-max` plus a reserve
+//!   ([`siege::RESERVE`]).
+//! - Its reply was an expected reply.
+//! - No bystander had an error or a wrong result.
+//! - Its work ended as soon as no client waited for it, and the memory budget for requests in
+//!   flight is free again.
+//! - New clients of all three front doors are served afterwards, and the objects of the load can be
+//!   removed.
 //!
 //! # Invariants
 //!
-//! - A load is honest: it tries to hurt.
-//! - Every process that it starts ends with it.
-//! - A member that is lost is replaced, and the run goes on.
+//! - A load really tries to do harm.
+//! - Every process that the siege starts ends with it.
+//! - A lost member is replaced, and the run continues.
 //!
-//! The loads are in [`loads`], a table for each kind. Start reading there, then at [`siege::Siege::run`].
+//! [`loads`] contains the loads, one table for each kind. Start reading there, then at
+//! [`siege::Siege::run`].
 
-// A chore speaks to the person who runs it.
+// A command-line tool prints to the terminal.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod assault;
@@ -59,38 +64,38 @@ use crate::member::Settings;
 use crate::report::{Report, Strictness};
 use crate::siege::Siege;
 
-/// Show that nothing takes a member down, whatever a client sends
+/// Show that no client request can take a member down
 #[derive(Debug, Parser)]
 #[command(name = "filbert-siege")]
 struct Arguments {
-    /// The program under siege [default: filbert, beside this one]
+    /// The program under siege [default: filbert, next to this program]
     #[arg(long)]
     member: Option<PathBuf>,
-    /// Its --memory-max
+    /// Its memory limit, as --memory-max
     #[arg(long, default_value = "512MiB")]
     memory: String,
     /// Let the process map at most this much, such as 4GiB (ulimit -v)
     #[arg(long)]
     address_space: Option<String>,
-    /// These loads alone
+    /// Run only these loads
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Loads of this kind alone
+    /// Run only loads of this kind
     #[arg(long)]
     kind: Option<Kind>,
-    /// A selection that takes two minutes at most; what depends on the machine's speed is told and not judged
+    /// Run a selection of at most two minutes; time-dependent results are reported, not judged
     #[arg(long)]
     short: bool,
-    /// Run mixes of one to four loads at a time, drawn at random, for so long
+    /// Run random mixes of one to four concurrent loads for this number of minutes
     #[arg(long)]
     minutes: Option<u64>,
-    /// What loads draw, and which are mixed [default: another one each time]
+    /// Seed of random choices of loads and mixes [default: different each time]
     #[arg(long)]
     seed: Option<u64>,
-    /// Judge how soon bystanders are served and how soon work ends, on a machine that does nothing else
+    /// Judge the latencies of bystanders and the end of work, on an otherwise idle machine
     #[arg(long)]
     strict: bool,
-    /// How many seconds a load may take until it counts as one that hangs
+    /// Seconds until a load is considered hanging
     #[arg(long, default_value_t = 60)]
     patience: u64,
     /// Print the loads
@@ -142,7 +147,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
             _ = terminated.recv() => bail!("terminated"),
         }
     });
-    // Loads that hang are not waited for.
+    // Do not wait for hanging loads.
     runtime.shutdown_background();
     passed
 }
@@ -184,7 +189,7 @@ async fn begin(settings: &Settings, memory_max: u64) -> Result<Siege> {
 }
 
 impl Arguments {
-    /// The loads that are asked for, in the order of the table.
+    /// Returns the selected loads, in table order.
     fn choose<'l>(&self, all: &'l [Load]) -> Result<Vec<&'l Load>> {
         if let Some(unknown) = self.only.iter().find(|name| all.iter().all(|load| load.name != **name)) {
             bail!("there is no load {unknown:?}; --list prints them all");
@@ -198,29 +203,30 @@ impl Arguments {
     }
 }
 
-/// Thousands of connections are open at once: as many files as the system allows. The member sees to its own.
+/// Raises the limit of open files to the maximum, for thousands of concurrent connections. The
+/// member raises its own limit.
 fn allow_many_files() -> Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).context("raising the limit of open files")
 }
 
-/// The program under siege: as given, or beside this one.
+/// Returns the program under siege: the given path, or the file next to this program.
 fn program(given: Option<&PathBuf>) -> Result<&'static Path> {
     let path = match given {
         Some(path) => path.clone(),
         None => std::env::current_exe().context("finding this program")?.with_file_name("filbert"),
     };
     if path.is_file() {
-        // Its working directory is another one.
+        // The member has a different working directory.
         let path = path.canonicalize().with_context(|| format!("finding {}", path.display()))?;
-        // For as long as the run.
+        // The path is used until the end of the run.
         return Ok(Box::leak(path.into_boxed_path()));
     }
     bail!("{} is not there; build it with `cargo build --release -p filbert`", path.display())
 }
 
-/// An amount of memory such as 512MiB.
+/// Parses an amount of memory such as 512MiB.
 fn bytes(text: &str) -> Result<u64> {
     let at = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);

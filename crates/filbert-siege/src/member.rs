@@ -1,4 +1,5 @@
-//! The member under siege: the real program on ephemeral ports, with a directory of its own. It ends with its value.
+//! The member under siege: the real program on ephemeral ports, with a separate directory. Dropping
+//! the value stops the process.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -14,28 +15,29 @@ use anyhow::{Context, Result, bail};
 use crate::process::Pid;
 use crate::target::Target;
 
-/// A member with more memory than this is killed, so that the machine survives it: it has failed in any case.
+/// A member with more memory than this is killed, to protect the machine. Such a member has failed
+/// anyway.
 pub(crate) const RESIDENT_MAX: u64 = 6 << 30;
 
-/// How often the watch looks at the member's memory.
+/// The interval between checks of the member's memory.
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How the member is started.
+/// The start settings of a member.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) program: &'static Path,
-    /// As `--memory-max` takes it.
+    /// The value of `--memory-max`.
     pub(crate) memory: String,
-    /// Bytes that the process may map at most (`ulimit -v`).
+    /// The limit of the address space in bytes (`ulimit -v`).
     pub(crate) address_space: Option<u64>,
     pub(crate) seed: u64,
-    /// How long an attack on it may take in all.
+    /// The timeout of an attack.
     pub(crate) patience: Duration,
-    /// The text of its hazelcast.yaml, if it has one.
+    /// The text of its hazelcast.yaml, if any.
     pub(crate) configuration: Option<&'static str>,
 }
 
-/// A directory that goes with its value.
+/// A directory that is removed when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Directory(PathBuf);
 
@@ -51,12 +53,12 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What cannot be removed lies in the system's temporary directory.
+        // A directory that cannot be removed remains in the system's temporary directory.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The process, which both the run and the watch may end.
+/// The process. Both the run and the memory watch may kill it.
 #[derive(Debug)]
 struct Process(Mutex<Child>);
 
@@ -67,7 +69,7 @@ impl Process {
 
     fn kill(&self) {
         let mut child = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may have ended by itself; then there is nothing to end.
+        // The process may have exited by itself. Then the kill fails, and this is not an error.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -86,13 +88,13 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Starts the program and waits until it serves, as long as it runs.
+    /// Starts the program and waits until it serves. Fails if the process exits.
     pub(crate) fn start(settings: &Settings) -> Result<Member> {
         let directory = Directory::new()?;
         let log = directory.0.join("log");
         let errors = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
         if let Some(text) = settings.configuration {
-            // Found in the working directory.
+            // The member finds the file in its working directory.
             fs::write(directory.0.join("hazelcast.yaml"), text).context("writing the member's configuration")?;
         }
         let any = "127.0.0.1:0";
@@ -127,7 +129,8 @@ impl Member {
         Ok(member)
     }
 
-    /// Reads the lines that tell where it serves. What it prints later is read and forgotten, so that it never waits for a reader.
+    /// Reads the lines with the listen addresses. Later output is read and discarded, so that the
+    /// member never blocks on its output.
     fn read_addresses(&mut self) -> Result<()> {
         let output = self.process.0.lock().unwrap_or_else(PoisonError::into_inner).stdout.take();
         let mut lines = BufReader::new(output.context("the member has no output")?).lines();
@@ -152,7 +155,7 @@ impl Member {
         Ok(())
     }
 
-    /// Kills the member when it outgrows [`RESIDENT_MAX`].
+    /// Kills the member if its memory exceeds [`RESIDENT_MAX`].
     fn watch(&self) {
         let (pid, process) = (self.pid, self.process.clone());
         let (outgrown, stopped) = (self.outgrown.clone(), self.stopped.clone());
@@ -177,7 +180,7 @@ impl Member {
         self.pid
     }
 
-    /// How the process ended, if it did.
+    /// The reason for the end of the process, if it ended.
     pub(crate) fn end(&self) -> Option<String> {
         let status = self.process.ended()?;
         if self.outgrown.load(Ordering::Relaxed) {
@@ -186,7 +189,7 @@ impl Member {
         Some(format!("ended with {status}"))
     }
 
-    /// The last lines of its log.
+    /// The last lines of the log.
     pub(crate) fn log_tail(&self) -> String {
         const LINES: usize = 25;
         let text = fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
@@ -202,19 +205,20 @@ impl Drop for Member {
     }
 }
 
-/// Stands in an address's place until it is known.
+/// A placeholder until the address is known.
 fn nowhere() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// The command of a program that the kernel ends when this process ends, however it ends, and whose address space may be limited.
+/// The command of a program that the kernel kills when this process ends for any reason. Its
+/// address space may be limited.
 fn bound(program: &Path, address_space: Option<u64>) -> Command {
     let mut words: Vec<String> = Vec::new();
     if Path::new("/usr/bin/setpriv").is_file() {
         words.extend(["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned));
     }
     if let Some(bytes) = address_space {
-        // Set before the program runs, so that it holds from its first allocation.
+        // Set before the program starts, so that the limit applies from the first allocation.
         words.extend(["/bin/sh", "-c", r#"ulimit -v "$0" && exec "$@""#].map(str::to_owned));
         words.push((bytes / 1024).to_string());
     }

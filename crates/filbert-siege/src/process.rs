@@ -1,15 +1,15 @@
-//! What the kernel tells of a process: memory, its peak, and time on processors.
+//! Data of the kernel about a process: memory, peak memory, and processor time.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// The number of an open process.
+/// A process id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pid(pub(crate) u32);
 
-/// Bytes in a MiB, in which memory is told.
+/// The number of bytes in a MiB, the unit of reported memory.
 pub(crate) const MIB: u64 = 1 << 20;
 
 impl Pid {
@@ -18,25 +18,25 @@ impl Pid {
         fs::read_to_string(&path).with_context(|| format!("reading {path}"))
     }
 
-    /// Memory that it has, in bytes.
+    /// Resident memory in bytes.
     pub(crate) fn resident(self) -> Result<u64> {
         status_bytes(&self.read("status")?, "VmRSS:")
     }
 
-    /// The most memory that it had since [`Pid::forget_peak`], in bytes.
+    /// Peak resident memory since [`Pid::forget_peak`], in bytes.
     pub(crate) fn peak(self) -> Result<u64> {
         status_bytes(&self.read("status")?, "VmHWM:")
     }
 
-    /// The peak begins anew at what the process has now.
+    /// Resets the peak to the current memory.
     pub(crate) fn forget_peak(self) -> Result<()> {
         let path = format!("/proc/{}/clear_refs", self.0);
-        // 5 is the kernel's word for it, see proc_pid_clear_refs(5).
+        // 5 resets the peak; see proc_pid_clear_refs(5).
         fs::write(&path, "5").with_context(|| format!("writing {path}"))
     }
 
-    /// Time that its threads were on processors. Counted by thread, in nanoseconds: the sum for the process has steps of 10 ms. A thread that ends
-    /// takes its time along.
+    /// Processor time of its threads. It is the sum of per-thread times in nanoseconds, because the
+    /// time of the process has a resolution of 10 ms. It does not include ended threads.
     pub(crate) fn processor_time(self) -> Result<Duration> {
         let path = format!("/proc/{}/task", self.0);
         let mut total = Duration::ZERO;
@@ -48,21 +48,21 @@ impl Pid {
         Ok(total)
     }
 
-    /// Its threads.
+    /// The number of its threads.
     pub(crate) fn threads(self) -> Result<usize> {
         let path = format!("/proc/{}/task", self.0);
         Ok(fs::read_dir(&path).with_context(|| format!("reading {path}"))?.count())
     }
 }
 
-/// The bytes that a line of `status` tells in kB.
+/// Parses a line of `status` in kB. Returns bytes.
 fn status_bytes(status: &str, field: &str) -> Result<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kib = line.and_then(|rest| rest.split_whitespace().next()).and_then(|word| word.parse::<u64>().ok());
     Ok(kib.with_context(|| format!("no number behind {field} in a process's status"))? * 1024)
 }
 
-/// Bytes in MiB, rounded up.
+/// Converts bytes to MiB, rounded up.
 pub(crate) fn mib(bytes: u64) -> u64 {
     bytes.div_ceil(MIB)
 }

@@ -1,4 +1,4 @@
-//! Random numbers from a seed, the same on every machine (SplitMix64).
+//! Random numbers from a seed, identical on every machine (SplitMix64).
 
 /// A sequence of random numbers.
 #[derive(Debug, Clone)]
@@ -9,7 +9,7 @@ impl Random {
         Random(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -17,12 +17,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 where `end` is 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % (end as u64).max(1)).unwrap_or(0)
     }
 
-    /// So many random bytes.
+    /// Returns this number of random bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = (0..count.div_ceil(8)).flat_map(|_| self.next().to_le_bytes()).collect();
         bytes.truncate(count);

@@ -3,19 +3,20 @@
 use crate::process::mib;
 use crate::siege::{ENDED_MAX, ENDED_TOLERANCE, Verdict};
 
-/// How the verdicts are judged where the machine's speed counts.
+/// The strictness of time-dependent verdicts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Strictness {
-    /// Whether work must have ended in time, not only at all.
+    /// Whether work must end in time. Otherwise it must only end.
     pub(crate) judges_end: bool,
-    /// Whether bystanders must have been served in time.
+    /// Whether bystanders must be served in time.
     pub(crate) judges_latency: bool,
 }
 
-/// With `--strict`, 99 of 100 requests of bystanders must take at most this long. Generous: the loads' own side shares the processors.
+/// The maximum 99th percentile of bystander latencies with `--strict`. It is generous, because the
+/// loads share the processors.
 pub(crate) const P99_MS_MAX: f64 = 250.0;
 
-/// How many seconds of a failed load's answer are shown.
+/// The maximum number of characters of the shown reply.
 const TOLD_CHARACTERS: usize = 44;
 
 /// All verdicts of a run.
@@ -32,7 +33,7 @@ impl Report {
         self.verdicts.push(verdict);
     }
 
-    /// Prints the table and what is wrong; whether nothing failed.
+    /// Prints the table and the failures. Returns whether no load failed.
     pub(crate) fn finish(&self) -> bool {
         println!("\n{}", head());
         self.verdicts.iter().for_each(|verdict| println!("{}", line(verdict)));
@@ -60,7 +61,7 @@ impl Verdict {
     }
 }
 
-/// What took longer than it may, as far as that is judged.
+/// Returns the exceeded time limits that `strictness` includes.
 fn late(verdict: &Verdict, strictness: Strictness) -> Vec<String> {
     let mut wrong = Vec::new();
     if let Some(ended) = verdict.ended
@@ -81,7 +82,7 @@ fn late(verdict: &Verdict, strictness: Strictness) -> Vec<String> {
     wrong
 }
 
-/// The heads of the columns.
+/// The column headings.
 pub(crate) fn head() -> String {
     format!(
         "{:44} {:9} {:44} {:>5} {:>5} {:>6} {:>13} {:>13} {:>13}  verdict",

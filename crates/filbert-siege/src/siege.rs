@@ -1,4 +1,4 @@
-//! One load after the other against one member: the attack, its end, what it has cost, and the verdict.
+//! Runs loads against a member: the attack, its end, its cost, and the verdict.
 
 use std::time::Duration;
 
@@ -14,74 +14,78 @@ use crate::process::{MIB, Pid};
 use crate::target::Target;
 use crate::wire::http;
 
-/// What a member may have beyond `--memory-max`: the program itself and its threads, the caches of the allocator, the plan of a statement
-/// while it is made, pages of results that are on their way.
+/// The permitted memory beyond `--memory-max`: the program and its threads, the caches of the
+/// allocator, the plan of a statement during planning, and result pages in flight.
 pub(crate) const RESERVE: u64 = 192 * MIB;
 
-/// How soon a load's work must have ended once nobody waits for it any more.
+/// The time limit for the end of a load's work after the last client stopped waiting.
 pub(crate) const ENDED_MAX: Duration = Duration::from_millis(200);
 
-/// What is added to it for the machine: two windows of [`WINDOW`] in which the end is looked for, threads of the load's own side that
-/// share the processors, and compilers that may run beside.
+/// The tolerance for the machine: two windows of [`WINDOW`] to detect the end, threads of the load
+/// that share the processors, and compilers that may run at the same time.
 pub(crate) const ENDED_TOLERANCE: Duration = Duration::from_millis(800);
 
-/// After which time work counts as never ending. The member is replaced then.
+/// The time after which work is considered endless. Then the member is replaced.
 const ENDLESS: Duration = Duration::from_secs(30);
 
-/// The windows in which time on processors is counted.
+/// The length of a window in which processor time is measured.
 const WINDOW: Duration = Duration::from_millis(50);
 
-/// Beyond twice what bystanders need, this much time on processors in a window is still idle: sweeps, the allocator, returning memory.
+/// The processor time per window, in addition to twice the bystanders' need, at which the member is
+/// still considered idle. It covers sweeps, the allocator, and the return of memory.
 const IDLE_SLACK: Duration = Duration::from_millis(8);
 
-/// How long the removal of what a load made may take: ten thousand tables are dropped one by one.
+/// The timeout for the removal of a load's objects. Ten thousand tables are dropped one by one.
 const CLEANUP_MAX: Duration = Duration::from_secs(60);
 
-/// What may be left of the budget after a load: bystanders' own, and buffers that are kept for a while.
+/// The permitted use of the budget after a load: requests of bystanders, and buffers that are kept
+/// for a while.
 const BUDGET_KEPT_MAX: u64 = 8 * MIB;
 
-/// How long a new client may wait for its first answer after a load.
+/// The timeout for the first reply to a new client after a load.
 const DOOR_MAX: Duration = Duration::from_secs(10);
 
-/// What a load has come to.
+/// The result of a load.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) name: String,
     pub(crate) door: &'static str,
     pub(crate) told: String,
-    /// What is wrong; nothing if it passed.
+    /// The failures. Empty if the load passed.
     pub(crate) wrong: Vec<String>,
-    /// The most memory that the member had, and what it has now, in bytes.
+    /// The peak memory of the member and its current memory, in bytes.
     pub(crate) peak: u64,
     pub(crate) resident: u64,
-    /// From the moment when nobody waited for the work any more until the member was idle; none if it went on without end.
+    /// The time from the end of the last client's wait until the member was idle. `None` if the
+    /// work did not end.
     pub(crate) ended: Option<Duration>,
     pub(crate) seen: Seen,
-    /// Why it is known to fail.
+    /// The reason of a known failure.
     pub(crate) open: Option<&'static str>,
-    /// Whether the member cannot be used any more.
+    /// Whether the member is unusable.
     pub(crate) is_lost: bool,
 }
 
 /// A member with its bystanders.
 pub(crate) struct Siege {
-    /// Before the member, so that they stop first.
+    /// Declared before the member, so that the bystanders stop first.
     bystanders: Bystanders,
     member: Member,
     memory_max: u64,
     patience: Duration,
-    /// The share of a processor that bystanders need.
+    /// The number of processors that bystanders keep busy.
     idle: f64,
 }
 
 impl Siege {
-    /// Starts a member, its bystanders, and what the loads find in it; then looks how much of a processor that takes.
+    /// Starts a member, its bystanders, and creates the data for the loads. Then it measures the
+    /// processor use of the bystanders.
     pub(crate) async fn begin(settings: &Settings, memory_max: u64) -> Result<Siege> {
         let member = Member::start(settings)?;
         cleanup::furnish(member.target()).await?;
         let bystanders = Bystanders::start(member.target()).await.context("starting bystanders")?;
         let mut siege = Siege { bystanders, member, memory_max, patience: settings.patience, idle: 0.0 };
-        // They log in and plan their statements first.
+        // The bystanders first authenticate and plan their statements.
         sleep(Duration::from_secs(1)).await;
         siege.idle = siege.busy(Duration::from_secs(2)).await?;
         siege.bystanders.seen().await?;
@@ -101,7 +105,7 @@ impl Siege {
         self.member.log_tail()
     }
 
-    /// Processors in use over this time.
+    /// Returns the average number of busy processors over this time.
     async fn busy(&self, time: Duration) -> Result<f64> {
         let (before, begun) = (self.pid().processor_time()?, Instant::now());
         sleep(time).await;
@@ -109,11 +113,12 @@ impl Siege {
         Ok(used.as_secs_f64() / begun.elapsed().as_secs_f64())
     }
 
-    /// Runs a load, or several at once, and judges. Of several, what they were told is not judged: each takes from the others.
+    /// Runs one or several concurrent loads and judges the result. The replies to several loads are
+    /// not judged, because the loads compete for resources.
     pub(crate) async fn run(&self, loads: &[&Load]) -> Result<Verdict> {
         let target = self.member.target();
         self.bystanders.seen().await?;
-        // A member that has ended has no memory any more.
+        // An ended member has no memory to reset.
         let _ = self.pid().forget_peak();
         let attacks = loads.iter().map(|load| assault::run(load, target, self.patience));
         let aftermaths = join_all(attacks).await;
@@ -148,7 +153,7 @@ impl Siege {
         if verdict.peak > self.memory_max + RESERVE {
             let (peak, limit, reserve) = (verdict.peak / MIB, self.memory_max / MIB, RESERVE / MIB);
             verdict.wrong.push(format!("{peak} MiB of memory, at most {limit} + {reserve} are allowed"));
-            // It may keep them, and the next load would be judged by what this one has taken.
+            // The member may keep the memory, and the next load would be judged by it.
             verdict.is_lost = true;
         }
         for (name, lane) in verdict.seen.lanes() {
@@ -181,10 +186,11 @@ impl Siege {
         }
     }
 
-    /// Waits until the member does no more than bystanders ask for and runs nothing else; how long that took from `over` on.
+    /// Waits until the member is only as busy as bystanders require and executes no other
+    /// statement. Returns the time since `over`.
     async fn until_idle(&self, over: Instant) -> Option<Duration> {
         let mut running = String::new();
-        // One that has died does nothing any more, and cannot be asked.
+        // A dead member does no more work and cannot be queried.
         while over.elapsed() < ENDLESS && self.member.end().is_none() {
             let (before, begun) = (self.pid().processor_time().ok()?, Instant::now());
             sleep(WINDOW).await;
@@ -205,7 +211,8 @@ impl Siege {
         None
     }
 
-    /// Waits until what was under way has given back its memory: a budget that stays full refuses everybody.
+    /// Waits until finished requests have released their memory. A budget that stays full would
+    /// reject all clients.
     async fn budget_is_free(&self, target: Target) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -218,7 +225,8 @@ impl Siege {
         }
     }
 
-    /// Waits until the member's memory is at most this, in bytes, or the time is over; what it has then.
+    /// Waits until the member's memory is at most `bytes`, or until the timeout. Returns the
+    /// memory.
     pub(crate) async fn memory_falls_to(&self, bytes: u64, time: Duration) -> Result<u64> {
         let deadline = Instant::now() + time;
         loop {
@@ -231,12 +239,12 @@ impl Siege {
     }
 }
 
-/// The names of loads that ran at once.
+/// The names of concurrent loads.
 fn names(loads: &[&Load]) -> String {
     loads.iter().map(|load| load.name).collect::<Vec<_>>().join(" + ")
 }
 
-/// Awaits all, at once.
+/// Awaits all futures concurrently.
 async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut pending: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
     std::future::poll_fn(|context| {
@@ -255,7 +263,8 @@ async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output>
     pending.into_iter().filter_map(|(_, output)| output).collect()
 }
 
-/// A statement that runs and is neither a bystander's nor the question itself; empty if there is none.
+/// Returns a running statement that is neither a bystander's nor this query itself. Empty if there
+/// is none.
 async fn statements_running(target: Target) -> Result<String> {
     const QUESTION: &str = "SELECT stmt FROM sys.jobs";
     let mut session = target.session().await?;
@@ -265,7 +274,7 @@ async fn statements_running(target: Target) -> Result<String> {
         match session.next().await? {
             b'Z' => return Ok(found),
             b'D' => {
-                // One column: a count, a length, the text.
+                // The row has one column: number of columns, length, text.
                 let text = String::from_utf8_lossy(session.body().get(6..).unwrap_or_default()).into_owned();
                 if text != QUESTION && !STATEMENTS.contains(&text.as_str()) {
                     found = text;
@@ -276,7 +285,7 @@ async fn statements_running(target: Target) -> Result<String> {
     }
 }
 
-/// Bytes of the budget for what is under way, as the member's metrics tell.
+/// Returns the used bytes of the memory budget for requests in flight, from the member's metrics.
 async fn budget_taken(target: Target) -> Result<u64> {
     const METRIC: &str = "filbert_buffer_bytes ";
     let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -287,7 +296,7 @@ async fn budget_taken(target: Target) -> Result<u64> {
     Ok(value.trim().parse::<f64>().context("reading a metric")? as u64)
 }
 
-/// Whether each door serves a new client.
+/// Checks that each front door serves a new client.
 async fn doors(target: Target) -> [(&'static str, Result<()>); 3] {
     let limited = async |work: std::pin::Pin<Box<dyn Future<Output = Result<()>>>>| {
         timeout(DOOR_MAX, work).await.context("no answer in time")?

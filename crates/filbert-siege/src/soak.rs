@@ -1,4 +1,5 @@
-//! Soak: mixes of loads, drawn at random, until the time is over; then the member must be as it was.
+//! The soak test: random mixes of loads for a given time. At the end the member must be in its
+//! initial state.
 
 use std::time::Duration;
 
@@ -12,17 +13,17 @@ use crate::random::Random;
 use crate::report::{Report, Strictness};
 use crate::siege::Siege;
 
-/// Loads at once, at most.
+/// The maximum number of concurrent loads.
 const AT_ONCE_MAX: usize = 4;
 
-/// How much more memory than after the first mix a member may have in the end: what is kept on purpose is bounded (plans, the log of ended
-/// statements, the allocator's pages).
+/// The permitted memory growth between the first mix and the end. Data that is kept on purpose is
+/// bounded (plans, the log of ended statements, the allocator's pages).
 const KEPT_MAX: u64 = 96 * MIB;
 
-/// How long the member has to give memory back.
+/// The time for the member to return memory.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// Runs mixes until the time is over.
+/// Runs mixes until the time is over. Returns whether nothing failed.
 pub(crate) async fn run(
     loads: &[&Load],
     settings: &Settings,
@@ -59,7 +60,7 @@ pub(crate) async fn run(
     Ok(passed && grew.is_empty())
 }
 
-/// What is wrong with the memory that a member has in the end.
+/// Checks the memory of the member at the end. Returns the failure, if any.
 async fn settle(siege: &Siege, level: Option<u64>) -> Option<String> {
     let level = level?;
     let resident = siege.memory_falls_to(level + KEPT_MAX, SETTLE).await.ok()?;
@@ -70,7 +71,7 @@ async fn settle(siege: &Siege, level: Option<u64>) -> Option<String> {
     })
 }
 
-/// One to four loads, no two alike.
+/// Draws one to four different loads.
 fn draw<'l>(loads: &[&'l Load], random: &mut Random) -> Vec<&'l Load> {
     let count = 1 + random.below(AT_ONCE_MAX);
     let mut mix: Vec<&Load> = Vec::new();

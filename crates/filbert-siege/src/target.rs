@@ -1,4 +1,4 @@
-//! What a load knows of the member: where its doors are, and a seed.
+//! The data that a load has about the member: the addresses of its front doors, and a seed.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,30 +11,30 @@ use crate::wire::grid;
 use crate::wire::http;
 use crate::wire::postgres::Session;
 
-/// The addresses of a member's doors.
+/// The addresses of a member's front doors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) postgres: SocketAddr,
     pub(crate) http: SocketAddr,
     pub(crate) hazelcast: SocketAddr,
-    /// Decides what a load draws at random.
+    /// The seed of a load's random choices.
     pub(crate) seed: u64,
-    /// The program, for loads that need a member with other settings.
+    /// The program, for loads that start a member with other settings.
     pub(crate) program: &'static Path,
 }
 
 impl Target {
-    /// A session over PostgreSQL's protocol.
+    /// Opens a session over PostgreSQL's protocol.
     pub(crate) async fn session(&self) -> Result<Session> {
         Session::open(self.postgres).await
     }
 
-    /// A connection over HTTP.
+    /// Opens a connection over HTTP.
     pub(crate) async fn http(&self) -> Result<http::Connection> {
         http::Connection::open(self.http).await
     }
 
-    /// Our client, which does not try again for long.
+    /// Connects our own client, with short retries.
     pub(crate) async fn client(&self) -> Result<Client> {
         let config = ClientConfig {
             addresses: vec![self.hazelcast.to_string()],
@@ -45,7 +45,7 @@ impl Target {
         Client::connect(config).await.context("connecting over the client protocol")
     }
 
-    /// A connection over the client protocol that is logged in, and reads only what it is told to.
+    /// Opens an authenticated connection over the client protocol. It reads only on request.
     pub(crate) async fn raw_client(&self) -> Result<grid::Connection> {
         grid::Connection::open(self.hazelcast).await
     }

@@ -1,7 +1,9 @@
-//! What indexes and columns cost writers, and what they give to readers, beside a scan of the records.
+//! The costs of indexes and columns for writers, and their benefits for readers compared with a
+//! scan of the records.
 //!
-//! `cargo bench --profile release -p filbert-store --bench derived`. One partition of 4,000 entries (a map of 1,000,000 has as many
-//! in each of 271), with JSON values of some 100 bytes.
+//! `cargo bench --profile release -p filbert-store --bench derived`. One partition of 4,000 entries
+//! (as many as each of 271 partitions has of a map of 1,000,000), with JSON values of about 100
+//! bytes.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs, reason = "a bench may panic and has no users")]
 
 use std::hint::black_box;
@@ -64,8 +66,7 @@ fn key(number: i32) -> Vec<u8> {
 }
 
 fn filled(layout: Option<Arc<Layout>>) -> Partition {
-    let mut partition =
-        Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false });
+    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, exact_read_times: false });
     partition.create_map(MAP, MapSettings::default());
     for number in 0..ENTRIES {
         put(&mut partition, &key(number), &value(number));

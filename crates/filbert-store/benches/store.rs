@@ -1,7 +1,7 @@
-//! The hot paths of the store beside a locked hash table of the same bytes.
+//! The hot paths of the store, compared with a locked hash table with the same bytes.
 //!
-//! `cargo bench --profile release -p filbert-store`. 100,000 entries, 12-byte keys, 112-byte values, visited in a
-//! scattered order, so that lookups miss the caches as they do in service.
+//! `cargo bench --profile release -p filbert-store`. 100,000 entries with 12-byte keys and 112-byte
+//! values, in a scattered order, so that lookups miss the caches as in production.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs, reason = "a bench may panic and has no users")]
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ const MAP: MapId = MapId(0);
 const ENTRIES: u32 = 100_000;
 const NOW: Millis = Millis(1_700_000_000_000);
 
-/// Keys in a scattered order, without end.
+/// An endless sequence of keys in a scattered order.
 struct Keys(u32);
 
 impl Keys {
@@ -45,8 +45,7 @@ fn put(partition: &mut Partition, key: &[u8], value: &[u8], mode: PutMode) {
 }
 
 fn empty(settings: MapSettings) -> Partition {
-    let mut partition =
-        Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false });
+    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, exact_read_times: false });
     partition.create_map(MAP, settings);
     partition
 }
@@ -128,7 +127,7 @@ fn writes(c: &mut Criterion) {
     group.finish();
 }
 
-/// Entries that can expire: what reads and writes of them cost.
+/// The costs of reads and writes of entries that can expire.
 fn lifetimes(c: &mut Criterion) {
     let mut group = c.benchmark_group("expiring");
     for (name, expiry) in [("ttl", Expiry::ttl(60_000)), ("max idle", Expiry { ttl_ms: 0, max_idle_ms: 60_000 })] {
@@ -152,7 +151,7 @@ fn lifetimes(c: &mut Criterion) {
     group.finish();
 }
 
-/// Clearing a map, whose journal sees the order of the entries.
+/// Clearing a map. A journal requires the entries in order.
 fn clearing(c: &mut Criterion) {
     let mut group = c.benchmark_group("clear of 1,000,000 entries");
     group.sample_size(10);

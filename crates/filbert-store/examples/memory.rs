@@ -1,7 +1,8 @@
-//! Measures what an entry takes beside its key and value: the growth of the resident memory, with the system's allocator.
+//! Measures the memory of an entry in addition to its key and value: the growth of the resident
+//! memory, with the system's allocator.
 //!
-//! `cargo run --release -p filbert-store --example memory`; beside it, `--example memory_mimalloc`. Linux only, as it
-//! reads /proc/self/status.
+//! `cargo run --release -p filbert-store --example memory`. The example `memory_mimalloc` is the
+//! comparison. Linux only, because it reads /proc/self/status.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its findings")]
 
 use filbert_data::PartitionId;
@@ -20,7 +21,7 @@ fn main() {
     measure("system allocator");
 }
 
-/// Fills, rewrites and empties 271 partitions, and prints what each step takes.
+/// Fills, rewrites and empties 271 partitions, and prints the memory after each step.
 pub(crate) fn measure(allocator: &str) {
     println!("{allocator}: {ENTRIES} entries of {KEY_BYTES} + {VALUE_BYTES} bytes in {PARTITIONS} partitions");
     let mut partitions: Vec<Partition> = (0..PARTITIONS).map(new_partition).collect();
@@ -47,7 +48,7 @@ pub(crate) fn measure(allocator: &str) {
     }
     let owned: usize = partitions.iter().map(Partition::bytes).sum();
     println!("  cleared: {} KiB resident above the start, {owned} bytes owned", resident_kib_above(empty_bytes));
-    // Allocators that give memory back after a while do so when they are next used.
+    // Allocators that return memory with a delay do so when they are used again.
     for round in 0..20u8 {
         std::thread::sleep(std::time::Duration::from_millis(20));
         std::hint::black_box((0..1_000).map(|size| vec![round; size]).collect::<Vec<_>>());
@@ -56,14 +57,14 @@ pub(crate) fn measure(allocator: &str) {
 }
 
 fn new_partition(id: u32) -> Partition {
-    Partition::new(PartitionSettings { id: PartitionId(id), hash_seed: 0x5eed, reads_before_commands: false })
+    Partition::new(PartitionSettings { id: PartitionId(id), hash_seed: 0x5eed, exact_read_times: false })
 }
 
 fn apply(partitions: &mut [Partition], number: u32, value_bytes: usize, expiry: Expiry, mode: PutMode) {
     let mut key = [0u8; KEY_BYTES];
     key[KEY_BYTES - 4..].copy_from_slice(&number.to_be_bytes());
     let value = vec![number as u8; value_bytes];
-    // Any even spread over the partitions will do here.
+    // Any even distribution over the partitions is sufficient.
     let index = (number.wrapping_mul(0x9e37_79b1) as u64 * u64::from(PARTITIONS)) >> 32;
     let change = Change::Put { key: &key, value: &value, expiry, mode };
     if let Some(partition) = partitions.get_mut(index as usize) {

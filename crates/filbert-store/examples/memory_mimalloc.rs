@@ -1,4 +1,4 @@
-//! As the example `memory`, with mimalloc.
+//! The example `memory` with mimalloc.
 
 #[path = "memory.rs"]
 #[allow(dead_code, reason = "the other example's main")]

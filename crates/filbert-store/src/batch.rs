@@ -1,20 +1,21 @@
-//! Changes of several keys of one partition that are made together, in one piece of memory: the form in which commands, and a
-//! log, carry them.
+//! Changes of several keys of one partition that are applied together, as one piece of memory.
+//! Commands and logs contain batches in this format.
 //!
-//! One item after the other, all lengths little-endian:
+//! The items follow each other; all lengths are little-endian:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
-//! | 1 | 0 to 1: what is expected (0 anything, 1 nothing, 2 a value); 2: a value is written; 3: the item was taken out again |
+//! | 1 | bits 0 and 1: the expectation, 0 = anything, 1 = no entry, 2 = a value |
+//! | | bit 2: a value is written; bit 3: the item was removed from the batch |
 //! | 4 | length of the key |
 //! | 4 | length of the expected value |
 //! | 4 | length of the new value |
 //! | .. | key, expected value, new value |
 
-/// What has to be there so that a change may be made.
+/// The state of the entry that a change expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected<'b> {
-    /// Whatever there is.
+    /// Any state.
     Anything,
     /// No entry.
     Nothing,
@@ -27,9 +28,9 @@ pub enum Expected<'b> {
 pub struct BatchItem<'b> {
     /// The key's bytes.
     pub key: &'b [u8],
-    /// What has to be there.
+    /// The expected state of the entry.
     pub expected: Expected<'b>,
-    /// The value that is written; `None` = the entry is taken out.
+    /// The new value; `None` = the entry is removed.
     pub value: Option<&'b [u8]>,
 }
 
@@ -41,24 +42,25 @@ const WRITES: u8 = 4;
 const TAKEN_OUT: u8 = 8;
 const KINDS: u8 = EXPECTATIONS | WRITES | TAKEN_OUT;
 
-/// Changes of keys of one partition; no key twice.
+/// Changes of keys of one partition. No key occurs twice.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
     len: usize,
 }
 
-/// Where an item of a batch is, in bytes from its beginning.
+/// The place of an item in a batch, in bytes from the beginning.
 pub type BatchPlace = u32;
 
 impl Batch {
-    /// A batch as a command carries it.
+    /// A batch from the bytes of a command.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Batch {
         Batch { bytes: bytes.to_vec(), len: items(bytes).count() }
     }
 
-    /// Adds a change; returns where it is, or `None` where a batch cannot hold it: it ends at 4 GiB.
+    /// Adds a change. Returns its place, or `None` if the batch has reached 4 GiB or a part of the
+    /// item exceeds 4 GiB.
     pub fn push(&mut self, item: &BatchItem<'_>) -> Option<BatchPlace> {
         let (kind, expected) = match item.expected {
             Expected::Anything => (0, [].as_slice()),
@@ -77,14 +79,14 @@ impl Batch {
         Some(place)
     }
 
-    /// The item at a place.
+    /// The item at a place; `None` if it was removed.
     #[must_use]
     pub fn at(&self, place: BatchPlace) -> Option<BatchItem<'_>> {
         let (kind, item, _) = decode(self.bytes.get(place as usize..)?)?;
         (kind & TAKEN_OUT == 0).then_some(item)
     }
 
-    /// Takes an item out.
+    /// Removes an item.
     pub fn take_out(&mut self, place: BatchPlace) {
         if let Some(kind) = self.bytes.get_mut(place as usize).filter(|kind| **kind & TAKEN_OUT == 0) {
             *kind |= TAKEN_OUT;
@@ -98,19 +100,20 @@ impl Batch {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// As a command carries it.
+    /// The bytes for a command.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The batch in parts of at most so many changes, each with the place where it begins.
+    /// Splits the batch into parts of at most `changes_max` changes. Each part has the place where
+    /// it begins.
     pub fn parts(&self, changes_max: usize) -> impl Iterator<Item = (BatchPlace, &[u8])> {
         let mut from = 0;
         std::iter::from_fn(move || {
@@ -135,7 +138,8 @@ impl Batch {
     }
 }
 
-/// The changes of a batch as a command carries it, each with its place. Bytes that are no batch end it.
+/// The changes of a batch in the bytes of a command, each with its place. Ends at bytes that are
+/// not a batch.
 pub(crate) fn items(bytes: &[u8]) -> impl Iterator<Item = (BatchPlace, BatchItem<'_>)> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -150,7 +154,7 @@ pub(crate) fn items(bytes: &[u8]) -> impl Iterator<Item = (BatchPlace, BatchItem
     })
 }
 
-/// Where bytes stop being a batch, if they do.
+/// The offset of the first byte that is not part of a batch; `None` if the batch is valid.
 pub(crate) fn broken_at(bytes: &[u8]) -> Option<usize> {
     let mut rest = bytes;
     while !rest.is_empty() {

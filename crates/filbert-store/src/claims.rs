@@ -1,8 +1,9 @@
-//! Claims: the keys that statements have reserved for the moment in which they change several of them together.
+//! Claims: keys that a statement has reserved while it changes several of them together.
 //!
-//! A claim holds hashes, not keys: it is small, made and dropped as a whole, and where two keys have the same hash, the one
-//! waits a moment longer than it had to, in all replicas: the hashes are [`stable_hash`]es. It has no lease: who claims gives
-//! back, or goes, and then `ReleaseLocks` frees it.
+//! A claim contains hashes instead of keys: it is small, and is created and dropped as a whole. If
+//! two keys have the same hash, one waits a little longer than necessary, in all replicas, because
+//! the hashes are [`stable_hash`]es. A claim has no lease: its owner releases it, or disconnects,
+//! and then `ReleaseLocks` frees it.
 
 use std::sync::Arc;
 
@@ -11,15 +12,15 @@ use uuid::Uuid;
 use crate::Caller;
 use crate::hash::stable_hash;
 
-/// What one command has claimed of one map in one partition.
+/// The claim of one command on keys of one map in one partition.
 #[derive(Clone)]
 pub(crate) struct Claim {
     pub(crate) owner: Caller,
-    /// In order. Shared with a snapshot that is being made.
+    /// Sorted. Shared with a snapshot in progress.
     pub(crate) hashes: Arc<[u64]>,
 }
 
-/// The claims of one map, in the order in which they came.
+/// The claims of one map, in the order of their creation.
 #[derive(Default)]
 pub(crate) struct Claims(Vec<Claim>);
 
@@ -29,30 +30,30 @@ impl Claims {
         self.0.is_empty()
     }
 
-    /// Whether someone other than the caller has claimed a key, or one with the same hash.
+    /// Whether another caller has claimed the key, or a key with the same hash.
     pub(crate) fn has(&self, key: &[u8], caller: Caller) -> bool {
         let hash = stable_hash(key);
         self.0.iter().any(|claim| claim.owner != caller && claim.hashes.binary_search(&hash).is_ok())
     }
 
-    /// Whether anyone has claimed a key, or one with the same hash.
+    /// Whether any caller has claimed the key, or a key with the same hash.
     pub(crate) fn has_any(&self, key: &[u8]) -> bool {
         let hash = stable_hash(key);
         self.0.iter().any(|claim| claim.hashes.binary_search(&hash).is_ok())
     }
 
-    /// Claims for a caller, beside what it has claimed before.
+    /// Adds a claim for a caller, in addition to its earlier claims.
     pub(crate) fn claim(&mut self, owner: Caller, mut hashes: Vec<u64>) {
         hashes.sort_unstable();
         self.0.push(Claim { owner, hashes: hashes.into() });
     }
 
-    /// Drops what a caller has claimed; whether there was something.
+    /// Drops the claims of a caller. Returns whether there were any.
     pub(crate) fn release(&mut self, owner: Caller) -> bool {
         self.retain(|claim| claim.owner != owner)
     }
 
-    /// Drops what a client's statements have claimed; whether there was something.
+    /// Drops the claims of a client's statements. Returns whether there were any.
     pub(crate) fn release_client(&mut self, client: Uuid) -> bool {
         self.retain(|claim| claim.owner.client != client)
     }
@@ -67,12 +68,12 @@ impl Claims {
         dropped
     }
 
-    /// Takes over a claim of another replica, behind those that are there.
+    /// Restores a claim from another replica, after the existing ones.
     pub(crate) fn restore(&mut self, claim: Claim) {
         self.0.push(claim);
     }
 
-    /// All claims, in the order in which they came.
+    /// All claims, in the order of their creation.
     pub(crate) fn all(&self) -> &[Claim] {
         &self.0
     }

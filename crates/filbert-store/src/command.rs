@@ -1,25 +1,26 @@
-//! What can be asked of a partition: a command, its change, and nothing about how it is done.
+//! The commands of a partition: commands and changes as data, without their implementation.
 
 use uuid::Uuid;
 
 use crate::{Caller, MapId, Millis};
 
-/// One change of a partition, with everything that decides its outcome.
+/// One change of a partition, with everything that determines its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command<'a> {
-    /// The map to change. [`ChangeOf::Expire`] and [`ChangeOf::ReleaseLocks`] cover all maps and ignore it.
+    /// The map to change. [`ChangeOf::Expire`] and [`ChangeOf::ReleaseLocks`] apply to all maps and
+    /// ignore it.
     pub map: MapId,
-    /// The time at which the change happens; an earlier one than that of a command before counts as that one's.
+    /// The time of the change. If a previous command had a later time, that time is used.
     pub now: Millis,
-    /// Who asks.
+    /// The caller: the owner of locks and claims.
     pub caller: Caller,
-    /// What to do.
+    /// The change.
     pub change: Change<'a>,
 }
 
-/// How long an entry lives, as clients say it.
+/// The lifetime of an entry, as clients specify it.
 ///
-/// For both durations, in milliseconds: negative = the map's default, 0 = for ever.
+/// Both durations are in milliseconds: negative = the default of the map, 0 = unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
     /// Time to live since the last update.
@@ -29,12 +30,12 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    /// Both durations as the map's settings say.
+    /// Both durations from the settings of the map.
     pub const DEFAULT: Expiry = Expiry { ttl_ms: -1, max_idle_ms: -1 };
-    /// The entry never expires, whatever the map's settings say.
+    /// The entry never expires, regardless of the settings of the map.
     pub const NEVER: Expiry = Expiry { ttl_ms: 0, max_idle_ms: 0 };
 
-    /// A time to live in milliseconds, and the map's default for max idle.
+    /// A time to live in milliseconds, with the max idle time of the map.
     #[must_use]
     pub const fn ttl(ttl_ms: i64) -> Expiry {
         Expiry { ttl_ms, max_idle_ms: -1 }
@@ -47,190 +48,206 @@ impl Default for Expiry {
     }
 }
 
-/// The flavours of put: when they write and what they answer.
+/// The modes of put: the condition for writing, and the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutMode {
-    /// Always writes; answers [`Reply::Previous`](crate::Reply::Previous) with the old value.
+    /// Always writes. Replies [`Reply::Previous`](crate::Reply::Previous) with the old value.
     Put,
-    /// Always writes; answers `Done`. Overwrites in place, without an allocation, when the length stays the same.
+    /// Always writes. Replies `Done`. A value of the same length is overwritten in place, without
+    /// an allocation.
     Set,
-    /// Writes if there is no entry; answers `Previous` with the existing value, which is `None` if it wrote.
+    /// Writes if there is no entry. Replies `Previous` with the existing value, or with `None` if
+    /// it wrote.
     IfAbsent,
-    /// As [`PutMode::Set`]; a map store would not hear of it.
+    /// Same as [`PutMode::Set`]. A map store would not be notified.
     Transient,
-    /// As [`PutMode::Set`], but answers `Flag(true)`.
+    /// Same as [`PutMode::Set`], but replies `Flag(true)`.
     Try,
-    /// Writes if there is an entry; answers `Previous` with the old value, which is `None` if it did not write.
-    /// The command's [`Expiry`] is ignored: the entry keeps its durations, and both start anew.
+    /// Writes if there is an entry. Replies `Previous` with the old value, or with `None` if it did
+    /// not write. The [`Expiry`] of the command is ignored: the entry keeps its durations, and both
+    /// restart.
     Replace,
-    /// Always writes, with the statistics of an entry that lived elsewhere; answers `Done`; the event is `Loaded`.
-    /// The expiry comes from the metadata.
+    /// Always writes, with the statistics of an entry from elsewhere. Replies `Done`; the event is
+    /// `Loaded`. The expiry comes from the metadata.
     Metadata(Metadata),
 }
 
-/// What an entry brings along when it comes from elsewhere (putAllWithMetadata). Times in Unix milliseconds.
+/// The metadata of an entry that comes from elsewhere (putAllWithMetadata). Times are in Unix
+/// milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// When the entry was created.
+    /// The time of creation.
     pub created_ms: i64,
-    /// When its value was last written.
+    /// The time of the last write.
     pub updated_ms: i64,
-    /// When it was last read.
+    /// The time of the last read.
     pub accessed_ms: i64,
-    /// When its time to live ends; `i64::MAX` = as `expiry` says, counted from now.
+    /// The end of the time to live; `i64::MAX` = determined by `expiry`, counted from now.
     pub expires_ms: i64,
     /// Number of reads; saturates at `u32::MAX`.
     pub hits: u64,
     /// Number of updates; saturates at `u32::MAX`.
     pub version: u64,
-    /// Its durations.
+    /// The durations of the entry.
     pub expiry: Expiry,
 }
 
-/// A change over borrowed bytes, as a command carries it.
+/// A change with borrowed bytes.
 pub type Change<'a> = ChangeOf<&'a [u8]>;
 
 /// A change that owns its bytes, for commands that wait.
 pub type OwnedChange = ChangeOf<Box<[u8]>>;
 
-/// Everything that can change a partition. `B` holds keys and values: see [`Change`] and [`OwnedChange`].
+/// All changes of a partition. `B` is the type of keys and values: see [`Change`] and
+/// [`OwnedChange`].
 ///
-/// Each change of a key that is locked by another caller answers [`Reply::Locked`](crate::Reply::Locked) and changes
-/// nothing, unless its text says otherwise.
+/// Unless stated otherwise, a change of a key that another caller has locked replies
+/// [`Reply::Locked`](crate::Reply::Locked) and changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeOf<B> {
-    /// Writes a value; the mode says when, and what is answered. An update counts the entry's version up, replaces its
-    /// durations by `expiry` (a put without one returns to the map's defaults) and starts both clocks anew.
+    /// Writes a value. The mode determines the condition for writing and the reply. An update
+    /// increments the version of the entry, replaces its durations by `expiry` (a put without one
+    /// returns to the defaults of the map) and restarts both durations.
     Put {
         /// The key's bytes.
         key: B,
         /// The value's bytes.
         value: B,
-        /// How long the entry lives from now on.
+        /// The lifetime of the entry from now on.
         expiry: Expiry,
-        /// When to write and what to answer.
+        /// The condition for writing, and the reply.
         mode: PutMode,
     },
-    /// Writes `value` if the entry's value is `expected`; `Flag`: whether it wrote. Expiry as [`PutMode::Replace`].
+    /// Writes `value` if the value of the entry is `expected`. Replies `Flag`: whether it wrote.
+    /// The expiry is that of [`PutMode::Replace`].
     ReplaceIfSame {
         /// The key's bytes.
         key: B,
-        /// The value that must be there, byte for byte.
+        /// The expected value, compared byte for byte.
         expected: B,
         /// The new value.
         value: B,
     },
-    /// Takes the entry out; `Previous` with its value.
+    /// Removes the entry. Replies `Previous` with its value.
     Remove {
         /// The key's bytes.
         key: B,
     },
-    /// Takes the entry out; `Flag`: whether there was one.
+    /// Removes the entry. Replies `Flag`: whether there was an entry.
     Delete {
         /// The key's bytes.
         key: B,
     },
-    /// Takes the entry out if its value is `expected`; `Flag`: whether it did.
+    /// Removes the entry if its value is `expected`. Replies `Flag`: whether it was removed.
     RemoveIfSame {
         /// The key's bytes.
         key: B,
-        /// The value that must be there, byte for byte.
+        /// The expected value, compared byte for byte.
         expected: B,
     },
-    /// Takes the entry out as eviction does (event `Evicted`); `Flag`: whether it did. A locked key, whoever holds the
-    /// lock, stays: `Flag(false)`.
+    /// Evicts the entry (event `Evicted`). Replies `Flag`: whether it was evicted. The entry of a
+    /// locked or claimed key stays, even if the caller is the owner: `Flag(false)`.
     Evict {
         /// The key's bytes.
         key: B,
     },
-    /// Changes the time to live of an entry, counted from now, and nothing else; `Flag`: whether there is an entry.
-    /// It is no event: the value stays.
+    /// Changes only the time to live of an entry, counted from now. Replies `Flag`: whether there
+    /// is an entry. Causes no event, because the value is unchanged.
     SetTtl {
         /// The key's bytes.
         key: B,
-        /// Milliseconds; negative = the map's default, 0 = for ever.
+        /// Milliseconds; negative = the default of the map, 0 = unlimited.
         ttl_ms: i64,
     },
-    /// Locks the key for the caller, once more if it holds the lock already; `Flag(true)`. The lease of the latest call
-    /// counts. A repeated reference is answered as before and counts once.
+    /// Locks the key for the caller. If the caller already holds the lock, its count is
+    /// incremented. Replies `Flag(true)`. The lease of the latest call applies. A repeated
+    /// reference gets the same reply and counts once.
     Lock {
-        /// The key's bytes; there need not be an entry.
+        /// The key's bytes. An entry is not required.
         key: B,
-        /// How long the lock lasts, in milliseconds, counted from now; `None` = until it is given back.
+        /// The duration of the lock in milliseconds, counted from now; `None` = until it is
+        /// unlocked.
         lease_ms: Option<i64>,
-        /// The caller's number for this call, by which a retry is known; 0 = none.
+        /// The caller's number of this call. It identifies retries; 0 = no number.
         reference: i64,
     },
-    /// Gives back one hold of the lock; `Done`, or `NotOwner`. A repeated reference is answered as before.
+    /// Releases one hold of the lock. Replies `Done`, or `NotOwner`. A repeated reference gets the
+    /// same reply.
     Unlock {
         /// The key's bytes.
         key: B,
-        /// The caller's number for this call, by which a retry is known; 0 = none.
+        /// The caller's number of this call. It identifies retries; 0 = no number.
         reference: i64,
     },
-    /// Frees the key whoever holds it, however often; `Done`.
+    /// Releases all holds of the lock, regardless of the owner. Replies `Done`.
     ForceUnlock {
         /// The key's bytes.
         key: B,
-        /// The caller's number for this call. A repetition does no harm, so it is not kept.
+        /// The caller's number of this call. It is not kept, because a repetition is harmless.
         reference: i64,
     },
-    /// Changes nothing, and so waits, where it is parked, until no one else holds the key; `Done`.
+    /// Changes nothing. Replies `Done`. Like other changes it can be parked until no other caller
+    /// holds the key.
     Await {
         /// The key's bytes.
         key: B,
     },
-    /// Claims the keys of a [`Batch`](crate::Batch) for the caller, beside what it has claimed before: until it gives them back,
-    /// others find these keys locked; nothing else shows it. `Claimed`, with the places of
-    /// those that are not as expected, which are claimed all the same; or `Held`, where someone else holds a key: then
-    /// nothing was claimed.
+    /// Claims the keys of a [`Batch`](crate::Batch) for the caller, in addition to its earlier
+    /// claims. Until the claims are released, the keys are locked for other callers; nothing else
+    /// is visible. Replies `Claimed` with the places of the items that are not as expected, whose
+    /// keys are claimed nevertheless. Replies `Held` if another caller holds one of the keys; then
+    /// nothing is claimed.
     Claim {
         /// The batch's bytes.
         batch: B,
     },
-    /// Makes the changes of a batch, whose keys the caller has claimed; `Count` of changes.
+    /// Applies the changes of a batch, whose keys the caller has claimed. Replies `Count` of the
+    /// changes.
     WriteBatch {
         /// The batch's bytes.
         batch: B,
     },
-    /// Gives back all that the caller has claimed of the map; `Done`.
+    /// Releases all claims of the caller on the map. Replies `Done`.
     Unclaim,
-    /// Takes out all entries but those of locked keys, one event `Cleared`; `Count` of entries.
+    /// Removes all entries except those of locked keys, with one event `Cleared`. Replies `Count`
+    /// of the removed entries.
     Clear,
-    /// As [`ChangeOf::Clear`], with one event `EvictedAll`.
+    /// Same as [`ChangeOf::Clear`], with one event `EvictedAll`.
     EvictAll,
-    /// Frees every lock and claim of one client, in all maps; `Count` of locks.
+    /// Releases all locks and claims of one client, in all maps. Replies `Count` of the locks.
     ReleaseLocks {
-        /// The client that went.
+        /// The client, which has disconnected.
         client: Uuid,
     },
-    /// Frees expired entries, leases and journal events of all maps; `Count` of entries and leases freed.
-    /// More is due while [`Partition::next_expiry`](crate::Partition::next_expiry) is not later than now.
+    /// Frees expired entries, leases and journal events of all maps. Replies `Count` of the freed
+    /// entries and leases. More work is due while
+    /// [`Partition::next_expiry`](crate::Partition::next_expiry) is not later than now.
     Expire {
-        /// How many entries and leases to look at, at most.
+        /// The maximum number of entries and leases to examine.
         limit: usize,
     },
-    /// Evicts the entries that who leads has picked, see [`Partition::pick_eviction`](crate::Partition::pick_eviction);
-    /// `Count` of entries. Keys that someone holds, and those without an entry, are passed over; an entry whose time is over
-    /// goes as expired.
+    /// Evicts the entries that the leader picked with
+    /// [`Partition::pick_eviction`](crate::Partition::pick_eviction). Replies `Count` of the
+    /// entries. Locked and claimed keys and keys without an entry are skipped. An entry past its
+    /// deadline is removed as expired.
     EvictKeys {
         /// The bytes of a [`KeyList`](crate::KeyList).
         keys: B,
     },
-    /// Starts the idle clock of an entry anew at the moment of a read, which the log does not know of; `Flag`: whether there is
-    /// an entry. It revives one whose deadline is over as long as no command has freed it: who leads sends it ahead of
-    /// commands that would, see [`Partition::touches_for`](crate::Partition::touches_for). Locks do not hold it up, as they
-    /// do not hold up reads.
+    /// Restarts the idle time of an entry at the time of a read that is not in the log. Replies
+    /// `Flag`: whether there is an entry. It revives an entry past its deadline, as long as no
+    /// command has freed the entry: the leader sends it before a command that would free the entry,
+    /// see [`Partition::touches_for`](crate::Partition::touches_for). Like reads, it ignores locks.
     Touch {
         /// The key's bytes.
         key: B,
-        /// When the entry was read.
+        /// The time of the read.
         read_at: Millis,
     },
 }
 
 impl<B> ChangeOf<B> {
-    /// The one key that this change is about; `None` for those about whole maps.
+    /// The only key of this change; `None` for changes of several keys or of whole maps.
     fn key_ref(&self) -> Option<&B> {
         match self {
             ChangeOf::Put { key, .. }
@@ -293,7 +310,7 @@ impl<B> ChangeOf<B> {
 }
 
 impl<'a> Change<'a> {
-    /// The one key that this change is about; `None` for those about whole maps.
+    /// The only key of this change; `None` for changes of several keys or of whole maps.
     #[must_use]
     pub fn key(&self) -> Option<&'a [u8]> {
         self.key_ref().copied()
@@ -307,7 +324,7 @@ impl<'a> Change<'a> {
 }
 
 impl OwnedChange {
-    /// The one key that this change is about; `None` for those about whole maps.
+    /// The only key of this change; `None` for changes of several keys or of whole maps.
     #[must_use]
     pub fn key(&self) -> Option<&[u8]> {
         self.key_ref().map(AsRef::as_ref)

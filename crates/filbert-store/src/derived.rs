@@ -1,4 +1,5 @@
-//! What one map keeps beside its records in one partition, and how every change of an entry changes it.
+//! The indexes and columns of one map in one partition, and how each change of an entry updates
+//! them.
 
 use std::sync::Arc;
 
@@ -10,20 +11,21 @@ use crate::layout::{IndexId, Layout};
 use crate::record::Record;
 use crate::slots::Slots;
 
-/// Indexes and columns of one map in one partition, and the slots by which they name entries.
+/// The indexes and columns of one map in one partition, and the slots by which they refer to
+/// entries.
 pub(crate) struct Derived {
     layout: Arc<Layout>,
     slots: Slots,
     indexes: Vec<Index>,
     columns: ColumnSet,
     hash_seed: u64,
-    /// Where the keys of an entry are put together.
+    /// Buffers in which the keys of an entry are built.
     keys: EntryKeys,
     old_keys: EntryKeys,
 }
 
 impl Derived {
-    /// Nothing yet, for entries to come.
+    /// Indexes and columns without entries.
     pub(crate) fn new(layout: Arc<Layout>, hash_seed: u64) -> Self {
         let indexes = layout.indexes().iter().map(|index| Index::new(index.clone(), hash_seed)).collect();
         let columns = ColumnSet::new(layout.columns());
@@ -31,10 +33,11 @@ impl Derived {
         Derived { layout, slots, indexes, columns, hash_seed, keys, old_keys }
     }
 
-    /// Goes over to another layout: drops what is not in it, makes what is new from `records`, keeps the rest.
+    /// Changes the layout: drops the indexes and columns that it does not contain, builds new ones
+    /// from `records`, and keeps the others.
     pub(crate) fn change_layout<'r>(&mut self, layout: Arc<Layout>, records: impl Iterator<Item = &'r Record>) {
-        let anew = layout.epoch() != self.layout.epoch();
-        let mut kept = if anew { Vec::new() } else { std::mem::take(&mut self.indexes) };
+        let rebuilds_all = layout.epoch() != self.layout.epoch();
+        let mut kept = if rebuilds_all { Vec::new() } else { std::mem::take(&mut self.indexes) };
         let mut is_new = Vec::new();
         self.indexes = (layout.indexes().iter())
             .map(|wanted| {
@@ -47,8 +50,8 @@ impl Derived {
                 }
             })
             .collect();
-        // Columns are few and filled together, so any difference makes all of them anew.
-        let columns_are_new = anew || !self.columns.are(layout.columns());
+        // Columns are few and filled together, so any difference rebuilds all of them.
+        let columns_are_new = rebuilds_all || !self.columns.are(layout.columns());
         if columns_are_new {
             self.columns = ColumnSet::new(layout.columns());
         }
@@ -66,14 +69,14 @@ impl Derived {
         }
     }
 
-    /// Gives a slot to an entry that is new, and takes it in.
+    /// Allocates a slot for a new entry, and adds the entry.
     pub(crate) fn add(&mut self, hash: u64, key: &[u8], value: &[u8]) -> u32 {
         let slot = self.slots.take(hash);
         self.add_at(slot, key, value);
         slot
     }
 
-    /// Takes in an entry that has a slot already.
+    /// Adds an entry that already has a slot.
     fn add_at(&mut self, slot: u32, key: &[u8], value: &[u8]) {
         self.read(slot, key, value, true);
         let Derived { indexes, keys, .. } = self;
@@ -82,7 +85,7 @@ impl Derived {
         }
     }
 
-    /// Follows an entry's change from one value to another.
+    /// Updates an entry whose value changes.
     pub(crate) fn replace(&mut self, slot: u32, key: &[u8], old: &[u8], new: &[u8]) {
         if old == new {
             return;
@@ -101,7 +104,7 @@ impl Derived {
         }
     }
 
-    /// Drops an entry and frees its slot.
+    /// Removes an entry and frees its slot.
     pub(crate) fn remove(&mut self, slot: u32, key: &[u8], value: &[u8]) {
         if !self.indexes.is_empty() {
             self.read_keys(key, value);
@@ -114,14 +117,15 @@ impl Derived {
         self.slots.free(slot);
     }
 
-    /// Drops all entries.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) {
         self.slots = Slots::default();
         self.indexes.iter_mut().for_each(Index::clear);
         self.columns.clear();
     }
 
-    /// Reads an entry's fields: the keys of indexed ones, and, if asked to, all columns.
+    /// Reads the fields of an entry: the keys of indexed fields and, if `into_columns`, all
+    /// columns.
     fn read(&mut self, slot: u32, key: &[u8], value: &[u8], into_columns: bool) {
         let Derived { layout, columns, keys, .. } = self;
         let layout = &**layout;
@@ -141,14 +145,15 @@ impl Derived {
                 }
             }
         });
-        // Indexes keep an entry with fields that were not read apart, in columns these are broken.
+        // Errors are ignored: an index keeps entries with unread fields separately, and a column
+        // marks such fields as broken.
         let _ = read;
         if let Some(row) = row {
             row.finish();
         }
     }
 
-    /// Reads the keys of an entry alone.
+    /// Reads only the keys of an entry.
     fn read_keys(&mut self, key: &[u8], value: &[u8]) {
         let Derived { layout, keys, .. } = self;
         let fields = layout.fields();
@@ -158,7 +163,7 @@ impl Derived {
                 keys.set(number, &value, field.finds_many);
             }
         });
-        // As above.
+        // Errors are ignored, as in `read`.
         let _ = read;
     }
 
@@ -184,12 +189,12 @@ impl Derived {
         &self.columns
     }
 
-    /// Bytes of the indexes, and of the slots, without which there would be none.
+    /// The bytes of the indexes, and of the slots, which they need.
     pub(crate) fn index_bytes(&self) -> usize {
         self.slots.bytes() + self.indexes.iter().map(Index::bytes).sum::<usize>()
     }
 
-    /// Bytes of all of it.
+    /// The bytes of indexes, columns and slots.
     pub(crate) fn bytes(&self) -> usize {
         let own = size_of::<Derived>() + self.indexes.capacity() * size_of::<Index>();
         own + self.index_bytes() + self.column_bytes()

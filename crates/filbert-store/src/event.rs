@@ -1,16 +1,16 @@
-//! What a partition tells while it changes: events, and who hears them.
+//! Events, which describe the changes of a partition, and the interface of their observers.
 
 use filbert_data::PartitionId;
 
 use crate::{Caller, MapId};
 
-/// Hears of every change of a partition, once each, in order, while the change is applied.
+/// Receives each change of a partition once, in order, while the change is applied.
 pub trait Observer {
     /// Called within [`Partition::apply`](crate::Partition::apply); must not block.
     fn observe(&mut self, event: &Event<'_>);
 }
 
-/// Hears nothing.
+/// An observer that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
@@ -24,52 +24,54 @@ impl<F: FnMut(&Event<'_>)> Observer for F {
     }
 }
 
-/// One change, as listeners and near caches need it.
+/// One change, in the form for listeners and near caches.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     /// The map that changed.
     pub map: MapId,
     /// The partition that changed.
     pub partition: PartitionId,
-    /// What happened.
+    /// The kind of the change.
     pub kind: EventKind,
     /// The key; empty for `Cleared`, `EvictedAll` and `Unclaimed`.
     pub key: &'a [u8],
-    /// The new value, where there is one.
+    /// The new value, if there is one.
     pub value: Option<&'a [u8]>,
-    /// The value before, where there was one.
+    /// The old value, if there was one.
     pub old_value: Option<&'a [u8]>,
-    /// Who asked for the change; for expiry, whoever asked for the command that found the entry expired.
+    /// The caller of the change. For expiry, the caller of the command that found the entry
+    /// expired.
     pub caller: Caller,
-    /// The map's number of changes in this partition after this one. `LockReleased` and `Unclaimed` do not
-    /// count.
+    /// The number of changes of the map in this partition, including this one. `LockReleased` and
+    /// `Unclaimed` do not count.
     pub sequence: u64,
-    /// Entries taken out by `Cleared` and `EvictedAll`; otherwise 1, and 0 for `LockReleased` and
-    /// `Unclaimed`.
+    /// The number of entries removed by `Cleared` and `EvictedAll`; 0 for `LockReleased` and
+    /// `Unclaimed`; otherwise 1.
     pub count: usize,
 }
 
-/// What happened to an entry or a map.
+/// The kinds of events of an entry or a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventKind {
     /// An entry is new.
     Added,
     /// An entry has a new value.
     Updated,
-    /// An entry was taken out.
+    /// An entry was removed.
     Removed,
-    /// An entry was evicted, by size or by request.
+    /// An entry was evicted, because of the size or by request.
     Evicted,
-    /// An entry outlived its time.
+    /// An entry expired.
     Expired,
-    /// All entries but locked ones were taken out.
+    /// All entries except locked ones were removed.
     Cleared,
-    /// All entries but locked ones were evicted.
+    /// All entries except locked ones were evicted.
     EvictedAll,
-    /// An entry came with its metadata, new or over an old one.
+    /// An entry was written with its metadata, as a new one or over an old one.
     Loaded,
-    /// A key is free of its lock: given back, lease ended, or client gone. Not an event of the map: it lets waiters run.
+    /// The lock of a key was released: unlocked, its lease ended, or its client disconnected. Not a
+    /// change of the map: it lets waiters continue.
     LockReleased,
-    /// Keys are free of a claim. Not an event of the map: it lets waiters run.
+    /// Claims were released. Not a change of the map: it lets waiters continue.
     Unclaimed,
 }

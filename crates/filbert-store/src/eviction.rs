@@ -1,18 +1,20 @@
-//! Picking entries to evict: out of samples, by policy. Who leads picks, and a command names what was picked: usage and
-//! order, by which entries are picked, are each replica's own.
+//! Picks entries to evict from samples, by policy. The leader picks, and a command names the picked
+//! keys: the choice depends on usage and order, which differ between replicas.
 //!
-//! A sample is a run of neighbours in the table from a random place on. As entries lie in order of hash, neighbours
-//! have nothing else in common, so a run is as good as single draws and touches far less memory.
+//! A sample is a run of neighbours in the table from a random place on. Entries are in the order of
+//! hashes, so neighbours have nothing in common, and a run is as good as single random entries. It
+//! accesses much less memory.
 
 use crate::map::Map;
 use crate::record::Record;
 use crate::{EvictionPolicy, MapId, Millis, Partition};
 
 impl Partition {
-    /// The key of an entry that the policy would have go, for [`ChangeOf::EvictKeys`](crate::ChangeOf::EvictKeys): never one
-    /// that someone holds, nor one that `spares` names (the key whose arrival made the eviction necessary, and what was
-    /// picked before and is still there). An expired entry that turns up in the sample goes first. Changes nothing, and
-    /// takes its chances from `random`; `None` if no entry may go.
+    /// The key of an entry that the policy selects, for
+    /// [`ChangeOf::EvictKeys`](crate::ChangeOf::EvictKeys). Never selects a locked or claimed key,
+    /// nor a key for which `spares` returns `true` (the key that made the eviction necessary, and
+    /// picked keys that are not yet evicted). An expired entry in the sample is selected first.
+    /// Changes nothing, and takes random numbers from `random`. `None` if no entry may be evicted.
     pub fn pick_eviction(
         &self,
         map: MapId,
@@ -22,7 +24,7 @@ impl Partition {
         spares: &dyn Fn(&[u8]) -> bool,
     ) -> Option<&[u8]> {
         let map = self.map(map).filter(|_| policy != EvictionPolicy::None)?;
-        map.pick(self.time_of_read(now), (random(), random()), policy, spares).map(Record::key)
+        map.pick(self.read_time(now), (random(), random()), policy, spares).map(Record::key)
     }
 }
 
@@ -48,7 +50,8 @@ impl Map {
         best
     }
 
-    /// All records, from a random one on, around the end of the table, and up to where it began.
+    /// All records from a random one on: to the end of the table, and then from its beginning to
+    /// that record.
     fn run_from(&self, (start, offset): (u64, u64)) -> impl Iterator<Item = &Record> {
         let first = self.table.range_at(start);
         let first_len = self.table.records_at(start).count().max(1);
@@ -66,7 +69,7 @@ impl Map {
     }
 }
 
-/// What the policy evicts first is least.
+/// The rank of a record: the policy evicts the lowest rank first.
 fn rank(policy: EvictionPolicy, record: &Record) -> (u32, crate::record::Stamp) {
     let usage = record.usage();
     match policy {

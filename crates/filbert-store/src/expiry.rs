@@ -1,4 +1,4 @@
-//! When entries expire: lifetimes from durations, and the schedule by which expired entries are found and freed.
+//! Expiry of entries: lifetimes from durations, and the schedule that finds expired entries.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{Expiry, MapSettings, Millis};
 const NEVER_MS: i64 = i64::MAX;
 
 impl Lifetime {
-    /// A lifetime that begins now. `i64::MAX` as a duration is "for ever".
+    /// A lifetime that begins now. A duration of `i64::MAX` is unlimited.
     pub(crate) fn starting(ttl_ms: i64, max_idle_ms: i64, now: Millis) -> Lifetime {
         Lifetime {
             ttl_ms,
@@ -21,35 +21,35 @@ impl Lifetime {
         }
     }
 
-    /// The lifetime of an entry put now with `expiry` into a map with `settings`.
+    /// The lifetime of an entry that is put now with `expiry` into a map with `settings`.
     pub(crate) fn of_put(expiry: Expiry, settings: &MapSettings, now: Millis) -> Lifetime {
         let ttl_ms = resolve(expiry.ttl_ms, settings.ttl_default_ms);
         let max_idle_ms = resolve(expiry.max_idle_ms, settings.max_idle_default_ms);
         Lifetime::starting(ttl_ms, max_idle_ms, now)
     }
 
-    /// The same durations, with both clocks starting now.
+    /// The same durations, both starting now.
     pub(crate) fn restarted(&self, now: Millis) -> Lifetime {
         Lifetime::starting(self.ttl_ms, self.max_idle_ms, now)
     }
 
-    /// Another time to live from now on; the idle clock runs on.
+    /// A different time to live from now on. The idle time is unchanged.
     pub(crate) fn with_ttl(&self, ttl_ms: i64, settings: &MapSettings, now: Millis) -> Lifetime {
         let ttl_ms = resolve(ttl_ms, settings.ttl_default_ms);
         Lifetime { ttl_ms, ttl_deadline: deadline(ttl_ms, now), ..*self }
     }
 
-    /// The idle clock started anew at `moment`, if that is later than it did: by a command.
-    pub(crate) fn touched(&self, moment: Millis) -> Lifetime {
-        Lifetime { idle_deadline: self.idle_deadline.max(self.idle_deadline_after(moment)), ..*self }
+    /// Restarts the idle time at `time`, unless that would make its end earlier. For commands.
+    pub(crate) fn touched(&self, time: Millis) -> Lifetime {
+        Lifetime { idle_deadline: self.idle_deadline.max(self.idle_deadline_after(time)), ..*self }
     }
 
-    /// When the idle time would end, had it started at `moment`.
-    pub(crate) fn idle_deadline_after(&self, moment: Millis) -> Millis {
-        deadline(self.max_idle_ms, moment)
+    /// The end of the idle time if it started at `time`.
+    pub(crate) fn idle_deadline_after(&self, time: Millis) -> Millis {
+        deadline(self.max_idle_ms, time)
     }
 
-    /// Whether reads put off the end of the entry at all.
+    /// Whether reads extend the life of the entry.
     pub(crate) fn can_idle(&self) -> bool {
         self.max_idle_ms != NEVER_MS
     }
@@ -60,7 +60,8 @@ impl Lifetime {
     }
 }
 
-/// A duration as clients say it: negative = the default, 0 = for ever; the default has 0 = for ever, too.
+/// A duration from a client: negative = the default, 0 = unlimited. A default of 0 is unlimited,
+/// too.
 fn resolve(wanted_ms: i64, default_ms: i64) -> i64 {
     let ms = if wanted_ms < 0 { default_ms } else { wanted_ms };
     if ms <= 0 { NEVER_MS } else { ms }
@@ -70,41 +71,47 @@ fn deadline(duration_ms: i64, now: Millis) -> Millis {
     if duration_ms == NEVER_MS { Millis::MAX } else { now.plus(duration_ms) }
 }
 
-/// Where to look for expired entries: one item per entry that can expire, not later than its deadline.
+/// The times at which to look for expired entries: one item for each entry that can expire, not
+/// later than its deadline.
 ///
-/// A touch moves an idle deadline away without touching the schedule; an entry found there before its time is put in
-/// again at its true deadline. So touches stay cheap, and an entry costs one look per idle time at most.
+/// A touch moves an idle deadline without changing the schedule. An entry that is not expired when
+/// its item comes due is scheduled again at its current deadline. So touches are cheap, and an
+/// entry is examined at most once in each idle time.
 ///
-/// Items of one moment stand in the order in which commands made them, and not in that of hashes: which entries a
-/// sweep with a limit frees, and in which order it tells of them, must be the same wherever the log is applied.
+/// Items with the same time are in the order in which commands created them, not in the order of
+/// hashes: the entries that a limited sweep frees, and the order of their events, must be the same
+/// in every replica.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    /// By moment and number: the hash of the key.
+    /// The hash of the key, by time and number.
     items: BTreeMap<(Millis, u64), u64>,
-    /// Items ever made: the number of the next one. The same in all replicas.
+    /// The number of the next item, which is the number of items ever created. The same in all
+    /// replicas.
     next_number: u64,
 }
 
-/// Bytes of one item, with the slack of the tree's nodes (filled to about 7 of 11).
+/// The bytes of one item, including the unused space in the nodes of the tree (filled to about 7 of
+/// 11).
 const ITEM_BYTES: usize = 38;
 
 /// An item of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
-    pub(crate) moment: Millis,
+    pub(crate) time: Millis,
     pub(crate) number: u64,
     pub(crate) hash: u64,
 }
 
 impl Due {
-    /// Whether the item is that of an entry with this lifetime.
+    /// Whether the item belongs to an entry with this lifetime.
     pub(crate) fn is_of(&self, lifetime: &Lifetime) -> bool {
-        lifetime.scheduled == self.moment && lifetime.number == self.number
+        lifetime.scheduled == self.time && lifetime.number == self.number
     }
 }
 
 impl Schedule {
-    /// Gives a lifetime its place; `old` is the one that it replaces, whose place is kept where it will do.
+    /// Sets the place of a lifetime in the schedule. `old` is the lifetime that it replaces; its
+    /// place is kept if it is early enough.
     pub(crate) fn place(&mut self, hash: u64, old: Option<&Lifetime>, new: &mut Lifetime) {
         let deadline = new.deadline();
         if let Some(old) = old {
@@ -115,7 +122,8 @@ impl Schedule {
             self.remove(old);
         }
         new.scheduled = deadline;
-        // Without an item, no number: lifetimes that mean the same are the same in all replicas.
+        // A lifetime without an item has number 0, so that equal lifetimes are equal in all
+        // replicas.
         new.number = 0;
         if deadline != Millis::MAX {
             new.number = self.next_number;
@@ -124,7 +132,7 @@ impl Schedule {
         self.restore(hash, new);
     }
 
-    /// Puts an item back where its lifetime says that it is.
+    /// Inserts the item of a lifetime at the place that the lifetime has.
     pub(crate) fn restore(&mut self, hash: u64, lifetime: &Lifetime) {
         if lifetime.scheduled != Millis::MAX {
             self.items.insert((lifetime.scheduled, lifetime.number), hash);
@@ -137,12 +145,12 @@ impl Schedule {
         }
     }
 
-    /// Takes out an item that is of no entry.
+    /// Removes an item that belongs to no entry.
     pub(crate) fn forget(&mut self, due: Due) {
-        self.items.remove(&(due.moment, due.number));
+        self.items.remove(&(due.time, due.number));
     }
 
-    /// Whether there is an item with the place of this lifetime.
+    /// Whether the schedule has an item at the place of this lifetime.
     pub(crate) fn has(&self, lifetime: &Lifetime) -> bool {
         self.items.contains_key(&(lifetime.scheduled, lifetime.number))
     }
@@ -152,27 +160,27 @@ impl Schedule {
         self.next_number
     }
 
-    /// Goes on numbering where another replica is.
+    /// Continues with the numbers of another replica.
     pub(crate) fn number_from(&mut self, next_number: u64) {
         self.next_number = next_number;
     }
 
     pub(crate) fn first(&self) -> Option<Millis> {
-        self.items.first_key_value().map(|((moment, _), _)| *moment)
+        self.items.first_key_value().map(|((time, _), _)| *time)
     }
 
-    /// The items to look at by now, in order.
+    /// The items due now, in order.
     pub(crate) fn due(&self, now: Millis) -> impl Iterator<Item = Due> {
         let all = self.items.range(..=(now, u64::MAX));
-        all.map(|((moment, number), hash)| Due { moment: *moment, number: *number, hash: *hash })
+        all.map(|((time, number), hash)| Due { time: *time, number: *number, hash: *hash })
     }
 
-    /// Takes all items out; the numbers go on.
+    /// Removes all items. The numbers continue.
     pub(crate) fn clear(&mut self) {
         self.items = BTreeMap::new();
     }
 
-    /// Whether there is no item, and never was.
+    /// Whether the schedule is empty and never had an item.
     pub(crate) fn is_as_new(&self) -> bool {
         self.items.is_empty() && self.next_number == 0
     }
@@ -215,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_one_moment_stand_in_the_order_in_which_they_came() {
+    fn entries_of_one_time_are_in_the_order_of_their_creation() {
         let mut schedule = Schedule::default();
         let mut first = Lifetime::starting(10, i64::MAX, NOW);
         let (mut second, mut third) = (first, first);

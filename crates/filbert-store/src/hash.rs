@@ -1,9 +1,11 @@
-//! A hash of keys that is the same in every replica and every version: for what replicas have to agree on and what
-//! travels in snapshots. The table's own hash is seeded per member and serves no such purpose.
+//! A hash of keys that is the same in every replica and every version. It is used for snapshots,
+//! and for state on which replicas must agree. The table's own hash is not suitable, because its
+//! seed can differ between replicas.
 
-/// FNV-1a with 64 bits (Fowler, Noll, Vo), whose bits are then mixed as SplitMix64 does.
+/// FNV-1a with 64 bits (Fowler, Noll, Vo), whose bits are then mixed as in SplitMix64.
 ///
-/// No secret protects it: who makes keys that collide makes others wait a moment longer than they had to, no more.
+/// It has no secret seed: a client that creates colliding keys can only make other callers wait a
+/// little longer than necessary.
 pub(crate) fn stable_hash(key: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in key {
@@ -20,7 +22,7 @@ mod tests {
 
     #[test]
     fn the_hash_never_changes() {
-        // Claims and unlocks in the snapshots of other versions have these.
+        // Claims and unlocks in snapshots of other versions contain these hashes.
         assert_eq!(stable_hash(b""), 0xf52a_15e9_a9b5_e89b);
         assert_eq!(stable_hash(b"a"), 0x02c0_bdbf_4814_20f8);
         assert_eq!(stable_hash(b"some key"), 0x29ed_7953_3770_e310);

@@ -1,39 +1,39 @@
-//! The event journal of one map in one partition: a ring of the latest changes, to be read again by sequence.
+//! The event journal of one map in one partition: a ring of the latest changes, which can be read
+//! by sequence.
 
 use std::collections::VecDeque;
 
-use crate::snapshot::JournalExport;
 use crate::{EventKind, JournalSettings, Millis};
 
-/// A change as the journal keeps it.
+/// A change in the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalEvent {
-    /// Its number: the first is 0, and none is left out.
+    /// The sequence of the event: the first is 0, without gaps.
     pub sequence: i64,
-    /// `Added`, `Updated`, `Removed`, `Evicted`, `Expired` or `Loaded`. Clearing a map removes its entries one by one
-    /// here, and evicting all evicts them.
+    /// `Added`, `Updated`, `Removed`, `Evicted`, `Expired` or `Loaded`. When a map is cleared, the
+    /// journal has an event `Removed` for each entry, or `Evicted` when all entries are evicted.
     pub kind: EventKind,
     /// The key.
     pub key: Box<[u8]>,
-    /// The value before, where there was one.
+    /// The old value, if there was one.
     pub old_value: Option<Box<[u8]>>,
-    /// The new value, where there is one.
+    /// The new value, if there is one.
     pub new_value: Option<Box<[u8]>>,
     at: Millis,
 }
 
-/// Events that are asked for but no longer kept.
+/// The requested events are no longer kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("journal event {from} is no longer kept, the oldest is {oldest}")]
 pub struct JournalGone {
-    /// The sequence asked for.
+    /// The requested sequence.
     pub from: i64,
-    /// The oldest sequence that can be read, now or when it comes.
+    /// The oldest sequence that can be read. If no event is kept, the sequence of the next event.
     pub oldest: i64,
 }
 
 impl JournalEvent {
-    /// An event of another replica.
+    /// An event from another replica.
     pub(crate) fn restored(
         sequence: i64,
         kind: EventKind,
@@ -45,7 +45,7 @@ impl JournalEvent {
         JournalEvent { sequence, kind, key, old_value, new_value, at }
     }
 
-    /// When it happened.
+    /// The time of the event.
     pub(crate) fn at(&self) -> Millis {
         self.at
     }
@@ -58,8 +58,18 @@ pub struct Journal {
     events: VecDeque<JournalEvent>,
     next_sequence: i64,
     bytes: usize,
-    /// What the snapshot that is being made still needs of it.
+    /// The old events that the snapshot in progress still needs.
     export: Option<Box<JournalExport>>,
+}
+
+/// The export of a journal into a snapshot.
+#[derive(Debug)]
+struct JournalExport {
+    /// The sequence of the next event to be written. The export ends before `end`.
+    next: i64,
+    end: i64,
+    /// The events to be written that the journal has dropped.
+    side: VecDeque<JournalEvent>,
 }
 
 impl Journal {
@@ -67,7 +77,7 @@ impl Journal {
         Journal { settings, events: VecDeque::new(), next_sequence: 0, bytes: 0, export: None }
     }
 
-    /// Other settings take effect at once; events beyond a smaller capacity go.
+    /// Changes the settings immediately. Events beyond a smaller capacity are dropped.
     pub(crate) fn configure(&mut self, settings: JournalSettings) {
         self.settings = settings;
         while self.events.len() > settings.capacity {
@@ -75,23 +85,24 @@ impl Journal {
         }
     }
 
-    /// The oldest sequence that is kept; that of the next event when none is.
+    /// The oldest sequence that is kept. If no event is kept, the sequence of the next event.
     #[must_use]
     pub fn oldest_sequence(&self) -> i64 {
         self.events.front().map_or(self.next_sequence, |event| event.sequence)
     }
 
-    /// The newest sequence given out; -1 before the first event.
+    /// The latest sequence; -1 before the first event.
     #[must_use]
     pub fn newest_sequence(&self) -> i64 {
         self.next_sequence - 1
     }
 
-    /// At most `max` events from sequence `from` on, in order. None when `from` is in the future.
+    /// At most `max` events from sequence `from` on, in order. No events if `from` is in the
+    /// future.
     ///
     /// # Errors
     ///
-    /// [`JournalGone`] when `from` is before the oldest event.
+    /// [`JournalGone`] if `from` is before the oldest event.
     pub fn read(&self, from: i64, max: usize) -> Result<impl Iterator<Item = &JournalEvent>, JournalGone> {
         let oldest = self.oldest_sequence();
         if from < oldest {
@@ -101,12 +112,13 @@ impl Journal {
         Ok(self.events.iter().skip(skip).take(max))
     }
 
-    /// Events that are kept at most.
+    /// The maximum number of events that are kept.
     pub(crate) fn capacity(&self) -> usize {
         self.settings.capacity
     }
 
-    /// Numbers events that give way at once to others that come with them.
+    /// Assigns sequences to `count` events that later events of the same change would displace
+    /// immediately. All earlier events are dropped.
     pub(crate) fn skip(&mut self, count: usize, now: Millis) {
         if count == 0 {
             return;
@@ -147,14 +159,14 @@ impl Journal {
         self.events.push_back(event);
     }
 
-    /// Drops events whose time is over.
+    /// Drops events whose time to live has ended.
     pub(crate) fn trim(&mut self, now: Millis) {
         while self.first_deadline().is_some_and(|deadline| deadline <= now) {
             self.drop_oldest();
         }
     }
 
-    /// When the oldest event is to be dropped, if ever.
+    /// The time at which the oldest event must be dropped; `None` = never.
     pub(crate) fn first_deadline(&self) -> Option<Millis> {
         let deadline = self.events.front()?.at.deadline(self.settings.ttl_ms);
         (deadline != Millis::MAX).then_some(deadline)
@@ -172,24 +184,24 @@ impl Journal {
         }
     }
 
-    /// The events that are kept, in order.
+    /// All kept events, in order.
     pub(crate) fn events(&self) -> impl Iterator<Item = &JournalEvent> {
         self.events.iter()
     }
 
-    /// Numbers events from `sequence` on: those that another replica has kept follow.
+    /// Continues with `sequence`, which is the first event kept by another replica.
     pub(crate) fn restore_from(&mut self, sequence: i64) {
         self.next_sequence = sequence;
     }
 
-    /// Takes over the next event of another replica.
+    /// Restores the next event from another replica.
     pub(crate) fn restore(&mut self, event: JournalEvent) {
         self.next_sequence = event.sequence.saturating_add(1);
         self.bytes += event_bytes(&event);
         self.events.push_back(event);
     }
 
-    /// Keeps the events that are there until they are written.
+    /// Keeps all current events until the snapshot has written them.
     pub(crate) fn begin_export(&mut self) {
         let (next, end) = (self.oldest_sequence(), self.next_sequence);
         self.export = Some(Box::new(JournalExport { next, end, side: VecDeque::new() }));
@@ -216,7 +228,7 @@ impl Journal {
         Some(event)
     }
 
-    /// Keeps no more events than it would without a snapshot.
+    /// Drops the events that were kept only for the snapshot.
     pub(crate) fn end_export(&mut self) {
         if let Some(export) = self.export.take() {
             self.bytes -= export.side.iter().map(event_bytes).sum::<usize>();

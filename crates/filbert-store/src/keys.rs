@@ -1,8 +1,9 @@
-//! Keys of one partition in one piece of memory: the form in which commands, and a log, name several of them.
+//! Several keys of one partition as one piece of memory. Commands and logs contain lists of keys in
+//! this format.
 //!
-//! One key after the other: 4 bytes of length, little-endian, then the key.
+//! The keys follow each other: 4 bytes of length, little-endian, then the key.
 
-/// Keys of one partition.
+/// A list of keys of one partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyList {
     bytes: Vec<u8>,
@@ -10,7 +11,7 @@ pub struct KeyList {
 }
 
 impl KeyList {
-    /// Adds a key; `false` where it is longer than any key can be.
+    /// Adds a key. Returns `false` if its length does not fit into 4 bytes.
     pub fn push(&mut self, key: &[u8]) -> bool {
         let Ok(length) = u32::try_from(key.len()) else { return false };
         self.bytes.extend_from_slice(&length.to_le_bytes());
@@ -19,7 +20,7 @@ impl KeyList {
         true
     }
 
-    /// Takes all keys out, and keeps the memory for the next ones.
+    /// Removes all keys. The memory is kept for further keys.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.len = 0;
@@ -31,13 +32,13 @@ impl KeyList {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// As a command carries them.
+    /// The bytes for a command.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -49,7 +50,7 @@ impl KeyList {
     }
 }
 
-/// The keys of a list as a command carries it. Bytes that are no list end it.
+/// The keys of a list in the bytes of a command. Ends at bytes that are not a list of keys.
 pub(crate) fn keys(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -59,7 +60,7 @@ pub(crate) fn keys(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Where bytes stop being a list of keys, if they do.
+/// The offset of the first byte that is not part of a list; `None` if the list is valid.
 pub(crate) fn broken_at(bytes: &[u8]) -> Option<usize> {
     let mut rest = bytes;
     while !rest.is_empty() {

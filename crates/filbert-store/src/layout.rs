@@ -1,7 +1,9 @@
-//! What a map keeps beside its records: which fields are read of an entry, which indexes and columns are made of them.
+//! The layout of a map: the fields that are read from an entry, and the indexes and columns built
+//! from them.
 //!
-//! A [`Layout`] is made by whoever declares indexes and columns, and given to every partition; it never changes. Another
-//! one takes its place, and what is the same in both is kept.
+//! The declarer of indexes and columns creates a [`Layout`] and sets it in every partition. A
+//! layout is immutable. When another layout replaces it, indexes and columns that are in both are
+//! kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,12 +12,12 @@ use filbert_data::{DataError, FieldReader, FieldType, Kinds, Value};
 
 /// Reads the fields of a layout from an entry.
 pub trait EntryReader: Send + Sync {
-    /// Visits the fields by their number in the layout, in any order, each at most once. A field that was not visited when
-    /// this returns counts as one that cannot be read.
+    /// Visits the fields by their number in the layout, in any order, each at most once. A field
+    /// that is not visited counts as unreadable.
     ///
     /// # Errors
     ///
-    /// The bytes are not what they say. The entry is kept all the same.
+    /// The bytes are invalid. The entry is kept nevertheless.
     fn read<'a>(
         &self,
         key: &'a [u8],
@@ -24,38 +26,39 @@ pub trait EntryReader: Send + Sync {
     ) -> Result<(), DataError>;
 }
 
-/// An index of a map, the same in all partitions. Never used again for another index of the same map.
+/// The id of an index of a map, the same in all partitions. It is never reused for another index of
+/// the same map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IndexId(pub u32);
 
-/// What an index is for.
+/// The kind of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum IndexKind {
-    /// By order: equality, ranges, sorted results.
+    /// Sorted: equality, ranges, sorted results.
     #[default]
     Sorted,
-    /// By equality.
+    /// Hashed: equality only.
     Hash,
-    /// By equality, for few distinct values. All kinds keep what many entries share as bitmaps, so this is the same as
-    /// [`IndexKind::Hash`].
+    /// Equality only, for few distinct values. All kinds use bitmaps for keys that many entries
+    /// share, so this is the same as [`IndexKind::Hash`].
     Bitmap,
 }
 
-/// One index.
+/// The layout of an index.
 #[derive(Clone, Debug)]
 pub struct IndexLayout {
-    /// Which one it is.
+    /// The id.
     pub id: IndexId,
-    /// What it is for.
+    /// The kind.
     pub kind: IndexKind,
-    /// The numbers of its fields, in order.
+    /// The numbers of the fields, in the order of the key.
     pub fields: Vec<usize>,
-    /// What its fields have had in them, in any partition.
+    /// The kinds of values that the fields have had, in all partitions.
     pub seen: Arc<SeenKinds>,
 }
 
 impl IndexLayout {
-    /// An index that has seen nothing yet.
+    /// An index that has had no values.
     #[must_use]
     pub fn new(id: IndexId, kind: IndexKind, fields: Vec<usize>) -> Self {
         let seen = Arc::new(SeenKinds::new(fields.len()));
@@ -63,18 +66,20 @@ impl IndexLayout {
     }
 }
 
-/// The kinds of values that each field of an index has ever had: never fewer than there are.
+/// The kinds of values that each field of an index has ever had: at least the kinds of its current
+/// values.
 #[derive(Debug)]
 pub struct SeenKinds(Box<[AtomicU32]>);
 
 impl SeenKinds {
-    /// For an index over so many fields, which have had nothing.
+    /// For an index with `field_count` fields, which have had no values.
     #[must_use]
     pub fn new(field_count: usize) -> Self {
         SeenKinds((0..field_count).map(|_| AtomicU32::new(Kinds::NONE.bits())).collect())
     }
 
-    /// Notes what a field has. Called under the partition's lock, before the change is acknowledged.
+    /// Adds kinds of values to a field. Called under the partition's lock, before the change is
+    /// acknowledged.
     #[inline]
     pub(crate) fn note(&self, position: usize, kinds: Kinds) {
         if let Some(seen) = self.0.get(position)
@@ -84,30 +89,31 @@ impl SeenKinds {
         }
     }
 
-    /// What a field, counted by its place in the index, has had.
+    /// The kinds of values that a field has had. `position` is its position in the index.
     #[must_use]
     pub fn of(&self, position: usize) -> Kinds {
         self.0.get(position).map_or(Kinds::NONE, |seen| Kinds::from_bits(seen.load(Ordering::Acquire)))
     }
 }
 
-/// A column of a map, the same in all partitions. Never used again for another column of the same map.
+/// The id of a column of a map, the same in all partitions. It is never reused for another column
+/// of the same map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ColumnId(pub u32);
 
-/// One column.
+/// The layout of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnLayout {
-    /// Which one it is.
+    /// The id.
     pub id: ColumnId,
-    /// The number of its field.
+    /// The number of the field.
     pub field: usize,
-    /// What values become before they are kept; one of those that a column can be made for, see
+    /// The type to which values are converted. It must be a type that has columns, see
     /// [`ColumnType::of`](crate::ColumnType::of).
     pub field_type: FieldType,
 }
 
-/// What a map keeps beside its records.
+/// The indexes and columns of a map, and the readers of their fields.
 pub struct Layout {
     reader: Arc<dyn EntryReader>,
     key_reader: Arc<dyn EntryReader>,
@@ -117,20 +123,20 @@ pub struct Layout {
     columns: Vec<ColumnLayout>,
 }
 
-/// What is made of one field.
+/// The use of one field.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Field {
-    /// Whether each item of an array is indexed, and not the array.
+    /// Whether each item of an array is indexed, instead of the array.
     pub(crate) finds_many: bool,
     pub(crate) is_indexed: bool,
-    /// The columns made of it.
+    /// The positions of its columns.
     pub(crate) columns: Vec<usize>,
 }
 
 impl Layout {
-    /// A layout. `finds_many` has an item for each field that `reader` reads: whether its path has an `[any]`, so that
-    /// entries are found by each item. `epoch` tells what the reader goes by besides its fields: under another
-    /// epoch everything is made anew.
+    /// Creates a layout. `finds_many` has an item for each field that `reader` reads: whether its
+    /// path contains an `[any]`, so that each item of an array finds the entry. `epoch` identifies
+    /// everything else on which the reader depends: another epoch rebuilds all indexes and columns.
     #[must_use]
     pub fn new(
         reader: Arc<dyn EntryReader>,
@@ -148,8 +154,8 @@ impl Layout {
         Layout { key_reader: reader.clone(), reader, epoch, fields, indexes, columns }
     }
 
-    /// The same layout with a reader that reads no more than indexed fields, under the same numbers: it reads the old values
-    /// of entries that change.
+    /// The same layout with a reader that reads only the indexed fields, under the same numbers. It
+    /// reads the old values of entries that change.
     #[must_use]
     pub fn with_key_reader(self, key_reader: Arc<dyn EntryReader>) -> Layout {
         Layout { key_reader, ..self }

@@ -1,4 +1,5 @@
-//! The locks of one map in one partition: reentrant, leased, and there with or without an entry.
+//! The locks of one map in one partition. Locks are reentrant, can have a lease, and do not require
+//! an entry.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,14 +13,15 @@ use crate::{Caller, LockState, Millis};
 pub(crate) struct Lock {
     pub(crate) owner: Caller,
     pub(crate) count: u32,
-    /// [`Millis::MAX`] = until it is given back.
+    /// [`Millis::MAX`] = until it is unlocked.
     pub(crate) lease_until: Millis,
     pub(crate) lock_reference: i64,
     pub(crate) unlock_reference: i64,
 }
 
-/// An unlock that freed its key. The hash stands for the key, and is the same in all replicas: references are unique for a
-/// client already.
+/// A completed unlock: an unlock that freed its key. The hash replaces the key, and is the same in
+/// all replicas. That is enough to recognize a retry, because references are already unique for a
+/// client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unlocked {
     pub(crate) hash: u64,
@@ -27,27 +29,28 @@ pub(crate) struct Unlocked {
     pub(crate) reference: i64,
 }
 
-/// The locks by key. Ordered, so that what happens to many happens in the same order everywhere.
+/// The locks by key. They are sorted, so that operations on many locks have the same order in all
+/// replicas.
 #[derive(Default)]
 pub(crate) struct Locks {
     held: BTreeMap<Arc<[u8]>, Lock>,
     leases: BTreeSet<(Millis, Arc<[u8]>)>,
-    /// The latest unlocks that freed a key, by which their retries are known.
+    /// The latest completed unlocks. They identify retries.
     unlocked: VecDeque<Unlocked>,
     key_bytes: usize,
 }
 
-/// What an unlock came to.
+/// The result of an unlock.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unlock {
-    /// The key is free now.
+    /// The key is now free.
     Freed,
-    /// The caller holds it still, or the unlock is a repeated one.
+    /// The caller still holds the lock, or the unlock is a retry.
     Done,
     NotOwner(Option<Caller>),
 }
 
-/// Bytes of a lock beside its key: the items of two trees and the key's own header.
+/// The bytes of a lock in addition to its key: the items of two trees, and the header of the key.
 const LOCK_BYTES: usize = 160;
 
 impl Locks {
@@ -56,7 +59,7 @@ impl Locks {
         self.held.is_empty()
     }
 
-    /// Whether nothing is locked, and no unlock is remembered.
+    /// Whether no key is locked, and no unlock is remembered.
     pub(crate) fn is_as_new(&self) -> bool {
         self.held.is_empty() && self.unlocked.is_empty()
     }
@@ -65,7 +68,7 @@ impl Locks {
         self.held.len()
     }
 
-    /// Clients with locks, of each lock.
+    /// The owners of locks, once for each lock.
     pub(crate) fn owners(&self) -> impl Iterator<Item = Uuid> {
         self.held.values().map(|lock| lock.owner.client)
     }
@@ -74,7 +77,7 @@ impl Locks {
         self.held.len() * LOCK_BYTES + self.key_bytes + self.unlocked.capacity() * size_of::<Unlocked>()
     }
 
-    /// Who holds the key, a lease that ended being no hold.
+    /// The lock of a key. `None` if its lease has ended.
     pub(crate) fn state(&self, key: &[u8], now: Millis) -> Option<LockState> {
         let lock = self.held.get(key).filter(|lock| lock.lease_until > now)?;
         Some(LockState {
@@ -88,12 +91,14 @@ impl Locks {
         !self.held.is_empty() && self.state(key, now).is_some()
     }
 
-    /// Whether there is a lock of the key whose lease ended: to be freed with [`Locks::free`].
+    /// Whether the key has a lock whose lease has ended. Such a lock must be freed with
+    /// [`Locks::free`].
     pub(crate) fn has_ended(&self, key: &[u8], now: Millis) -> bool {
         self.held.get(key).is_some_and(|lock| lock.lease_until <= now)
     }
 
-    /// Locks a key that is free or the caller's own, until [`Millis::MAX`] when without end.
+    /// Locks a key that is free or locked by the caller. A `lease_until` of [`Millis::MAX`] means
+    /// no lease.
     pub(crate) fn lock(&mut self, key: &[u8], caller: Caller, lease_until: Millis, reference: i64) {
         if let Some((shared, lock)) = self.held.get_key_value(key) {
             if reference != 0 && lock.lock_reference == reference {
@@ -121,7 +126,7 @@ impl Locks {
         self.held.insert(shared, lock);
     }
 
-    /// Gives back one hold. Leases that ended must have been freed before.
+    /// Releases one hold. Locks whose lease has ended must be freed before.
     pub(crate) fn unlock(&mut self, key: &[u8], caller: Caller, reference: i64, memory_max: usize) -> Unlock {
         let unlocked = Unlocked { hash: stable_hash(key), caller, reference };
         let Some(lock) = self.held.get_mut(key).filter(|lock| lock.owner == caller) else {
@@ -146,7 +151,7 @@ impl Locks {
         Unlock::Freed
     }
 
-    /// Frees a key whoever holds it; whether somebody did.
+    /// Frees a key, regardless of the owner. Returns whether it was locked.
     pub(crate) fn free(&mut self, key: &[u8]) -> bool {
         let Some((shared, lock)) = self.held.remove_entry(key) else { return false };
         self.key_bytes -= shared.len();
@@ -154,17 +159,17 @@ impl Locks {
         true
     }
 
-    /// All locks, in the order of their keys.
+    /// All locks, sorted by key.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Arc<[u8]>, &Lock)> {
         self.held.iter()
     }
 
-    /// The latest unlocks that freed a key, the last one first.
+    /// The latest completed unlocks, the last one first.
     pub(crate) fn unlocked(&self) -> impl Iterator<Item = &Unlocked> {
         self.unlocked.iter()
     }
 
-    /// Takes over a lock of another replica; whether its key had none.
+    /// Restores a lock from another replica. Returns `false` if the key already has one.
     pub(crate) fn restore(&mut self, key: &[u8], lock: Lock) -> bool {
         let shared: Arc<[u8]> = Arc::from(key);
         if self.held.contains_key(key) {
@@ -178,17 +183,17 @@ impl Locks {
         true
     }
 
-    /// Takes over an unlock of another replica, behind those that are there.
+    /// Restores a completed unlock from another replica, after the existing ones.
     pub(crate) fn restore_unlocked(&mut self, unlocked: Unlocked) {
         self.unlocked.push_back(unlocked);
     }
 
-    /// The keys that a client holds.
+    /// The keys that a client has locked.
     pub(crate) fn keys_of(&self, client: Uuid) -> Vec<Arc<[u8]>> {
         self.held.iter().filter(|(_, lock)| lock.owner.client == client).map(|(key, _)| Arc::clone(key)).collect()
     }
 
-    /// When the first lease ends, and of which key.
+    /// The earliest end of a lease, and its key.
     pub(crate) fn first_lease(&self) -> Option<&(Millis, Arc<[u8]>)> {
         self.leases.first()
     }
@@ -256,7 +261,7 @@ mod tests {
         let mut locks = Locks::default();
         locks.lock(b"k", caller(1), Millis(100), 1);
         locks.lock(b"k", caller(1), Millis(50), 2);
-        assert_eq!(locks.first_lease().map(|(moment, _)| *moment), Some(Millis(50)));
+        assert_eq!(locks.first_lease().map(|(lease_until, _)| *lease_until), Some(Millis(50)));
         assert_eq!(locks.leases.len(), 1);
         assert!(locks.is_locked(b"k", Millis(49)));
         assert!(!locks.is_locked(b"k", Millis(50)) && locks.has_ended(b"k", Millis(50)));

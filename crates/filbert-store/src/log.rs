@@ -1,36 +1,39 @@
-//! What a log carries for a partition: changes, and the life of its maps.
+//! The commands of a log for a partition: changes, and the creation, destruction and layouts of
+//! maps.
 //!
-//! A partition under a log is a function of these commands alone. What a command cannot say, because it holds code or memory
-//! of the member that applies it, the member brings along: a layout is named by a number, and a [`LayoutSource`] has it. What
-//! it brings may differ from member to member, as indexes and columns decide nothing. Summaries over the partitions of a
-//! member ([`Partition::set_signature`]) are the member's own altogether, and no command.
+//! A partition that follows a log depends only on these commands. A command cannot contain code or
+//! memory of a member, such as a layout: it names the layout by a number, and the member's
+//! [`LayoutSource`] provides it. Layouts may differ between members, because indexes and columns
+//! have no influence on the results of commands. The summaries over all partitions of a member
+//! ([`Partition::set_signature`]) belong to the member alone, and are not set by commands.
 
 use std::sync::Arc;
 
 use crate::{Command, Layout, MapId, MapSettings, Observer, Partition, Reply, StoreError};
 
-/// A command as a log carries it.
+/// A command in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogCommand<'a> {
-    /// A change of entries, locks or claims; replies and refusals as [`Partition::apply`].
+    /// A change of entries, locks or claims. Replies and errors are those of [`Partition::apply`].
     Change(Command<'a>),
-    /// Makes a map, or gives an existing one other settings; `Done`.
+    /// Creates a map, or changes the settings of an existing one. Replies `Done`.
     CreateMap {
         /// The map.
         map: MapId,
-        /// Its settings.
+        /// The settings of the map.
         settings: MapSettings,
     },
-    /// Drops a map with its locks and its journal, without events; `Count` of its entries.
+    /// Destroys a map with its locks and its journal, without events. Replies `Count` of its
+    /// entries.
     DestroyMap {
         /// The map.
         map: MapId,
     },
-    /// Says what the map keeps beside its records; `Done`. Takes time for every entry.
+    /// Sets the indexes and columns of a map. Replies `Done`. Takes time for every entry.
     SetLayout {
         /// The map.
         map: MapId,
-        /// By which the member knows the layout; `None` = nothing is kept.
+        /// The number of the layout; `None` = no indexes and columns.
         layout: Option<u64>,
     },
 }
@@ -41,13 +44,14 @@ impl<'a> From<Command<'a>> for LogCommand<'a> {
     }
 }
 
-/// Where a member has the layouts that its log names.
+/// The layouts of a member, by the numbers in its log.
 pub trait LayoutSource {
-    /// The layout of a map with this number; `None` if this member keeps nothing beside the map's records.
+    /// The layout of a map with this number; `None` if this member has no indexes and columns for
+    /// the map.
     fn layout(&self, map: MapId, number: u64) -> Option<Arc<Layout>>;
 }
 
-/// Keeps nothing beside records.
+/// A source without layouts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoLayouts;
 
@@ -58,7 +62,8 @@ impl LayoutSource for NoLayouts {
 }
 
 impl Partition {
-    /// Applies a command of the log. All replicas that apply the same ones give the same replies and events.
+    /// Applies a command of the log. All replicas that apply the same commands give the same
+    /// replies and events.
     pub fn apply_logged<'p>(
         &'p mut self,
         command: &LogCommand<'_>,
@@ -82,7 +87,7 @@ impl Partition {
         }
     }
 
-    /// Gives a map the layout that the log names, as this member has it.
+    /// Sets the layout of a map to this member's layout with the number in the log.
     pub(crate) fn follow_layout(&mut self, map: MapId, number: Option<u64>, layouts: &dyn LayoutSource) {
         self.change_layout(map, Some(number), number.and_then(|number| layouts.layout(map, number)));
     }

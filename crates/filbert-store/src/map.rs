@@ -1,4 +1,6 @@
-//! One map within one partition: its table, expiry, locks, journal and counters, and what can be read of it.
+//! One map in one partition: its table, expiry, locks, journal and counters, and the reads of it.
+
+mod old_state;
 
 use filbert_data::PartitionId;
 use foldhash::quality::FixedState;
@@ -8,15 +10,15 @@ use crate::derived::Derived;
 use crate::expiry::{Due, Schedule};
 use crate::journal::Journal;
 use crate::locks::Locks;
-use crate::record::{Lifetime, Record};
-use crate::snapshot::MapExport;
-use crate::table::{Place, Table};
-use crate::touch::note_read;
+use crate::record::{Lifetime, Record, Stamp};
+use crate::table::{RecordPlace, Table};
 use crate::{
     Caller, Cursor, EntryView, Event, EventKind, LockState, MapId, MapSettings, MapStatistics, Millis, Observer,
 };
 
-/// What every change of a map needs to know.
+pub(crate) use old_state::{Head, MapExport};
+
+/// The parameters of every change of a map.
 pub(crate) struct Context<'c> {
     pub(crate) partition: PartitionId,
     pub(crate) now: Millis,
@@ -24,7 +26,7 @@ pub(crate) struct Context<'c> {
     pub(crate) observer: &'c mut dyn Observer,
 }
 
-/// One map within one partition.
+/// One map in one partition.
 pub(crate) struct Map {
     pub(crate) settings: MapSettings,
     pub(crate) table: Table,
@@ -34,18 +36,18 @@ pub(crate) struct Map {
     pub(crate) log: ChangeLog,
     pub(crate) counters: MapStatistics,
     pub(crate) record_bytes: usize,
-    /// Indexes and columns; then every record has a slot.
+    /// Indexes and columns. If there are any, every record has a slot.
     pub(crate) derived: Option<Box<Derived>>,
-    /// What the log calls the layout that the map was given last, see `log.rs`.
+    /// The log's number of the current layout, see `log.rs`.
     pub(crate) layout: Option<u64>,
     pub(crate) hash_seed: u64,
-    /// Whether a read may have put off the end of an entry that the log does not know of.
+    /// Whether a read may have extended the life of an entry without the log knowing it.
     pub(crate) reads_ahead: bool,
-    /// What the snapshot that is being made still needs of the map.
+    /// The old state of the map that the snapshot in progress still needs.
     pub(crate) export: Option<Box<MapExport>>,
 }
 
-/// Where changes are announced: counted, kept in the journal, told to the observer.
+/// Announces changes: counts them, appends them to the journal, and reports them to the observer.
 pub(crate) struct ChangeLog {
     map: MapId,
     pub(crate) sequence: u64,
@@ -53,7 +55,7 @@ pub(crate) struct ChangeLog {
 }
 
 impl ChangeLog {
-    /// Whose changes these are.
+    /// The map of these changes.
     pub(crate) fn map(&self) -> MapId {
         self.map
     }
@@ -72,26 +74,26 @@ impl ChangeLog {
             journal.append(kind, key, old_value, value, cx.now);
         }
         self.sequence += 1;
-        self.tell(cx, kind, key, value, old_value, 1);
+        self.notify(cx, kind, key, value, old_value, 1);
     }
 
     /// Announces the change of a whole map.
     pub(crate) fn announce_all(&mut self, cx: &mut Context<'_>, kind: EventKind, count: usize) {
         self.sequence += 1;
-        self.tell(cx, kind, &[], None, None, count);
+        self.notify(cx, kind, &[], None, None, count);
     }
 
-    /// Tells that a key is free, which changes no entry.
+    /// Reports that a key is unlocked, which changes no entry.
     pub(crate) fn announce_free(&mut self, cx: &mut Context<'_>, key: &[u8]) {
-        self.tell(cx, EventKind::LockReleased, key, None, None, 0);
+        self.notify(cx, EventKind::LockReleased, key, None, None, 0);
     }
 
-    /// Tells that keys are free of a claim, which changes no entry.
+    /// Reports that claims were released, which changes no entry.
     pub(crate) fn announce_unclaimed(&mut self, cx: &mut Context<'_>) {
-        self.tell(cx, EventKind::Unclaimed, &[], None, None, 0);
+        self.notify(cx, EventKind::Unclaimed, &[], None, None, 0);
     }
 
-    fn tell(
+    fn notify(
         &mut self,
         cx: &mut Context<'_>,
         kind: EventKind,
@@ -114,6 +116,27 @@ impl ChangeLog {
     }
 }
 
+/// Counts a read of an entry and restarts its idle time, for reads only. Returns `false` if the
+/// entry has expired.
+#[inline]
+fn note_read(record: &mut Record, now: Millis, reads_ahead: &mut bool) -> bool {
+    if let Some(mut lifetime) = record.lifetime() {
+        if now >= lifetime.deadline_of_reads() {
+            return false;
+        }
+        if lifetime.can_idle() {
+            // A clock that went back does not make the deadline earlier.
+            lifetime.read_at = lifetime.read_at.max(now);
+            record.set_lifetime(&lifetime);
+            *reads_ahead = true;
+        }
+    }
+    let usage = record.usage_mut();
+    usage.hits = usage.hits.saturating_add(1);
+    usage.accessed = usage.accessed.max(Stamp::at(now));
+    true
+}
+
 impl Map {
     pub(crate) fn new(id: MapId, settings: MapSettings, hash_seed: u64) -> Self {
         let journal = settings.journal.map(Journal::new);
@@ -134,7 +157,7 @@ impl Map {
         }
     }
 
-    /// Takes other settings; entries keep the lifetimes that they have.
+    /// Changes the settings. Existing entries keep their lifetimes.
     pub(crate) fn configure(&mut self, settings: MapSettings) {
         if settings.journal.is_none() {
             self.leave_journal_for_export();
@@ -151,14 +174,14 @@ impl Map {
         self.get_at(self.place_of(key), now)
     }
 
-    /// Where the entry of a key is, expired or not, until the next change.
+    /// The place of the entry of a key, expired or not. Valid until the next change.
     #[inline]
-    pub(crate) fn place_of(&self, key: &[u8]) -> Option<Place> {
+    pub(crate) fn place_of(&self, key: &[u8]) -> Option<RecordPlace> {
         self.table.find(self.table.hash(key), key)
     }
 
     #[inline]
-    pub(crate) fn get_at(&mut self, place: Option<Place>, now: Millis) -> Option<&[u8]> {
+    pub(crate) fn get_at(&mut self, place: Option<RecordPlace>, now: Millis) -> Option<&[u8]> {
         self.counters.gets += 1;
         let record = self.table.at_mut(place?)?;
         if !note_read(record, now, &mut self.reads_ahead) {
@@ -196,14 +219,14 @@ impl Map {
         })
     }
 
-    /// Entries whose time is not over.
+    /// The number of entries that have not expired.
     pub(crate) fn len(&self, now: Millis) -> usize {
         let due = self.schedule.due(now).filter_map(|due| self.table.at(self.find_due(due)?));
         self.table.len() - due.filter(|record| record.is_expired_for_reads(now)).count()
     }
 
-    /// Where the entry is that an item of the schedule is of.
-    pub(crate) fn find_due(&self, due: Due) -> Option<Place> {
+    /// The place of the entry of an item of the schedule.
+    pub(crate) fn find_due(&self, due: Due) -> Option<RecordPlace> {
         self.table.find_hash(due.hash, |record| record.lifetime().is_some_and(|lifetime| due.is_of(&lifetime)))
     }
 
@@ -232,7 +255,7 @@ impl Map {
             }
         };
         let position = self.table.walk(u64::from(cursor.0) << 32, visit_live, || count.get() >= at_least)?;
-        // The ends of ranges are multiples of 2^38, as at most 26 bits choose a segment.
+        // The ends of ranges are multiples of 2^38, because at most 26 bits select a segment.
         Some(Cursor((position >> 32) as u32))
     }
 
@@ -252,7 +275,8 @@ impl Map {
         }
     }
 
-    /// Whether all is as when the map was made, the number of reads excepted, which found nothing.
+    /// Whether the map is in its initial state, except for the number of reads, which found
+    /// nothing.
     pub(crate) fn is_as_new(&self) -> bool {
         let counted = MapStatistics { gets: 0, ..self.counters };
         self.table.len() == 0
@@ -265,7 +289,7 @@ impl Map {
             && counted == MapStatistics::default()
     }
 
-    /// Bytes of all that the map owns beyond its own fixed size.
+    /// The bytes that the map owns in addition to its fixed size.
     pub(crate) fn bytes(&self) -> usize {
         let journal_bytes = self.log.journal.as_ref().map_or(0, Journal::bytes);
         let derived_bytes = self.derived.as_ref().map_or(0, |derived| derived.bytes());
@@ -279,16 +303,16 @@ impl Map {
             + self.export.as_ref().map_or(0, |export| export.bytes())
     }
 
-    /// The earliest moment at which [`Map::expire`] may find something.
+    /// The earliest time at which [`Map::expire`] may find something to free.
     pub(crate) fn next_expiry(&self) -> Option<Millis> {
-        let lease = self.locks.first_lease().map(|(moment, _)| *moment);
+        let lease = self.locks.first_lease().map(|(lease_until, _)| *lease_until);
         let journal = self.log.journal.as_ref().and_then(Journal::first_deadline);
         [self.schedule.first(), lease, journal].into_iter().flatten().min()
     }
 
-    /// Where the entry is, if its time is not over; if it is, it is freed here.
+    /// The place of the entry of a key, if it has not expired. Frees an expired entry.
     #[inline]
-    pub(crate) fn find_live(&mut self, cx: &mut Context<'_>, hash: u64, key: &[u8]) -> Option<Place> {
+    pub(crate) fn find_live(&mut self, cx: &mut Context<'_>, hash: u64, key: &[u8]) -> Option<RecordPlace> {
         let place = self.table.find(hash, key)?;
         if self.table.at(place)?.is_expired(cx.now) {
             self.take(cx, hash, place, EventKind::Expired);
@@ -297,8 +321,14 @@ impl Map {
         Some(place)
     }
 
-    /// Takes an entry out and announces it.
-    pub(crate) fn take(&mut self, cx: &mut Context<'_>, hash: u64, place: Place, kind: EventKind) -> Option<Record> {
+    /// Removes an entry and announces it.
+    pub(crate) fn take(
+        &mut self,
+        cx: &mut Context<'_>,
+        hash: u64,
+        place: RecordPlace,
+        kind: EventKind,
+    ) -> Option<Record> {
         self.keep_for_export(hash, place);
         let record = self.table.remove(place)?;
         if self.table.len() == 0 {

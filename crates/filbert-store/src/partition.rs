@@ -1,4 +1,7 @@
-//! A partition: all maps' entries whose keys hash to it, changed by commands only.
+//! A partition: the entries of all maps whose keys hash to it, changed only by commands.
+
+mod shares;
+mod snapshot_state;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,58 +9,63 @@ use std::sync::Arc;
 use filbert_data::PartitionId;
 use uuid::Uuid;
 
-use crate::command::{Change, ChangeOf, Command};
+use crate::change::change_map;
+use crate::command::{ChangeOf, Command};
 use crate::journal::Journal;
 use crate::map::{Context, Map};
 use crate::put::Outcome;
 use crate::share::{Declaration, Declarations, SHARE_BYTES, Share};
-use crate::snapshot::Export;
-use crate::table::Place;
+use crate::table::RecordPlace;
 use crate::{
-    Cursor, EntryView, EventKind, LockState, MapId, MapSettings, MapStatistics, Millis, Observer, PartitionSettings,
-    Reply, StoreError, Value,
+    Cursor, EntryView, LockState, MapId, MapSettings, MapStatistics, Millis, Observer, PartitionSettings, Reply,
+    StoreError, Value,
 };
 
-/// Where the entry of a key is, if there is one. Good until the partition changes.
-#[derive(Clone, Copy, Debug)]
-pub struct Located(Option<Place>);
+pub(crate) use snapshot_state::Export;
 
-/// One partition of a member. Two of them, given the same commands in the same order, give the same replies, events and
-/// journals, and hold the same entries, locks and claims, whatever is read of them in between, and whatever their hash
-/// seeds, their indexes and columns, and the snapshots that they were restored from.
+/// The place of the entry of a key, if there is an entry. Valid until the partition changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Located(Option<RecordPlace>);
+
+/// One partition of a member. Two partitions that apply the same commands in the same order give
+/// the same replies, events and journals, and have the same entries, locks and claims. Reads
+/// between the commands have no influence, nor do the hash seeds, the indexes and columns, and the
+/// snapshots from which the partitions were restored.
 ///
-/// Reads are never held up by locks of keys, and an expired entry is absent from the moment its time is over. Asked for
-/// a map that does not exist, reads answer as for an empty one.
+/// Locks of keys never delay reads, and an expired entry is absent from its deadline on. A read of
+/// a map that does not exist gives the result of an empty map.
 ///
 /// # Time
 ///
-/// Commands and reads bring the time along. One that is earlier than the latest command's counts as that one's: when another
-/// member with a slower clock begins to stamp commands, what has expired stays expired, and a lease that was over is
-/// over. So a clock that was ahead makes time stand still for as long as it was ahead, and nothing goes back. Reads may be told to be
-/// exact, see [`PartitionSettings::reads_before_commands`].
+/// Callers pass a time with each command and read. If it is earlier than the time of the latest
+/// command, the time of that command is used: when another member with a slower clock begins to
+/// stamp commands, expired entries stay expired, and ended leases stay ended. A clock that was
+/// ahead therefore stops the time for as long as it was ahead, and the time never goes back. Reads
+/// can be exempted from this rule, see [`PartitionSettings::exact_read_times`].
 pub struct Partition {
     pub(crate) settings: PartitionSettings,
-    /// In order of id.
+    /// Sorted by id.
     pub(crate) maps: Vec<Share>,
-    /// Calls of `get` of maps that are declared alone, beyond those that their shares have counted.
+    /// Calls of `get` of declared maps, in addition to those counted in their shares.
     pub(crate) misses: BTreeMap<MapId, u64>,
     pub(crate) declarations: Arc<Declarations>,
-    /// The latest time that a command brought along.
+    /// The latest time of a command.
     pub(crate) time: Millis,
     pub(crate) bytes: usize,
-    /// The snapshot that is being made.
+    /// The snapshot in progress.
     pub(crate) export: Option<Box<Export>>,
 }
 
 impl Partition {
-    /// An empty partition.
+    /// Creates an empty partition.
     #[must_use]
     pub fn new(settings: PartitionSettings) -> Self {
         let (maps, misses, declarations) = Default::default();
         Partition { settings, maps, misses, declarations, time: Millis(i64::MIN), bytes: 0, export: None }
     }
 
-    /// Makes a map, or gives an existing one other settings; entries keep the lifetimes that they have.
+    /// Creates a map, or changes the settings of an existing one. Existing entries keep their
+    /// lifetimes.
     pub fn create_map(&mut self, map: MapId, config: MapSettings) {
         match self.position(map) {
             Ok(index) => {
@@ -66,14 +74,15 @@ impl Partition {
                 if let Some(existing) = self.maps.get_mut(index).and_then(Share::map_mut) {
                     existing.configure(config);
                 } else {
-                    self.declare_anew(index, |declaration| declaration.with_settings(config));
+                    self.redeclare(index, |declaration| declaration.with_settings(config));
                 }
                 self.bytes = self.bytes + self.maps.get(index).map_or(0, Share::bytes) - bytes_before;
             }
             Err(index) => {
                 let declaration = self.declarations.share(map, Declaration::new(config, None));
                 if self.maps.len() == self.maps.capacity() {
-                    // Grows by an eighth and not twofold: there may be thousands of maps in hundreds of partitions.
+                    // Grows by an eighth instead of doubling: there may be thousands of maps in
+                    // hundreds of partitions.
                     self.maps.reserve_exact(self.maps.len() / 8 + 1);
                 }
                 self.maps.insert(index, Share::Declared { id: map, misses: 0, declaration });
@@ -82,7 +91,8 @@ impl Partition {
         }
     }
 
-    /// Drops a map with its locks and its journal, without events. Returns how many entries it had.
+    /// Destroys a map with its locks and its journal, without events. Returns the number of its
+    /// entries.
     pub fn destroy_map(&mut self, map: MapId) -> usize {
         let Ok(index) = self.position(map) else { return 0 };
         self.hold_for_export(index);
@@ -106,91 +116,96 @@ impl Partition {
         }
     }
 
-    /// The maps that there are, in order.
+    /// The ids of all maps, sorted.
     pub fn map_ids(&self) -> impl Iterator<Item = MapId> {
         self.maps.iter().map(Share::id)
     }
 
-    /// Those of which statements have claimed keys, of each claim of all maps.
+    /// The clients that own claims, once for each claim of each map.
     pub fn claimants(&self) -> impl Iterator<Item = Uuid> {
         self.held().flat_map(|map| map.claims.all()).map(|claim| claim.owner.client)
     }
 
-    /// Clients with locks, of each lock of all maps. A lock with an ended lease may be among them.
+    /// The clients that own locks, once for each lock of each map. May include locks whose lease
+    /// has ended.
     pub fn lock_owners(&self) -> impl Iterator<Item = Uuid> {
         self.held().flat_map(|map| map.locks.owners())
     }
 
-    /// Whether there is such a map.
+    /// Whether the map exists.
     #[must_use]
     pub fn has_map(&self, map: MapId) -> bool {
         self.position(map).is_ok()
     }
 
-    /// The value of a key. Counts as a read and starts the idle clock anew.
+    /// The value of a key. Counts as a read and restarts the idle time.
     #[inline]
     pub fn get(&mut self, map: MapId, key: &[u8], now: Millis) -> Option<&[u8]> {
-        let now = self.time_of_read(now);
+        let now = self.read_time(now);
         match self.read(map)? {
             Read::Held(map) => map.get(key, now),
             Read::Missed => None,
         }
     }
 
-    /// Looks up where the entry of a key is, for [`Partition::get_located`]: a caller that reads many keys, of several
-    /// partitions, looks them all up before it reads the first, so that the processor waits for memory once and not
-    /// once for each. Does not count as a read.
+    /// Looks up the place of the entry of a key, for [`Partition::get_located`]. A caller that
+    /// reads many keys of several partitions first looks up all of them, so that the processor
+    /// waits for memory once instead of once for each key. Does not count as a read.
     #[inline]
     #[must_use]
     pub fn locate(&self, map: MapId, key: &[u8]) -> Located {
         Located(self.map(map).and_then(|map| map.place_of(key)))
     }
 
-    /// The value of a key that was looked up, as [`Partition::get`]. Nothing may have changed since then.
+    /// The value of a key that was looked up, with the effect of [`Partition::get`]. The partition
+    /// must not have changed since the lookup.
     #[inline]
     pub fn get_located(&mut self, map: MapId, located: Located, now: Millis) -> Option<&[u8]> {
-        let now = self.time_of_read(now);
+        let now = self.read_time(now);
         match self.read(map)? {
             Read::Held(map) => map.get_at(located.0, now),
             Read::Missed => None,
         }
     }
 
-    /// Whether there is an entry. Counts as a read of the entry and starts the idle clock anew.
+    /// Whether there is an entry. Counts as a read of the entry and restarts the idle time.
     pub fn contains_key(&mut self, map: MapId, key: &[u8], now: Millis) -> bool {
-        let now = self.time_of_read(now);
+        let now = self.read_time(now);
         self.map_mut(map).is_some_and(|map| map.contains_key(key, now))
     }
 
-    /// All that is known of an entry. Does not count as a read.
+    /// An entry with its metadata. Does not count as a read.
     #[must_use]
     pub fn entry_view(&self, map: MapId, key: &[u8], now: Millis) -> Option<EntryView<'_>> {
-        self.map(map)?.entry_view(key, self.time_of_read(now))
+        self.map(map)?.entry_view(key, self.read_time(now))
     }
 
-    /// Number of entries whose time is not over. Takes time for entries that expired and are not yet freed.
+    /// The number of entries that have not expired. Takes time for each expired entry that is not
+    /// yet freed.
     #[must_use]
     pub fn len(&self, map: MapId, now: Millis) -> usize {
-        self.map(map).map_or(0, |map| map.len(self.time_of_read(now)))
+        self.map(map).map_or(0, |map| map.len(self.read_time(now)))
     }
 
-    /// Whether any entry has this value, byte for byte. Looks at all of them.
+    /// Whether any entry has this value, byte for byte. Scans all entries.
     #[must_use]
     pub fn contains_value(&self, map: MapId, value: &[u8], now: Millis) -> bool {
-        self.map(map).is_some_and(|map| map.contains_value(value, self.time_of_read(now)))
+        self.map(map).is_some_and(|map| map.contains_value(value, self.read_time(now)))
     }
 
-    /// Visits key and value of every entry.
+    /// Visits the key and the value of every entry.
     pub fn for_each(&self, map: MapId, now: Millis, visit: &mut dyn FnMut(&[u8], &[u8])) {
         if let Some(map) = self.map(map) {
-            map.for_each(self.time_of_read(now), visit);
+            map.for_each(self.read_time(now), visit);
         }
     }
 
-    /// Visits entries from `cursor` on until it has seen at least `at_least` (and more, as it takes whole ranges of
-    /// hashes). Returns where to go on; `None` at the end.
+    /// Visits entries from `cursor` on until at least `at_least` were visited. It may visit more,
+    /// because it processes whole ranges of hashes. Returns the cursor of the next call; `None` at
+    /// the end.
     ///
-    /// However the map changes between calls: an entry that is there throughout is visited exactly once.
+    /// The map may change between calls: an entry that exists throughout the iteration is visited
+    /// exactly once.
     pub fn fetch(
         &self,
         map: MapId,
@@ -199,22 +214,22 @@ impl Partition {
         now: Millis,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Option<Cursor> {
-        self.map(map)?.fetch(cursor, at_least, self.time_of_read(now), visit)
+        self.map(map)?.fetch(cursor, at_least, self.read_time(now), visit)
     }
 
-    /// Whether anybody holds a lock of the key.
+    /// Whether the key is locked.
     #[must_use]
     pub fn is_locked(&self, map: MapId, key: &[u8], now: Millis) -> bool {
         self.lock_state(map, key, now).is_some()
     }
 
-    /// Who holds a lock of the key, how often, and how long.
+    /// The lock of a key: its owner, its count, and its lease.
     #[must_use]
     pub fn lock_state(&self, map: MapId, key: &[u8], now: Millis) -> Option<LockState> {
-        self.map(map)?.lock_state(key, self.time_of_read(now))
+        self.map(map)?.lock_state(key, self.read_time(now))
     }
 
-    /// Counters and sizes of a map; all 0 for one that does not exist.
+    /// The counters and sizes of a map; all 0 for a map that does not exist.
     #[must_use]
     pub fn statistics(&self, map: MapId) -> MapStatistics {
         let Some(share) = self.share(map) else { return MapStatistics::default() };
@@ -228,7 +243,7 @@ impl Partition {
         MapStatistics { bytes_owned: share.bytes(), ..found }
     }
 
-    /// A map's event journal, if it keeps one.
+    /// The event journal of a map, if it has one.
     #[must_use]
     pub fn journal(&self, map: MapId) -> Option<&Journal> {
         match self.share(map)? {
@@ -237,47 +252,50 @@ impl Partition {
         }
     }
 
-    /// Number of changes of a map since it was created. Near caches and listeners count by it.
+    /// The number of changes of a map since it was created. Near caches and listeners count with
+    /// it.
     #[must_use]
     pub fn sequence(&self, map: MapId) -> u64 {
         self.map(map).map_or(0, |map| map.log.sequence)
     }
 
-    /// The earliest moment at which [`ChangeOf::Expire`] may find something in any map. Takes time for each map.
+    /// The earliest time at which [`ChangeOf::Expire`] may find something to free in any map. Takes
+    /// time for each map.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Millis> {
         self.held().filter_map(Map::next_expiry).min()
     }
 
-    /// Bytes of all that the maps own, kept up to date with every change: cheap to ask.
+    /// The bytes that all maps own. The number is updated with every change, so this call is cheap.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The latest time that a command brought along: who stamps commands stamps none with an earlier one.
+    /// The latest time of a command. A member that stamps commands must not use an earlier time.
     #[must_use]
     pub fn time(&self) -> Millis {
         self.time
     }
 
-    /// The time of a read.
+    /// The effective time of a read.
     #[inline]
-    pub(crate) fn time_of_read(&self, now: Millis) -> Millis {
-        if self.settings.reads_before_commands { now } else { self.moment(now) }
+    pub(crate) fn read_time(&self, now: Millis) -> Millis {
+        if self.settings.exact_read_times { now } else { self.command_time(now) }
     }
 
-    /// The time of a command: never earlier than that of the latest one.
+    /// The effective time of a command: never earlier than the time of the latest command.
     #[inline]
-    pub(crate) fn moment(&self, now: Millis) -> Millis {
+    pub(crate) fn command_time(&self, now: Millis) -> Millis {
         now.max(self.time)
     }
 
-    /// Changes the partition, and tells the observer of each change while doing so. The one way to change entries, locks and
-    /// claims, and a function of what commands have done before alone: who leads calls [`Partition::lead`] instead, or sends
-    /// [`Partition::touches_for`] the command ahead of it.
+    /// Applies a command, and reports each change to the observer. This is the only way to change
+    /// entries, locks and claims, and the result depends only on the previous commands. A leader
+    /// calls [`Partition::lead`] instead, or sends the touches of [`Partition::touches_for`] ahead
+    /// of the command.
     pub fn apply<'p>(&'p mut self, command: &Command<'_>, observer: &mut dyn Observer) -> Reply<'p> {
-        self.time = self.moment(command.now);
+        self.time = self.command_time(command.now);
         let cx = &mut Context { partition: self.settings.id, now: self.time, caller: command.caller, observer };
         match command.change {
             ChangeOf::ReleaseLocks { client } => self.for_all(|map| map.release_locks(cx, client)),
@@ -318,7 +336,7 @@ impl Partition {
         Reply::Count(count)
     }
 
-    /// Changes a map otherwise than by a command, and keeps the account of bytes.
+    /// Changes a map without a command, and updates the number of bytes.
     pub(crate) fn resize(&mut self, map: MapId, change: impl FnOnce(&mut Map)) {
         let Some(map) = self.map_mut(map) else { return };
         let before = map.bytes();
@@ -337,12 +355,12 @@ impl Partition {
         self.maps.get(self.position(map).ok()?)
     }
 
-    /// The maps that are more than declared.
+    /// The held maps: those that are more than a declaration.
     pub(crate) fn held(&self) -> impl Iterator<Item = &Map> {
         self.maps.iter().filter_map(Share::map)
     }
 
-    /// A map, if it is more than declared.
+    /// A map, if it is held.
     #[inline]
     pub(crate) fn map(&self, map: MapId) -> Option<&Map> {
         self.share(map)?.map()
@@ -365,7 +383,7 @@ impl Partition {
         }
     }
 
-    /// Its number.
+    /// The number of the partition.
     #[must_use]
     pub fn id(&self) -> PartitionId {
         self.settings.id
@@ -378,40 +396,9 @@ impl Partition {
     }
 }
 
-/// What a read that counts finds.
+/// The result of looking up a map for a read that counts.
 enum Read<'p> {
     Held(&'p mut Map),
-    /// There is no entry, which is counted.
+    /// The map is only declared, so there is no entry. The read was counted.
     Missed,
-}
-
-#[inline]
-pub(crate) fn change_map(map: &mut Map, cx: &mut Context<'_>, change: Change<'_>) -> Outcome {
-    Outcome::Reply(match change {
-        ChangeOf::Put { key, value, expiry, mode } => return map.put(cx, key, value, expiry, mode),
-        ChangeOf::ReplaceIfSame { key, expected, value } => map.replace_if_same(cx, key, expected, value),
-        ChangeOf::Remove { key } => map.remove(cx, key),
-        ChangeOf::Delete { key } => map.delete(cx, key),
-        ChangeOf::RemoveIfSame { key, expected } => map.remove_if_same(cx, key, expected),
-        ChangeOf::Evict { key } => map.evict(cx, key),
-        ChangeOf::SetTtl { key, ttl_ms } => map.set_ttl(cx, key, ttl_ms),
-        ChangeOf::Lock { key, lease_ms, reference } => map.lock(cx, key, lease_ms, reference),
-        ChangeOf::Unlock { key, reference } => map.unlock(cx, key, reference),
-        ChangeOf::ForceUnlock { key, .. } => map.force_unlock(cx, key),
-        // Whoever else holds the key is told by the lock's own check.
-        ChangeOf::Await { key } => map.refuse_locked(cx, key).unwrap_or(Reply::Done),
-        ChangeOf::Claim { batch } => map.claim(cx, batch),
-        ChangeOf::WriteBatch { batch } => map.write_batch(cx, batch),
-        ChangeOf::Unclaim => map.unclaim(cx),
-        ChangeOf::Clear => map.clear(cx, EventKind::Cleared),
-        ChangeOf::EvictAll => map.clear(cx, EventKind::EvictedAll),
-        ChangeOf::EvictKeys { keys } => Reply::Count(map.evict_keys(cx, keys)),
-        ChangeOf::Touch { key, read_at } => Reply::Flag(map.touch(key, read_at)),
-        // These cover all maps.
-        ChangeOf::ReleaseLocks { client } => Reply::Count(map.release_locks(cx, client)),
-        ChangeOf::Expire { limit } => {
-            let mut budget = limit;
-            Reply::Count(map.expire(cx, &mut budget))
-        }
-    })
 }

@@ -1,4 +1,5 @@
-//! Reading a map by its indexes, and its columns: the entries, slots and keys that a probe finds. None of it counts as a read.
+//! Reads of a map through its indexes and columns: the entries, slots and keys that a probe finds.
+//! None of them count as reads.
 
 use std::sync::Arc;
 
@@ -9,42 +10,43 @@ use crate::map::Map;
 use crate::share::Share;
 use crate::{Columns, IndexId, IndexStatistics, Layout, MapId, Millis, Partition, Probe, Signature};
 
-/// Entries of one map in one partition, named by their slots; good until the partition changes.
+/// Entries of one map in one partition, by slot. Valid until the partition changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlotSet(RoaringBitmap);
 
 impl SlotSet {
-    /// Number of entries.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::try_from(self.0.len()).unwrap_or(usize::MAX)
     }
 
-    /// Whether it has none.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Keeps those that are in both.
+    /// Keeps only the entries that are in both sets.
     pub fn intersect(&mut self, other: &SlotSet) {
         self.0 &= &other.0;
     }
 
-    /// Takes in those of the other.
+    /// Adds the entries of the other set.
     pub fn unite(&mut self, other: &SlotSet) {
         self.0 |= &other.0;
     }
 }
 
 impl Partition {
-    /// Says what a map keeps beside its records, `None` for nothing. What is new is made of the entries that are there,
-    /// what was there and still is wanted stays as it is. Takes time for every entry.
+    /// Sets the indexes and columns of a map; `None` = none. New ones are built from the existing
+    /// entries, existing ones that are still wanted are kept. Takes time for every entry.
     pub fn set_layout(&mut self, map: MapId, layout: Option<Arc<Layout>>) {
         self.change_layout(map, None, layout);
     }
 
-    /// As [`Partition::set_layout`], with the number by which the log knows the layout, if that is news.
+    /// Same as [`Partition::set_layout`], with the log's number of the layout. With `None` the
+    /// number is unchanged.
     pub(crate) fn change_layout(&mut self, map: MapId, number: Option<Option<u64>>, layout: Option<Arc<Layout>>) {
         let Ok(index) = self.position(map) else { return };
         if number.is_some() {
@@ -54,22 +56,22 @@ impl Partition {
             map.layout = number.unwrap_or(map.layout);
             map.set_layout(layout.clone());
         });
-        self.declare_anew(index, |declaration| {
+        self.redeclare(index, |declaration| {
             declaration.with_layout(number.unwrap_or(declaration.layout_number), layout)
         });
     }
 
-    /// Whether a map that is declared alone has an index.
+    /// Whether a map that is only declared has an index.
     fn declares_index(&self, map: MapId, index: IndexId) -> bool {
         self.share(map).and_then(Share::declaration).is_some_and(|declaration| declaration.has_index(index))
     }
 
-    /// Lets an index take part in a summary of all partitions, which is told of the keys that are there and of those to come. Whether
-    /// there is such an index.
+    /// Replaces the summary over all partitions of an index; `None` removes it. The existing keys
+    /// are added to it, and so are future keys. Returns whether the index exists.
     pub fn set_signature(&mut self, map: MapId, index: IndexId, signature: Option<Arc<Signature>>) -> bool {
         if self.declares_index(map, index) {
             if let Ok(at) = self.position(map) {
-                self.declare_anew(at, |declaration| declaration.with_signature(index, signature));
+                self.redeclare(at, |declaration| declaration.with_signature(index, signature));
             }
             return true;
         }
@@ -78,10 +80,11 @@ impl Partition {
         found.map(|index| index.set_signature(signature, id)).is_some()
     }
 
-    /// Visits key and value of the entries that an index finds, in the probe's order, until `visit` answers `false`; whether it
-    /// never did. Each entry is visited once; for an index with an `[any]` in its fields, that costs the order. Entries with
-    /// a field that could not be read are found by every probe, after the others.
-    /// `None` if there is no such index.
+    /// Visits the key and the value of the entries that an index finds, in the order of the probe,
+    /// until `visit` returns `false`. Returns whether it never did. Each entry is visited once; for
+    /// an index with an `[any]` in its fields, the order is therefore not kept. Every probe also
+    /// finds the entries with an unreadable field, after the others. `None` if the index does not
+    /// exist.
     pub fn probe(
         &self,
         map: MapId,
@@ -91,13 +94,13 @@ impl Partition {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Option<bool> {
         match self.map(map) {
-            Some(map) => map.probe(index, probe, self.time_of_read(now), visit),
+            Some(map) => map.probe(index, probe, self.read_time(now), visit),
             None => self.declares_index(map, index).then_some(true),
         }
     }
 
-    /// The entries that an index finds, to be combined with those that others find. Entries whose time is over are
-    /// among them. `None` if there is no such index.
+    /// The entries that an index finds, to be combined with other sets. Includes expired entries.
+    /// `None` if the index does not exist.
     #[must_use]
     pub fn probe_slots(&self, map: MapId, index: IndexId, probe: &Probe) -> Option<SlotSet> {
         match self.map(map) {
@@ -106,7 +109,8 @@ impl Partition {
         }
     }
 
-    /// Visits key and value of entries named by their slots, until `visit` answers `false`; whether it never did.
+    /// Visits the key and the value of entries by slot, until `visit` returns `false`. Returns
+    /// whether it never did.
     pub fn visit_slots(
         &self,
         map: MapId,
@@ -115,13 +119,14 @@ impl Partition {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> bool {
         let Some(map) = self.map(map) else { return true };
-        let now = self.time_of_read(now);
+        let now = self.read_time(now);
         let Some(derived) = &map.derived else { return true };
         slots.0.iter().all(|slot| map.visit_slot(derived, slot, now, visit))
     }
 
-    /// Visits the keys of an index that a probe finds, and how many entries have each, until `visit` answers `false`;
-    /// whether it never did. Entries whose time is over count until they are freed. `None` if there is no such index.
+    /// Visits the keys of an index that a probe finds, with the number of entries of each, until
+    /// `visit` returns `false`. Returns whether it never did. Expired entries count until they are
+    /// freed. `None` if the index does not exist.
     pub fn probe_keys(
         &self,
         map: MapId,
@@ -134,8 +139,8 @@ impl Partition {
         Some(index.probe(probe, &mut |key, postings| visit(key, postings.len())))
     }
 
-    /// The columns of a map as they are now, of entries whose time is over, too, until these are freed. Takes no time for entries. `None`
-    /// if it keeps none.
+    /// A snapshot of the columns of a map, including expired entries that are not yet freed. Takes
+    /// no time for entries. `None` if the map has no columns.
     #[must_use]
     pub fn columns(&self, map: MapId) -> Option<Columns> {
         match self.share(map)? {
@@ -144,7 +149,7 @@ impl Partition {
         }
     }
 
-    /// What is known of an index. `None` if there is no such index.
+    /// The statistics of an index. `None` if the index does not exist.
     #[must_use]
     pub fn index_statistics(&self, map: MapId, index: IndexId) -> Option<IndexStatistics> {
         match self.map(map) {
@@ -171,14 +176,14 @@ impl Map {
         }
     }
 
-    /// Gives every record another slot, or none.
+    /// Changes the slots of all records, or removes them.
     fn rebuild_records(&mut self, mut slot_of: impl FnMut(u64, (&[u8], &[u8])) -> Option<u32>) {
         let hasher = self.table.hasher();
         let mut bytes = 0;
         for record in self.table.records_mut() {
             let hash = hasher(record.key());
             let slot = slot_of(hash, (record.key(), record.value()));
-            // Refused are only lengths that no record can have.
+            // Copying fails only for lengths that no record can have.
             if let Ok(rebuilt) = record.with_slot(slot) {
                 *record = rebuilt;
             }
@@ -197,7 +202,7 @@ impl Map {
         let derived = self.derived.as_ref()?;
         let index = derived.index(index)?;
         if derived.finds_many(index) {
-            // An entry may be under several of the keys.
+            // An entry may have several of the keys.
             return Some(index.slots(probe).iter().all(|slot| self.visit_slot(derived, slot, now, visit)));
         }
         let goes_on = index
@@ -205,7 +210,7 @@ impl Map {
         Some(goes_on && index.unread().iter().all(|slot| self.visit_slot(derived, slot, now, visit)))
     }
 
-    /// Visits the entry in a slot, if its time is not over; whether to go on.
+    /// Visits the entry of a slot, if it has not expired. Returns whether to continue.
     #[inline]
     fn visit_slot(
         &self,

@@ -1,18 +1,19 @@
-//! Writing entries: every flavour of put and replace, in place where the record allows it.
+//! Writes entries and their lifetimes: all modes of put and replace, in place if the record has the
+//! right size.
 
 use crate::map::{Context, Map};
 use crate::record::{Lifetime, Record, Stamp, Usage, check_lengths};
-use crate::table::Place;
+use crate::table::RecordPlace;
 use crate::{EventKind, Expiry, Metadata, Millis, PutMode, Reply, StoreError, Value};
 
-/// What a put came to. A value that stays in the store is named by its place, so that the sizes of the map can be
-/// looked at before the reply borrows it.
+/// The result of a put. A value that stays in the store is named by its place, so that the sizes of
+/// the map can be read before the reply borrows the value.
 pub(crate) enum Outcome {
     Reply(Reply<'static>),
-    Existing(Place),
+    Existing(RecordPlace),
 }
 
-/// The new state of an entry, apart from its bytes.
+/// The new state of an entry, except for its bytes.
 struct Write {
     kind: EventKind,
     usage: Usage,
@@ -54,8 +55,8 @@ impl Map {
         })
     }
 
-    /// A putIfAbsent that found an entry has read it.
-    fn find_existing(&mut self, cx: &Context<'_>, hash: u64, place: Place) -> Outcome {
+    /// A putIfAbsent that finds an entry counts as a read.
+    fn find_existing(&mut self, cx: &Context<'_>, hash: u64, place: RecordPlace) -> Outcome {
         self.keep_for_export(hash, place);
         if let Some(record) = self.table.at_mut(place) {
             let usage = record.usage_mut();
@@ -113,7 +114,7 @@ impl Map {
             record.set_lifetime(&lifetime);
             return Reply::Flag(true);
         }
-        // The record has no room for a lifetime, so it moves into a larger one.
+        // The record has no room for a lifetime, so a larger record replaces it.
         self.schedule.place(hash, None, &mut lifetime);
         match Record::new(record.key(), record.value(), *record.usage(), Some(&lifetime), record.slot()) {
             Err(error) => Reply::Refused(error),
@@ -126,6 +127,22 @@ impl Map {
         }
     }
 
+    /// Restarts the idle time of an entry, expired or not, at the time of a read. Returns whether
+    /// there is an entry.
+    pub(crate) fn touch(&mut self, key: &[u8], read_at: Millis) -> bool {
+        let hash = self.table.hash(key);
+        let Some(place) = self.table.find(hash, key) else { return false };
+        self.keep_for_export(hash, place);
+        if let Some(record) = self.table.at_mut(place)
+            && let Some(lifetime) = record.lifetime()
+        {
+            // The item in the schedule is not later than the old deadline. It is moved to the new
+            // deadline when it comes due.
+            record.set_lifetime(&lifetime.touched(read_at));
+        }
+        true
+    }
+
     pub(crate) fn add(
         &mut self,
         cx: &mut Context<'_>,
@@ -135,13 +152,14 @@ impl Map {
         expiry: Expiry,
         mode: PutMode,
     ) -> Result<(), StoreError> {
-        // Before anything is noted elsewhere: a log may write what nobody has claimed.
+        // Checked before any other change: a log may write keys that no caller has claimed, so
+        // their lengths were not checked.
         check_lengths(key, value)?;
         let now = Stamp::at(cx.now);
         let usage = Usage { version: 0, created: now, updated: now, accessed: now, hits: 0 };
         let write = Write { kind: EventKind::Added, usage, lifetime: Lifetime::of_put(expiry, &self.settings, cx.now) };
         let Write { kind, usage, mut lifetime } = self.with_metadata(write, mode, cx.now);
-        // Where entries are numbered, the record's slot is filled in once there is a record.
+        // If entries have slots, the slot is set after the record has been created.
         let slot = self.derived.is_some().then_some(0);
         self.note_absence_for_export(hash, key);
         let mut record = if lifetime.is_endless() {
@@ -161,13 +179,13 @@ impl Map {
         Ok(())
     }
 
-    /// Writes over an entry. Returns the old record where the mode answers the old value.
+    /// Overwrites an entry. Returns the old record if the mode replies with the old value.
     #[inline]
     pub(crate) fn update(
         &mut self,
         cx: &mut Context<'_>,
         hash: u64,
-        place: Place,
+        place: RecordPlace,
         value: &[u8],
         expiry: Expiry,
         mode: PutMode,
@@ -221,7 +239,8 @@ impl Map {
         Ok(wants_old.then_some(old))
     }
 
-    /// For a put with metadata, what that says; any other put is as it was.
+    /// For a put with metadata, replaces the state by that of the metadata. Otherwise returns it
+    /// unchanged.
     #[inline]
     fn with_metadata(&self, write: Write, mode: PutMode, now: Millis) -> Write {
         let PutMode::Metadata(metadata) = mode else { return write };

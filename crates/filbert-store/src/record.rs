@@ -1,18 +1,18 @@
-//! The record: one entry's key, value and bookkeeping in one allocation behind a thin pointer.
+//! The record: key, value and metadata of one entry in one allocation behind a thin pointer.
 //!
-//! All of the crate's `unsafe` is here. Layout, from the start of the allocation (alignment 4,
-//! numbers in the machine's own byte order, as records never leave the process):
+//! All `unsafe` code of the crate is here. The layout from the start of the allocation (alignment
+//! 4, numbers in the machine's byte order, because records never leave the process):
 //!
-//! | offset | bytes | what |
+//! | offset | bytes | content |
 //! |---|---|---|
-//! | 0 | 28 | [`Header`]: key length (bit 31: a lifetime follows; bit 30: a slot follows), value length, version, created, updated, accessed, hits |
-//! | 28 | 0 or 4 | slot, `u32`, of entries of maps that number theirs |
-//! | then | 0 or 56 | [`Lifetime`], unaligned, of entries that can expire |
-//! | then | key length | key |
-//! | then | value length | value |
+//! | 0 | 28 | [`Header`]: key length and flags, value length, and [`Usage`] |
+//! | 28 | 0 or 4 | the slot, `u32`, if the map numbers its entries (flag in bit 30) |
+//! | then | 0 or 56 | [`Lifetime`], unaligned, if the entry can expire (flag in bit 31) |
+//! | then | key length | the key |
+//! | then | value length | the value |
 //!
-//! The lengths and the flags never change during a record's life, so the layout that was allocated can always be
-//! computed again, for reading, and for freeing it.
+//! The lengths and the flags never change during the life of a record. Therefore the allocated
+//! layout can always be computed again, for access and for freeing.
 #![allow(unsafe_code, reason = "a thin pointer to a header followed by bytes cannot be had otherwise")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -23,9 +23,9 @@ use std::slice;
 
 use crate::{Millis, StoreError};
 
-/// The longest key: 30 bits, as the header keeps flags in the other two.
+/// The maximum length of a key: 30 bits, because the header uses the other two for flags.
 pub(crate) const KEY_BYTES_MAX: usize = (1 << 30) - 1;
-/// The longest value.
+/// The maximum length of a value.
 pub(crate) const VALUE_BYTES_MAX: usize = u32::MAX as usize;
 
 const LIFETIME_FLAG: u32 = 1 << 31;
@@ -34,7 +34,8 @@ const HEADER_BYTES: usize = size_of::<Header>();
 const LIFETIME_BYTES: usize = size_of::<Lifetime>();
 const SLOT_BYTES: usize = size_of::<u32>();
 
-/// A point in time in 4 bytes: units of 250 ms since 2018-01-01 UTC, until the year 2052; saturates at both ends.
+/// A time in 4 bytes: units of 250 ms since 2018-01-01 UTC, until the year 2052. Saturates at both
+/// ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp(u32);
 
@@ -60,7 +61,7 @@ impl Stamp {
     }
 }
 
-/// What a record keeps about its use.
+/// The usage of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) version: u32,
@@ -77,52 +78,57 @@ struct Header {
     usage: Usage,
 }
 
-/// When and why an entry expires. Durations are `i64::MAX` and moments [`Millis::MAX`] for "never".
+/// The durations and deadlines of an entry. "Never" is `i64::MAX` for durations and [`Millis::MAX`]
+/// for times.
 ///
-/// Commands decide by what commands have written here; reads leave nothing but `read_at`, and see what they put off.
+/// Commands use only the values that commands have written here. Reads write only `read_at`, and
+/// see the deadline that it extends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lifetime {
     pub(crate) ttl_ms: i64,
     pub(crate) max_idle_ms: i64,
     pub(crate) ttl_deadline: Millis,
-    /// As the log has it: the latest command that wrote, read or touched the entry.
+    /// According to the log: set by the latest command that wrote, read or touched the entry.
     pub(crate) idle_deadline: Millis,
-    /// Where the map's schedule has this entry: not later than the deadline; [`Millis::MAX`] = nowhere.
+    /// The time of the entry in the schedule of the map, not later than the deadline;
+    /// [`Millis::MAX`] = not scheduled.
     pub(crate) scheduled: Millis,
-    /// The entry's number in the schedule, by which those of one moment are ordered.
+    /// The number of the entry in the schedule, which orders entries with the same time.
     pub(crate) number: u64,
-    /// The latest read here, which the log does not know; [`NOT_READ`] before the first.
+    /// The latest read in this replica, which the log does not know; [`NOT_READ`] before the first.
     pub(crate) read_at: Millis,
 }
 
-/// Before every read.
+/// The time before all reads.
 pub(crate) const NOT_READ: Millis = Millis(i64::MIN);
 
 impl Lifetime {
-    /// When the entry expires as the log has it: what commands decide by.
+    /// The deadline according to the log. Commands use it.
     pub(crate) fn deadline(&self) -> Millis {
         self.ttl_deadline.min(self.idle_deadline)
     }
 
-    /// When the entry expires as reads have put it off: what reads see, never earlier than [`Lifetime::deadline`].
+    /// The deadline including the reads of this replica. Reads use it; it is never earlier than
+    /// [`Lifetime::deadline`].
     pub(crate) fn deadline_of_reads(&self) -> Millis {
         self.ttl_deadline.min(self.idle_deadline.max(self.idle_deadline_after(self.read_at)))
     }
 }
 
-/// An entry's key, value and bookkeeping.
+/// The key, the value and the metadata of an entry.
 pub(crate) struct Record {
     start: NonNull<u8>,
     owns: PhantomData<Box<[u8]>>,
 }
 
-// SAFETY: a record owns its allocation alone, and what is in it are plain numbers and bytes.
+// SAFETY: a record is the only owner of its allocation, which contains only plain numbers and
+// bytes.
 unsafe impl Send for Record {}
-// SAFETY: all access through `&Record` only reads; writing needs `&mut Record`.
+// SAFETY: access through `&Record` only reads; writing requires `&mut Record`.
 unsafe impl Sync for Record {}
 
 impl Record {
-    /// Copies key and value into a new allocation.
+    /// Copies the key and the value into a new allocation.
     pub(crate) fn new(
         key: &[u8],
         value: &[u8],
@@ -133,19 +139,20 @@ impl Record {
         check_lengths(key, value)?;
         let lifetime_flag = if lifetime.is_some() { LIFETIME_FLAG } else { 0 };
         let slot_flag = if slot.is_some() { SLOT_FLAG } else { 0 };
-        // The casts lose nothing: both lengths were just checked.
+        // The casts lose nothing, because both lengths were just checked.
         let key_len_and_flags = key.len() as u32 | lifetime_flag | slot_flag;
         let header = Header { key_len_and_flags, value_len: value.len() as u32, usage };
         let Ok(layout) = Layout::from_size_align(total_bytes(&header), align_of::<Header>()) else {
             return Err(StoreError::ValueTooLarge { bytes: value.len(), bytes_max: isize::MAX as usize });
         };
         let (lifetime_offset, key_offset) = (lifetime_offset(&header), key_offset(&header));
-        // SAFETY: the layout's size is not zero, as it covers the header.
+        // SAFETY: the size of the layout is not zero, because it includes the header.
         let allocated = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(allocated) else { handle_alloc_error(layout) };
-        // SAFETY: `start` is aligned for a header, and the allocation is as long as header, slot and lifetime (if
-        // flagged), key and value together, so each of these writes is within it; it is new, so it overlaps none of the
-        // sources. The slot comes right after the header, whose size is a multiple of 4.
+        // SAFETY: `start` is aligned for a header, and the allocation is as long as header, slot
+        // and lifetime (if flagged), key and value together, so each of these writes is within it;
+        // it is new, so it overlaps none of the sources. The slot comes right after the header,
+        // whose size is a multiple of 4.
         unsafe {
             start.cast::<Header>().write(header);
             if let Some(slot) = slot {
@@ -162,49 +169,51 @@ impl Record {
 
     #[inline]
     fn header(&self) -> &Header {
-        // SAFETY: every record begins with an initialized, aligned header, borrowed for as long as the record is.
+        // SAFETY: every record begins with an initialized, aligned header, which is borrowed as
+        // long as the record.
         unsafe { self.start.cast::<Header>().as_ref() }
     }
 
-    /// The bookkeeping, to read.
+    /// The usage, for reading.
     #[inline]
     pub(crate) fn usage(&self) -> &Usage {
         &self.header().usage
     }
 
-    /// The bookkeeping, to change. The lengths are out of reach.
+    /// The usage, for changes. The lengths are not accessible.
     #[inline]
     pub(crate) fn usage_mut(&mut self) -> &mut Usage {
-        // SAFETY: as in `header`; `&mut self` makes this the only reference into the record.
+        // SAFETY: as in `header`; because of `&mut self` this is the only reference into the
+        // record.
         unsafe { &mut self.start.cast::<Header>().as_mut().usage }
     }
 
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         let header = self.header();
-        // SAFETY: `new` wrote that many bytes at that place, and they live as long as the record.
+        // SAFETY: `new` wrote this many bytes at this place, and they live as long as the record.
         unsafe { slice::from_raw_parts(self.start.add(key_offset(header)).as_ptr(), key_len(header)) }
     }
 
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         let header = self.header();
-        // SAFETY: `new` wrote that many bytes at that place, and they live as long as the record.
+        // SAFETY: `new` wrote this many bytes at this place, and they live as long as the record.
         unsafe { slice::from_raw_parts(self.start.add(value_offset(header)).as_ptr(), header.value_len as usize) }
     }
 
-    /// The value's bytes, to overwrite with others of the same number.
+    /// The bytes of the value, to be overwritten. Their number does not change.
     #[inline]
     pub(crate) fn value_mut(&mut self) -> &mut [u8] {
         let (offset, len) = {
             let header = self.header();
             (value_offset(header), header.value_len as usize)
         };
-        // SAFETY: as in `value`; `&mut self` makes this the only reference into the record.
+        // SAFETY: as in `value`; because of `&mut self` this is the only reference into the record.
         unsafe { slice::from_raw_parts_mut(self.start.add(offset).as_ptr(), len) }
     }
 
-    /// Whether the entry can expire at all.
+    /// Whether the record has a lifetime, so that the entry can expire.
     #[inline]
     pub(crate) fn has_lifetime(&self) -> bool {
         self.header().key_len_and_flags & LIFETIME_FLAG != 0
@@ -216,60 +225,65 @@ impl Record {
             return None;
         }
         let offset = lifetime_offset(self.header());
-        // SAFETY: the flag says that `new` wrote a lifetime here; `read_unaligned` asks for no alignment.
+        // SAFETY: the flag means that `new` wrote a lifetime here; `read_unaligned` requires no
+        // alignment.
         Some(unsafe { self.start.add(offset).cast::<Lifetime>().read_unaligned() })
     }
 
-    /// Changes the lifetime of a record that has one; answers whether it has.
+    /// Changes the lifetime of a record that has one. Returns whether it has one.
     pub(crate) fn set_lifetime(&mut self, lifetime: &Lifetime) -> bool {
         if !self.has_lifetime() {
             return false;
         }
         let offset = lifetime_offset(self.header());
-        // SAFETY: the flag says that the allocation has room for a lifetime here; `&mut self` means nobody reads it.
+        // SAFETY: the flag means that the allocation has room for a lifetime here; `&mut self`
+        // excludes other access.
         unsafe { self.start.add(offset).cast::<Lifetime>().write_unaligned(*lifetime) };
         true
     }
 
-    /// The number that the map gave to this entry, if it numbers its entries.
+    /// The slot of the entry, if the map numbers its entries.
     #[inline]
     pub(crate) fn slot(&self) -> Option<u32> {
         if self.header().key_len_and_flags & SLOT_FLAG == 0 {
             return None;
         }
-        // SAFETY: the flag says that `new` wrote a slot right after the header, where it is aligned.
+        // SAFETY: the flag means that `new` wrote a slot right after the header, where it is
+        // aligned.
         Some(unsafe { self.start.add(HEADER_BYTES).cast::<u32>().read() })
     }
 
-    /// Changes the slot of a record that has one; answers whether it has.
+    /// Changes the slot of a record that has one. Returns whether it has one.
     #[inline]
     pub(crate) fn set_slot(&mut self, slot: u32) -> bool {
         if self.header().key_len_and_flags & SLOT_FLAG == 0 {
             return false;
         }
-        // SAFETY: the flag says that there is room for a slot right after the header; `&mut self` means nobody reads it.
+        // SAFETY: the flag means that there is room for a slot right after the header; `&mut self`
+        // excludes other access.
         unsafe { self.start.add(HEADER_BYTES).cast::<u32>().write(slot) };
         true
     }
 
-    /// The same record with room for another slot, or without any.
+    /// A copy of the record with another slot, or without a slot.
     pub(crate) fn with_slot(&self, slot: Option<u32>) -> Result<Record, StoreError> {
         Record::new(self.key(), self.value(), *self.usage(), self.lifetime().as_ref(), slot)
     }
 
-    /// Whether the entry's time is over, as the log has it: for commands.
+    /// Whether the entry has expired according to the log. For commands.
     #[inline]
     pub(crate) fn is_expired(&self, now: Millis) -> bool {
         self.lifetime().is_some_and(|lifetime| now >= lifetime.deadline())
     }
 
-    /// Whether the entry's time is over, reads counted in: for reads.
+    /// Whether the entry has expired, taking reads into account. For reads.
     #[inline]
     pub(crate) fn is_expired_for_reads(&self, now: Millis) -> bool {
         self.lifetime().is_some_and(|lifetime| now >= lifetime.deadline_of_reads())
     }
 
-    /// Bytes that the allocation takes, with what a common allocator adds: its own word, and rounding up to 16.
+    /// The bytes of the allocation, including the overhead of a common allocator: one word, and
+    /// rounding up to 16.
     pub(crate) fn allocated_bytes(&self) -> usize {
         (total_bytes(self.header()) + 8).next_multiple_of(16)
     }
@@ -278,8 +292,8 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         let bytes = total_bytes(self.header());
-        // SAFETY: lengths and flags are as they were in `new`, so this is the layout that was allocated there, once, and
-        // that was valid then.
+        // SAFETY: lengths and flags are unchanged since `new`, so this is the valid layout of the
+        // allocation, which is freed once.
         unsafe {
             dealloc(self.start.as_ptr(), Layout::from_size_align_unchecked(bytes, align_of::<Header>()));
         }
@@ -292,7 +306,7 @@ impl fmt::Debug for Record {
     }
 }
 
-/// Whether a record can hold them.
+/// Checks that a record can contain a key and a value of these lengths.
 pub(crate) fn check_lengths(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
     if key.len() > KEY_BYTES_MAX {
         return Err(StoreError::KeyTooLarge { bytes: key.len(), bytes_max: KEY_BYTES_MAX });
@@ -325,7 +339,8 @@ fn value_offset(header: &Header) -> usize {
 }
 
 fn total_bytes(header: &Header) -> usize {
-    // Cannot overflow where usize has 64 bits; where it has 32, it saturates, and no such layout exists.
+    // Cannot overflow if usize has 64 bits. If it has 32 bits, the sum saturates, and no layout of
+    // this size exists.
     value_offset(header).saturating_add(header.value_len as usize)
 }
 

@@ -1,34 +1,37 @@
-//! What a partition answers: replies, the values they carry, and what it refuses.
+//! Replies of a partition, and the values in them.
 
 use std::fmt;
 use std::ops::Deref;
 
 use crate::record::Record;
-use crate::{BatchPlace, Caller, MapId, Millis};
+use crate::{BatchPlace, Caller, Millis, StoreError};
 
-/// The answer to a command. It may borrow from the partition, so it is read before the next command is applied.
+/// The reply to a command. It may borrow from the partition, so it must be read before the next
+/// command is applied.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply<'p> {
-    /// It is done, and there is nothing to tell.
+    /// The command was applied; there is no result.
     Done,
-    /// Whether it did something.
+    /// Whether the command had an effect.
     Flag(bool),
-    /// The value that was there before; for [`PutMode::IfAbsent`](crate::PutMode::IfAbsent), that is still there.
+    /// The value before the change. For [`PutMode::IfAbsent`](crate::PutMode::IfAbsent), the
+    /// existing value, which stays.
     Previous(Option<Value<'p>>),
-    /// How many.
+    /// A number of entries, locks or changes, depending on the command.
     Count(usize),
-    /// The key is locked by someone else; nothing was changed.
+    /// The key is locked or claimed by another caller; nothing was changed.
     Locked {
-        /// When the lease ends, if it does.
+        /// The end of the lease, if the lock has one.
         free_at: Option<Millis>,
     },
-    /// The keys of a batch are claimed. The places of those items that are not as expected.
+    /// The keys of a batch are claimed. Contains the places of the items that are not as expected.
     Claimed(Vec<BatchPlace>),
-    /// The key of the item at this place is locked or claimed by someone else; nothing was claimed.
+    /// The key of the item at this place is locked or claimed by another caller; nothing was
+    /// claimed.
     Held(BatchPlace),
-    /// The caller does not hold the lock that it wants to give back.
+    /// The caller does not hold the lock that it wants to release.
     NotOwner {
-        /// Who holds it, if anybody does.
+        /// The owner of the lock, if the key is locked.
         owner: Option<Caller>,
     },
     /// The command cannot be applied; nothing was changed.
@@ -36,7 +39,8 @@ pub enum Reply<'p> {
 }
 
 impl Reply<'_> {
-    /// The reply for whoever reads it after the partition has gone on: copies a value that the partition still has.
+    /// A reply that can be read after the partition has changed: copies a value that is still in
+    /// the partition.
     #[must_use]
     pub fn into_owned(self) -> Reply<'static> {
         match self {
@@ -53,32 +57,8 @@ impl Reply<'_> {
     }
 }
 
-/// Why a command cannot be applied at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StoreError {
-    /// The key is longer than a record can hold.
-    #[error("key of {bytes} bytes is too large, at most {bytes_max} are possible")]
-    KeyTooLarge {
-        /// The key's length.
-        bytes: usize,
-        /// The longest possible.
-        bytes_max: usize,
-    },
-    /// The value is longer than a record can hold.
-    #[error("value of {bytes} bytes is too large, at most {bytes_max} are possible")]
-    ValueTooLarge {
-        /// The value's length.
-        bytes: usize,
-        /// The longest possible.
-        bytes_max: usize,
-    },
-    /// The map was never created in this partition, or is destroyed.
-    #[error("map {} does not exist in this partition", .0.0)]
-    NoSuchMap(MapId),
-}
-
-/// The bytes of a value: borrowed from the store, or taken out of it together with their record; copied for [`Reply::into_owned`]
-/// alone.
+/// The bytes of a value: borrowed from the store, or taken out of it with their record. Only
+/// [`Reply::into_owned`] and [`Value::copied`] copy them.
 pub struct Value<'p>(Held<'p>);
 
 enum Held<'p> {
@@ -92,7 +72,7 @@ impl<'p> Value<'p> {
         Value(Held::Borrowed(bytes))
     }
 
-    /// A value that came from elsewhere.
+    /// A value from elsewhere.
     #[must_use]
     pub fn copied(bytes: Box<[u8]>) -> Value<'static> {
         Value(Held::Copied(bytes))

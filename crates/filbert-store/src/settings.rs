@@ -1,34 +1,40 @@
-//! Settings of partitions and maps, with defaults, units and reasons.
+//! The settings of partitions and maps, with defaults, units and reasons.
 
 use filbert_data::PartitionId;
 
-/// What makes a partition this one, of this member.
+/// The settings of a partition of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionSettings {
-    /// The partition's number, named in events.
+    /// The number of the partition, which events contain.
     pub id: PartitionId,
-    /// Seed of the hash of keys, and so of the order in which entries are fetched; of nothing else, so that each replica may
-    /// have its own. Secret seeds keep clients from making keys that collide.
+    /// The seed of the hash of keys. It also determines the order of iteration, and nothing else,
+    /// so each replica may have its own. A secret seed prevents clients from creating keys that
+    /// collide.
     pub hash_seed: u64,
-    /// Whether reads happen at the time that they bring along, also where commands have come with later ones. Who follows a log needs
-    /// this: the log knows of reads that keep entries alive only up to the time at which it was asked. Whoever reads answers for the time.
-    pub reads_before_commands: bool,
+    /// Whether a read happens at the time that it is given, even if a command with a later time was
+    /// applied. A replica that follows a log needs this, because its log contains the reads that
+    /// keep entries alive only up to the time of the read point. The caller ensures that the time
+    /// of its reads does not go back.
+    pub exact_read_times: bool,
 }
 
-/// Settings of one map, the same in all partitions.
+/// The settings of one map, the same in all partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapSettings {
-    /// Time to live of entries put without one, in milliseconds; 0 = for ever (the default).
+    /// The time to live of entries that are put without one, in milliseconds; 0 = unlimited (the
+    /// default).
     pub ttl_default_ms: i64,
-    /// Max idle time of entries put without one, in milliseconds; 0 = for ever (the default).
+    /// The max idle time of entries that are put without one, in milliseconds; 0 = unlimited (the
+    /// default).
     pub max_idle_default_ms: i64,
-    /// Entries compared to pick one for eviction. Default 15: picks among the best 7 % most of the time, and
-    /// one or two segments of the table hold as many.
+    /// The number of entries compared to pick one for eviction. Default 15: the picked entry is
+    /// usually among the best 7 %, and one or two segments of the table contain as many entries.
     pub eviction_sample_size: usize,
     /// The event journal; none by default.
     pub journal: Option<JournalSettings>,
-    /// Completed unlocks remembered per partition, so that a retried one is answered as the first time. Default 64:
-    /// a retry comes within seconds, and few unlocks of one partition go by in that time.
+    /// The number of completed unlocks remembered per partition, so that a retry gets the same
+    /// reply. Default 64: a retry arrives within seconds, and a partition has few unlocks in that
+    /// time.
     pub unlock_memory_max: usize,
 }
 
@@ -44,12 +50,14 @@ impl Default for MapSettings {
     }
 }
 
-/// Settings of a map's event journal.
+/// The settings of the event journal of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalSettings {
-    /// Events kept per partition; the oldest gives way. Default 36: 10,000 over 271 partitions.
+    /// The number of events kept per partition. The oldest event is dropped first. Default 36:
+    /// 10,000 over 271 partitions.
     pub capacity: usize,
-    /// Milliseconds that an event is kept; 0 = until it gives way (the default).
+    /// The time for which an event is kept, in milliseconds; 0 = until the capacity is reached (the
+    /// default).
     pub ttl_ms: i64,
 }
 
@@ -59,16 +67,17 @@ impl Default for JournalSettings {
     }
 }
 
-/// How eviction picks an entry out of a sample.
+/// The policy by which eviction picks an entry from a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EvictionPolicy {
     /// Evicts nothing.
     #[default]
     None,
-    /// The one read or written the longest ago.
+    /// The least recently used entry: read or written the longest ago.
     Lru,
-    /// The one read the fewest times; among equals, the one used the longest ago.
+    /// The least frequently used entry: read the fewest times; among equals, the least recently
+    /// used.
     Lfu,
-    /// Any.
+    /// Any entry.
     Random,
 }

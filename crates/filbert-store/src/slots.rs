@@ -1,17 +1,18 @@
-//! The numbering of a map's entries: each has a slot, dense from 0 on, as long as it lives. Indexes and columns name
-//! entries by it.
+//! The slots of a map's entries: each entry has a number as long as it exists, dense from 0 on.
+//! Indexes and columns refer to entries by slot.
 
-/// Which slots are taken, and how to find the record of one: by the hash of its key, among whose records one has the slot.
+/// The used and free slots. The record of a slot is found by the hash of its key, and by comparing
+/// the slots of the records with this hash.
 #[derive(Default)]
 pub(crate) struct Slots {
-    /// The hash of the key of the entry in each slot; anything in a free one.
+    /// The hash of the key of the entry in each slot. Undefined for free slots.
     hashes: Vec<u64>,
-    /// Free slots below the end, the last freed first to be taken.
+    /// The free slots below the end. The slot that was freed last is used first.
     free: Vec<u32>,
 }
 
 impl Slots {
-    /// Takes a slot. A partition has fewer entries than there are slots: each takes some 40 bytes.
+    /// Allocates a slot. Slots always fit into `u32`, because each entry takes at least 40 bytes.
     pub(crate) fn take(&mut self, hash: u64) -> u32 {
         if let Some(slot) = self.free.pop()
             && let Some(place) = self.hashes.get_mut(slot as usize)
@@ -21,7 +22,8 @@ impl Slots {
         }
         let slot = self.hashes.len() as u32;
         if self.hashes.len() == self.hashes.capacity() {
-            // Grows by a quarter: twofold slack would count against every entry.
+            // Grows by a quarter instead of doubling: unused capacity would cost memory for every
+            // entry.
             self.hashes.reserve_exact((self.hashes.len() / 4).max(8));
         }
         self.hashes.push(hash);

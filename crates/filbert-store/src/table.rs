@@ -1,22 +1,24 @@
-//! The hash table of one map in one partition: extendible hashing over the top bits of the key's 64-bit hash.
+//! The hash table of one map in one partition: extendible hashing over the top bits of the key's
+//! 64-bit hash.
 //!
 //! ```text
-//! hash  1 0 1 | 1 0 1 1 0 ... | t t t t t t t t        directory   segments
-//!       '---'                   '-------------'         000 ----> [tags; records]  depth 1: hashes 0...
-//!       first `depth` bits      tag, compared           001 --/
-//!       choose the segment      before the record       100 ----> [tags; records]  depth 2: hashes 10...
+//! hash  1 0 1 | 1 0 1 1 0 ... | t t t t t t t t   directory   segments
+//!       '---'                   '-------------'   000 ----> [tags; records]  depth 1: hashes 0...
+//!       first `depth` bits      tag, compared     001 --/
+//!       select the segment      before the record 100 ----> [tags; records]  depth 2: hashes 10...
 //! ```
 //!
-//! A lookup touches the directory, the segment's line of tags, the slot and the record. A full segment splits in two by
-//! the next bit of the hash, which moves at most [`SLOTS`] pointers: there is no pause in which a whole table is hashed
-//! again. Segments that empty merge again and give their memory back; an empty table owns no memory.
+//! A lookup accesses the directory, the segment's line of tags, the slot and the record. A full
+//! segment is split by the next bit of the hash, which moves at most [`SLOTS`] pointers: the table
+//! is never rehashed as a whole, so there are no long pauses. Segments with few records merge again
+//! and free memory; an empty table owns no memory.
 //!
-//! Keys whose hashes share a long prefix would make a directory of any size without parting. So it stays below
-//! [`DIRECTORY_RATIO_MAX`] times the number of segments, and what then does not fit into a segment goes into one tree
-//! for the whole table, in order of hash.
+//! Keys whose hashes share a long prefix would need a directory of any size. Therefore the
+//! directory has at most [`DIRECTORY_RATIO_MAX`] entries per segment. Records that do not fit into
+//! a segment then go into one tree for the whole table, the overflow, in the order of hashes.
 //!
-//! A segment covers one range of hashes. Iteration walks the ranges in order and takes each as a whole, so a position
-//! in it, a hash, stays right however segments split and merge meanwhile.
+//! A segment covers one range of hashes. Iteration processes the ranges in order, each as a whole.
+//! A position of an iteration is a hash, so it stays valid when segments are split and merged.
 
 mod segment;
 mod walk;
@@ -29,32 +31,33 @@ use foldhash::quality::FixedState;
 use crate::record::Record;
 use segment::{SLOTS, Segment};
 
-/// Entries of the directory per segment, at most. Hashes of ordinary keys need 2 to 4.
+/// The maximum number of directory entries per segment. Hashes of ordinary keys need 2 to 4.
 const DIRECTORY_RATIO_MAX: usize = 8;
-/// Directories up to this size need no reason.
+/// The size up to which the directory may always grow.
 const DIRECTORY_FREE_SIZE: usize = 16;
-/// Bits of the hash that can choose a segment, at most; a position in an iteration has 32.
+/// The maximum number of hash bits that select a segment. A position of an iteration has 32 bits.
 const DEPTH_MAX: u32 = 26;
-/// A segment with at most this many records looks whether it can merge with its neighbour.
+/// After a removal, a segment with at most this many records tries to merge with its neighbour.
 const MERGE_TRY_LEN: usize = SLOTS / 4;
-/// Two segments merge when they have at most this many records together: far enough from a split.
+/// The maximum number of records of two segments that merge. It is far below the number at which a
+/// segment is split.
 const MERGE_LEN_MAX: usize = SLOTS / 2;
 
-/// Where a record is, until the table changes.
+/// The place of a record. Valid until the table changes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum RecordPlace {
     Slot { segment: u32, slot: u32 },
     Overflow { hash: u64, index: usize },
 }
 
-/// Records by key. `S` makes the hash; tests give hashes that collide.
+/// Records by key. `S` computes the hash; tests use hashes that collide.
 pub(crate) struct Table<S = FixedState> {
     hasher: S,
-    /// 2^depth indexes into `segments`, by the first bits of the hash; empty in an empty table.
+    /// 2^depth indexes into `segments`, by the first bits of the hash. Empty in an empty table.
     directory: Vec<u32>,
     depth: u32,
     segments: Vec<Segment>,
-    /// Segments as deep as the directory; with none left, the directory halves.
+    /// The number of segments with the depth of the directory. If it is 0, the directory is halved.
     deepest_count: usize,
     overflow: BTreeMap<u64, Vec<Record>>,
     overflow_len: usize,
@@ -84,7 +87,7 @@ impl<S: BuildHasher> Table<S> {
         hasher.finish()
     }
 
-    /// What makes the hash, apart from the table, for use while its records change.
+    /// The hash function, independent of the table, for use while records are changed.
     pub(crate) fn hasher(&self) -> impl Fn(&[u8]) -> u64 + use<S>
     where
         S: Clone,
@@ -102,7 +105,7 @@ impl<S: BuildHasher> Table<S> {
         self.len
     }
 
-    /// Bytes of directory, segments, slots and overflow; records apart.
+    /// The bytes of directory, segments, slots and overflow, without the records.
     pub(crate) fn bytes(&self) -> usize {
         self.directory.capacity() * size_of::<u32>()
             + self.segments.capacity() * size_of::<Segment>()
@@ -110,41 +113,42 @@ impl<S: BuildHasher> Table<S> {
             + self.overflow_len * (size_of::<u64>() + size_of::<Vec<Record>>() + size_of::<Record>())
     }
 
-    // Where it is not inlined, its result goes through memory in pieces of other sizes than it is read in, which costs a put a
-    // quarter of its time.
+    // Inlined: otherwise the result is written to memory and read again in pieces of other sizes,
+    // which costs a put a quarter of its time.
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<Place> {
+    pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<RecordPlace> {
         self.find_where(hash, |record| record.key() == key)
     }
 
-    /// The first record whose hash may be `hash` (its key must be compared, or hashed) and that `is_it` accepts.
+    /// The first record that `is_it` accepts among those whose hash may be `hash`. `is_it` must
+    /// compare the key or its hash.
     #[inline(always)]
-    fn find_where(&self, hash: u64, is_it: impl Fn(&Record) -> bool) -> Option<Place> {
+    fn find_where(&self, hash: u64, is_it: impl Fn(&Record) -> bool) -> Option<RecordPlace> {
         let segment_index = *self.directory.get(self.directory_index(hash))?;
         let segment = self.segments.get(segment_index as usize)?;
         if let Some(slot) = segment.find(hash, &is_it) {
-            return Some(Place::Slot { segment: segment_index, slot });
+            return Some(RecordPlace::Slot { segment: segment_index, slot });
         }
         if !segment.overflowed {
             return None;
         }
         let index = self.overflow.get(&hash)?.iter().position(is_it)?;
-        Some(Place::Overflow { hash, index })
+        Some(RecordPlace::Overflow { hash, index })
     }
 
     /// The first record with exactly this hash that `is_it` accepts.
-    pub(crate) fn find_hash(&self, hash: u64, is_it: impl Fn(&Record) -> bool) -> Option<Place> {
+    pub(crate) fn find_hash(&self, hash: u64, is_it: impl Fn(&Record) -> bool) -> Option<RecordPlace> {
         self.find_where(hash, |record| self.hash(record.key()) == hash && is_it(record))
     }
 
-    /// The record in a slot of the map's numbering, whose key has this hash.
+    /// The record with a slot. `hash` is the hash of its key.
     #[inline]
     pub(crate) fn find_slot(&self, hash: u64, slot: u32) -> Option<&Record> {
         self.at(self.find_where(hash, |record| record.slot() == Some(slot))?)
     }
 
-    /// All records, in no particular order, but the same one for the same history. Each may be replaced by another of
-    /// the same key.
+    /// All records. The order is not specified, but is the same for the same history. Each record
+    /// may be replaced by another one of the same key.
     pub(crate) fn records_mut(&mut self) -> impl Iterator<Item = &mut Record> {
         let in_segments = self.segments.iter_mut().flat_map(|segment| segment.records.iter_mut());
         in_segments.chain(self.overflow.values_mut().flatten())
@@ -156,23 +160,25 @@ impl<S: BuildHasher> Table<S> {
     }
 
     #[inline]
-    pub(crate) fn at(&self, place: Place) -> Option<&Record> {
+    pub(crate) fn at(&self, place: RecordPlace) -> Option<&Record> {
         match place {
-            Place::Slot { segment, slot } => self.segments.get(segment as usize)?.records.get(slot as usize),
-            Place::Overflow { hash, index } => self.overflow.get(&hash)?.get(index),
+            RecordPlace::Slot { segment, slot } => self.segments.get(segment as usize)?.records.get(slot as usize),
+            RecordPlace::Overflow { hash, index } => self.overflow.get(&hash)?.get(index),
         }
     }
 
-    /// The record at a place; it may be replaced by another of the same key.
+    /// The record at a place. It may be replaced by another one of the same key.
     #[inline]
-    pub(crate) fn at_mut(&mut self, place: Place) -> Option<&mut Record> {
+    pub(crate) fn at_mut(&mut self, place: RecordPlace) -> Option<&mut Record> {
         match place {
-            Place::Slot { segment, slot } => self.segments.get_mut(segment as usize)?.records.get_mut(slot as usize),
-            Place::Overflow { hash, index } => self.overflow.get_mut(&hash)?.get_mut(index),
+            RecordPlace::Slot { segment, slot } => {
+                self.segments.get_mut(segment as usize)?.records.get_mut(slot as usize)
+            }
+            RecordPlace::Overflow { hash, index } => self.overflow.get_mut(&hash)?.get_mut(index),
         }
     }
 
-    /// Adds a record whose key is not there yet.
+    /// Adds a record. The key must not exist.
     pub(crate) fn insert(&mut self, hash: u64, record: Record) {
         self.len += 1;
         if self.directory.is_empty() {
@@ -199,10 +205,10 @@ impl<S: BuildHasher> Table<S> {
         }
     }
 
-    pub(crate) fn remove(&mut self, place: Place) -> Option<Record> {
+    pub(crate) fn remove(&mut self, place: RecordPlace) -> Option<Record> {
         let removed = match place {
-            Place::Slot { segment, slot } => self.remove_from_segment(segment as usize, slot as usize),
-            Place::Overflow { hash, index } => self.remove_from_overflow(hash, index),
+            RecordPlace::Slot { segment, slot } => self.remove_from_segment(segment as usize, slot as usize),
+            RecordPlace::Overflow { hash, index } => self.remove_from_overflow(hash, index),
         };
         if removed.is_some() {
             self.len -= 1;
@@ -213,7 +219,7 @@ impl<S: BuildHasher> Table<S> {
         removed
     }
 
-    /// All records, in order of hash, leaving an empty table that owns no memory.
+    /// Removes and returns all records, in the order of segments. The empty table owns no memory.
     pub(crate) fn take_all(&mut self) -> Vec<Record> {
         let mut all = Vec::with_capacity(self.len);
         let mut position = Some(0);
@@ -246,7 +252,7 @@ impl<S: BuildHasher> Table<S> {
 
     #[inline]
     fn directory_index(&self, hash: u64) -> usize {
-        // A shift by all 64 bits is not defined, and with no bits to look at the index is 0.
+        // A shift by 64 bits is not defined; with a depth of 0 the index is 0.
         hash.checked_shr(64 - self.depth).unwrap_or(0) as usize
     }
 
@@ -255,7 +261,7 @@ impl<S: BuildHasher> Table<S> {
         self.directory.get(self.directory_index(hash)).map(|index| *index as usize)
     }
 
-    /// Makes room by splitting a full segment; `false` when it may not be split any more.
+    /// Splits a full segment. Returns `false` if it cannot be split any more.
     fn split(&mut self, index: usize) -> bool {
         let Some(segment) = self.segments.get(index) else { return false };
         let depth = segment.depth();
@@ -274,7 +280,8 @@ impl<S: BuildHasher> Table<S> {
         self.slots_allocated -= old_capacity;
         let (depth, lower_prefix, upper_prefix) = (upper.depth(), segment.prefix, upper.prefix);
         if self.segments.len() == self.segments.capacity() {
-            // Grows by an eighth and not twofold: the slack would count against every entry.
+            // Grows by an eighth instead of doubling: unused capacity would cost memory for every
+            // entry.
             self.segments.reserve_exact(self.segments.len() / 8 + 1);
         }
         self.segments.push(upper);
@@ -302,7 +309,7 @@ impl<S: BuildHasher> Table<S> {
         (prefix as usize) << (self.depth - depth)
     }
 
-    /// Lets the directory's entries for a prefix point to a segment.
+    /// Makes the directory entries of a prefix point to a segment.
     fn point(&mut self, prefix: u32, depth: u32, index: usize) {
         let start = self.directory_start(prefix, depth);
         let count = 1usize << (self.depth - depth);
@@ -311,7 +318,7 @@ impl<S: BuildHasher> Table<S> {
         }
     }
 
-    /// Moves records that had to overflow back into a segment that now has room.
+    /// Moves records from the overflow into a segment that has room again.
     fn refill(&mut self, directory_index: usize) {
         let Some(index) = self.directory.get(directory_index).map(|index| *index as usize) else { return };
         let Some(segment) = self.segments.get_mut(index) else { return };
@@ -361,7 +368,8 @@ impl<S: BuildHasher> Table<S> {
         Some(removed)
     }
 
-    /// Merges the segment of a prefix with its neighbour, and the result with its own, as long as they are small.
+    /// Merges the segment of a prefix with its neighbour, and the result with its neighbour, as
+    /// long as they are small.
     fn merge(&mut self, mut prefix: u32, mut depth: u32) {
         while depth > 0 {
             let lower = self.directory.get(self.directory_start(prefix & !1, depth)).map(|index| *index as usize);
@@ -369,7 +377,7 @@ impl<S: BuildHasher> Table<S> {
             let (Some(lower), Some(upper)) = (lower, upper) else { return };
             let (Some(first), Some(second)) = (self.segments.get(lower), self.segments.get(upper)) else { return };
             let fits = first.records.len() + second.records.len() <= MERGE_LEN_MAX;
-            // A neighbour that is split more finely has another depth.
+            // If the neighbour was split, its depth is different.
             if first.depth() != second.depth() || !fits || first.overflowed || second.overflowed {
                 return;
             }
@@ -383,7 +391,7 @@ impl<S: BuildHasher> Table<S> {
     fn merge_pair(&mut self, lower: usize, upper: usize, prefix: u32, depth: u32) {
         let last = self.segments.len() - 1;
         let mut removed = self.segments.swap_remove(upper);
-        // The segment that was last is now where the removed one was.
+        // The last segment has moved to the place of the removed one.
         let lower = if lower == last { upper } else { lower };
         if let Some(moved) = self.segments.get(upper) {
             self.point(moved.prefix, moved.depth(), upper);

@@ -1,4 +1,4 @@
-//! Taking entries out and locking keys: removal, clearing, expiry, and every change of a lock.
+//! Removes entries and locks keys: removal, clearing, expiry, and all changes of locks.
 
 use uuid::Uuid;
 
@@ -6,11 +6,12 @@ use crate::keys::keys;
 use crate::locks::Unlock;
 use crate::map::{Context, Map};
 use crate::record::Record;
-use crate::table::Place;
+use crate::table::RecordPlace;
 use crate::{EventKind, Millis, Reply, Value};
 
 impl Map {
-    /// The reply for a key that another caller has locked. A lease that ended is freed here.
+    /// The reply to a change of a key that another caller has locked or claimed. Frees a lock whose
+    /// lease has ended.
     #[inline]
     pub(crate) fn refuse_locked(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Option<Reply<'static>> {
         if self.locks.is_empty() && self.claims.is_empty() {
@@ -28,7 +29,7 @@ impl Map {
         Some(Reply::Locked { free_at: state.lease_until })
     }
 
-    /// Whether anybody has the key locked or claimed, so that eviction spares it.
+    /// Whether the key is locked or claimed by any caller, so that eviction skips it.
     pub(crate) fn is_held(&self, key: &[u8], now: Millis) -> bool {
         self.locks.is_locked(key, now) || !self.claims.is_empty() && self.claims.has_any(key)
     }
@@ -77,7 +78,8 @@ impl Map {
         Ok(place.and_then(|place| self.take(cx, hash, place, EventKind::Removed)))
     }
 
-    /// Evicts the keys of a list, but for those that someone holds; how many entries went, those counted that had expired.
+    /// Evicts the keys of a list, except locked and claimed ones. Returns the number of removed
+    /// entries, including expired ones.
     pub(crate) fn evict_keys(&mut self, cx: &mut Context<'_>, list: &[u8]) -> usize {
         let mut gone = 0;
         for key in keys(list) {
@@ -102,11 +104,13 @@ impl Map {
         Reply::Flag(place.and_then(|place| self.take(cx, hash, place, EventKind::Evicted)).is_some())
     }
 
-    /// Takes out all entries but those of locked keys. Entries whose time was over are not counted: they have expired. Claims
-    /// do not keep an entry: what is written by them comes before the clearing or after it.
+    /// Removes all entries except those of locked keys. Expired entries are removed, but not
+    /// counted. Claims do not keep an entry: the writes of a claim come before the clearing or
+    /// after it.
     ///
-    /// What is told one by one, of entries that had expired and in the journal, is told in the order of keys: that of the
-    /// table is each replica's own. Without either, nothing is sorted.
+    /// Events for single entries (expired entries, and all events in the journal) come in the order
+    /// of keys, because the order of the table differs between replicas. If there are no such
+    /// events, nothing is sorted.
     pub(crate) fn clear(&mut self, cx: &mut Context<'_>, kind: EventKind) -> Reply<'static> {
         let (mut live, mut expired) = (Vec::new(), Vec::new());
         let all = self.table.take_all();
@@ -136,7 +140,7 @@ impl Map {
         }
         if let Some(journal) = &mut self.log.journal {
             let kind = if kind == EventKind::EvictedAll { EventKind::Evicted } else { EventKind::Removed };
-            // Those that would give way to the others at once need no order.
+            // Events that the journal would drop immediately need no order.
             let skipped = live.len().saturating_sub(journal.capacity());
             if skipped > 0 && skipped < live.len() {
                 live.select_nth_unstable_by(skipped, |a, b| a.key().cmp(b.key()));
@@ -172,8 +176,9 @@ impl Map {
         self.table.insert(hash, record);
     }
 
-    /// Frees entries, leases and journal events whose time is over, looking at no more of them than `budget`, which it
-    /// lowers. Returns how many entries and leases it freed.
+    /// Frees expired entries, leases and journal events. Examines at most `budget` entries and
+    /// leases, and reduces `budget` by their number. Returns the number of freed entries and
+    /// leases.
     pub(crate) fn expire(&mut self, cx: &mut Context<'_>, budget: &mut usize) -> usize {
         let mut freed_count = 0;
         while *budget > 0 {
@@ -185,8 +190,8 @@ impl Map {
             }
         }
         while *budget > 0 {
-            let Some((moment, key)) = self.locks.first_lease() else { break };
-            if *moment > cx.now {
+            let Some((lease_until, key)) = self.locks.first_lease() else { break };
+            if *lease_until > cx.now {
                 break;
             }
             let key = std::sync::Arc::clone(key);
@@ -200,8 +205,8 @@ impl Map {
         freed_count
     }
 
-    /// Frees an entry that the schedule named if its time is over; else schedules it anew.
-    fn expire_at(&mut self, cx: &mut Context<'_>, hash: u64, place: Place) -> bool {
+    /// Frees an entry that came due in the schedule if it has expired. Otherwise reschedules it.
+    fn expire_at(&mut self, cx: &mut Context<'_>, hash: u64, place: RecordPlace) -> bool {
         if self.table.at(place).is_some_and(|record| record.is_expired(cx.now)) {
             return self.take(cx, hash, place, EventKind::Expired).is_some();
         }
@@ -250,11 +255,11 @@ impl Map {
         Reply::Done
     }
 
-    /// Frees every lock of a client; how many there were.
+    /// Releases all locks and claims of a client. Returns the number of locks.
     pub(crate) fn release_locks(&mut self, cx: &mut Context<'_>, client: Uuid) -> usize {
         let mut count = 0;
         for key in self.locks.keys_of(client) {
-            // A lease that ended is freed along, but was no lock any more.
+            // A lock whose lease has ended is released too, but not counted.
             count += usize::from(self.locks.is_locked(&key, cx.now));
             self.free(cx, &key);
         }

@@ -1,50 +1,36 @@
-//! Idle clocks: what reads note, and how who leads has the log know of it.
+//! Touches: commands that add reads to the log, if the reads keep entries alive. A read itself
+//! changes only the entry in the replica that was read.
 //!
 //! ```text
-//!  read ──► read_at (here alone) ──► reads see the entry live on
-//!                  │
-//!                  └─ who leads, before a command that would find the entry expired: Touch { key, read_at } ──► log
-//!                                                                        every replica: the deadline that commands decide by
+//!  read ──► read_at (this replica only) ──► later reads find the entry alive
+//!              │
+//!              └── leader, before a command that would find the entry expired
+//!                     │
+//!                     ▼
+//!           Touch { key, read_at } ──► log ──► every replica: the deadline that commands use
 //! ```
 //!
-//! A follower has reads of its own, or none: what it decides must not depend on them. And a read must not cost a command:
-//! so the log learns of reads as late as it can, one touch for each entry and idle time at most.
+//! Followers have different reads, or none, so commands must not depend on reads. A read must not
+//! cost a command either. Therefore the log learns of reads as late as possible, with at most one
+//! touch for each entry and idle time.
 
 use crate::keys::keys;
 use crate::map::Map;
-use crate::record::{Lifetime, NOT_READ, Record, Stamp};
+use crate::record::{Lifetime, NOT_READ, Record};
 use crate::share::Share;
 use crate::{Change, ChangeOf, Command, MapId, Millis, Observer, Partition, Reply};
 
-/// Counts a read of an entry and starts its idle clock anew, for reads; `false` when its time is over.
-#[inline]
-pub(crate) fn note_read(record: &mut Record, now: Millis, reads_ahead: &mut bool) -> bool {
-    if let Some(mut lifetime) = record.lifetime() {
-        if now >= lifetime.deadline_of_reads() {
-            return false;
-        }
-        if lifetime.can_idle() {
-            // A clock that went back does not bring the deadline nearer.
-            lifetime.read_at = lifetime.read_at.max(now);
-            record.set_lifetime(&lifetime);
-            *reads_ahead = true;
-        }
-    }
-    let usage = record.usage_mut();
-    usage.hits = usage.hits.saturating_add(1);
-    usage.accessed = usage.accessed.max(Stamp::at(now));
-    true
-}
-
-/// When an entry was read, if the log would have it expire by `until`, and it lives on by that read now.
+/// The time of the latest read of an entry, if the entry expires by `until` according to the log,
+/// but is alive now because of that read.
 fn due_touch(record: &Record, now: Millis, until: Millis) -> Option<Millis> {
     let lifetime = record.lifetime()?;
-    let (told, read) = (lifetime.deadline(), lifetime.deadline_of_reads());
-    (told <= until && read > told.max(now)).then_some(lifetime.read_at)
+    let (logged, read) = (lifetime.deadline(), lifetime.deadline_of_reads());
+    (logged <= until && read > logged.max(now)).then_some(lifetime.read_at)
 }
 
 impl Partition {
-    /// Applies a command as who leads: the touches that it needs first, then itself. What a member without a log calls.
+    /// Applies a command as the leader: first the touches that it needs, then the command. A member
+    /// without a log uses this method.
     pub fn lead<'p>(&'p mut self, command: &Command<'_>, observer: &mut dyn Observer) -> Reply<'p> {
         if self.may_need_touches(command) {
             self.apply_touches(command, observer);
@@ -70,11 +56,11 @@ impl Partition {
         }
     }
 
-    /// Visits what has to be touched before a command: map, key and time of the latest read of every entry that the command
-    /// would find expired and that reads have kept alive. Who leads puts a [`ChangeOf::Touch`] for each ahead of the command
-    /// in the log. Changes nothing.
+    /// Visits the touches that a command needs: map, key and time of the latest read of every entry
+    /// that the command would find expired, but that reads have kept alive. The leader puts a
+    /// [`ChangeOf::Touch`] for each of them into the log, ahead of the command. Changes nothing.
     pub fn touches_for(&self, command: &Command<'_>, visit: &mut dyn FnMut(MapId, &[u8], Millis)) {
-        let now = self.moment(command.now);
+        let now = self.command_time(command.now);
         if let ChangeOf::Expire { limit } = command.change {
             return self.touches_until(now, now, limit, visit);
         }
@@ -93,24 +79,26 @@ impl Partition {
             ChangeOf::Clear | ChangeOf::EvictAll => map.touches_until(now, now, usize::MAX, &mut |key, read_at| {
                 visit(command.map, key, read_at);
             }),
-            // They are about the key, whether there is an entry or not.
+            // These do not depend on an entry.
             ChangeOf::Lock { .. } | ChangeOf::Unlock { .. } | ChangeOf::ForceUnlock { .. } | ChangeOf::Await { .. } => {
             }
             change => change.key().into_iter().for_each(visit_key),
         }
     }
 
-    /// Visits entries, of each map at most `limit`, that the log would have expire by `until`, and that reads keep alive longer
-    /// than that and than `now`. Asked for an `until` in the near future, it says what to touch so that no read is forgotten
-    /// should another member lead then.
+    /// Visits entries that expire by `until` according to the log, but that reads keep alive beyond
+    /// that and beyond `now`; at most `limit` entries of each map. With an `until` in the near
+    /// future, these are the touches after which no read is lost if another member becomes the
+    /// leader.
     pub fn touches_until(&self, now: Millis, until: Millis, limit: usize, visit: &mut dyn FnMut(MapId, &[u8], Millis)) {
         for map in self.held().filter(|map| map.reads_ahead) {
             map.touches_until(now, until, limit, &mut |key, read_at| visit(map.log.map(), key, read_at));
         }
     }
 
-    /// Forgets all reads that the log has not been told of. What a member does before it leads again: others have led since, to
-    /// whom those entries had expired. Takes time for every entry of maps with entries that such reads have kept alive.
+    /// Forgets all reads that are not in the log. A member calls this before it leads again: other
+    /// members have led in the meantime, and for them these entries had expired. Takes time for
+    /// every entry of maps in which such reads have kept entries alive.
     pub fn forget_reads(&mut self) {
         for map in self.maps.iter_mut().filter_map(Share::map_mut).filter(|map| map.reads_ahead) {
             map.reads_ahead = false;
@@ -132,19 +120,5 @@ impl Map {
         for (record, read_at) in read_on.take(limit) {
             visit(record.key(), read_at);
         }
-    }
-
-    /// Starts the idle clock of an entry anew at the moment of a read, expired or not; whether there is an entry.
-    pub(crate) fn touch(&mut self, key: &[u8], read_at: Millis) -> bool {
-        let hash = self.table.hash(key);
-        let Some(place) = self.table.find(hash, key) else { return false };
-        self.keep_for_export(hash, place);
-        if let Some(record) = self.table.at_mut(place)
-            && let Some(lifetime) = record.lifetime()
-        {
-            // The schedule has it not later than before, and finds the later deadline when it looks.
-            record.set_lifetime(&lifetime.touched(read_at));
-        }
-        true
     }
 }

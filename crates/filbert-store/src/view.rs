@@ -1,92 +1,93 @@
-//! What can be seen of a partition without its bytes: entry views, lock states, statistics, positions in an iteration.
+//! Read-only views of a partition: entries, lock states, positions of iterations, and statistics.
 
 use crate::{Caller, Millis};
 
-/// An entry with all that is known of it. Times in Unix milliseconds, with a resolution of 250 ms for those of creation,
-/// update and access.
+/// An entry with its metadata. Times are in Unix milliseconds; the times of creation, update and
+/// access have a resolution of 250 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryView<'p> {
     /// The key's bytes.
     pub key: &'p [u8],
     /// The value's bytes.
     pub value: &'p [u8],
-    /// Bytes of memory that the entry takes, its slot in the table included.
+    /// The bytes of memory that the entry takes, including its slot in the table.
     pub cost: usize,
-    /// When the entry was created.
+    /// The time of creation.
     pub created_ms: i64,
-    /// When its value was last written; the time of creation when it never was since.
+    /// The time of the last write of the value; initially the time of creation.
     pub updated_ms: i64,
-    /// When it was last read or written.
+    /// The time of the last read or write.
     pub accessed_ms: i64,
-    /// When a map store last wrote it: 0, as there is no map store.
+    /// The time of the last write by a map store: 0, because there is no map store.
     pub stored_ms: i64,
-    /// When it expires unless it is used again; `i64::MAX` = never.
+    /// The time at which the entry expires if it is not used again; `i64::MAX` = never.
     pub expires_ms: i64,
-    /// Number of reads.
+    /// The number of reads.
     pub hits: u64,
-    /// Number of updates.
+    /// The number of updates.
     pub version: u64,
-    /// Time to live in milliseconds; `i64::MAX` = for ever.
+    /// The time to live in milliseconds; `i64::MAX` = unlimited.
     pub ttl_ms: i64,
-    /// Max idle time in milliseconds; `i64::MAX` = for ever.
+    /// The max idle time in milliseconds; `i64::MAX` = unlimited.
     pub max_idle_ms: i64,
 }
 
-/// Who holds a lock, how often, and how long.
+/// The state of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockState {
-    /// The holder.
+    /// The owner.
     pub owner: Caller,
-    /// How many unlocks it takes to free the key; at least 1.
+    /// The number of unlocks required to free the key; at least 1.
     pub count: u32,
-    /// When the lease ends, if it does.
+    /// The end of the lease, if there is one.
     pub lease_until: Option<Millis>,
 }
 
-/// A position in the iteration over a map: all hashes below it are done.
+/// A position in the iteration over a map: all smaller hashes have been visited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cursor(pub u32);
 
 impl Cursor {
-    /// Where an iteration begins.
+    /// The beginning of an iteration.
     pub const START: Cursor = Cursor(0);
 }
 
-/// Counters and sizes of one map in one partition. Counters begin when the map is created.
+/// The counters and sizes of one map in one partition. Counters start when the map is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapStatistics {
-    /// Calls of `get`.
+    /// The number of calls of `get`.
     pub gets: u64,
-    /// Calls of `get` that found an entry.
+    /// The number of calls of `get` that found an entry.
     pub hits: u64,
-    /// Puts of any mode, also those that found a reason not to write.
+    /// The number of puts of all modes, including those that did not write.
     pub puts: u64,
-    /// Removals of any kind asked for by key, also of absent entries.
+    /// The number of removals by key, including those of absent entries.
     pub removes: u64,
-    /// Entries evicted, by size or by request.
+    /// The number of evicted entries, because of the size or by request.
     pub evictions: u64,
-    /// Entries freed because their time was over.
+    /// The number of entries freed because they had expired.
     pub expirations: u64,
-    /// Entries held, expired ones not yet freed included.
+    /// The number of entries, including expired ones that are not yet freed.
     pub entries: usize,
-    /// Bytes of records: keys, values, headers and the allocator's rounding.
+    /// The bytes of records: keys, values, headers, and the allocator's rounding.
     pub record_bytes: usize,
-    /// Bytes of indexes, and of the numbering of entries that indexes and columns need.
+    /// The bytes of indexes, and of the slots that indexes and columns need.
     pub index_bytes: usize,
-    /// Bytes of columns.
+    /// The bytes of columns.
     pub column_bytes: usize,
-    /// Bytes of everything: records, table, expiry, locks, journal, indexes, columns.
+    /// The bytes of everything: records, table, expiry, locks, journal, indexes, columns.
     pub bytes_owned: usize,
-    /// Locked keys, leases that ended but are not yet freed included.
+    /// The number of locked keys, including those whose lease has ended but that are not yet freed.
     pub locked_keys: usize,
-    /// The latest `get` that found an entry, or the latest write; 0 before the first. Unix milliseconds.
+    /// The time of the latest write, or of the latest `get` that found an entry; 0 before the
+    /// first. Unix milliseconds.
     pub last_access_ms: i64,
-    /// The latest write; 0 before the first. Unix milliseconds.
+    /// The time of the latest write; 0 before the first. Unix milliseconds.
     pub last_update_ms: i64,
 }
 
 impl MapStatistics {
-    /// Adds another partition's figures to these.
+    /// Adds the statistics of another partition to these.
     pub fn add(&mut self, other: &MapStatistics) {
         self.gets += other.gets;
         self.hits += other.hits;

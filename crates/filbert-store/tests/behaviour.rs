@@ -1,4 +1,4 @@
-//! What a partition does, case by case, through its public API.
+//! The behaviour of a partition, case by case, through its public API.
 
 mod common;
 
@@ -65,7 +65,7 @@ fn removal_comes_in_three_flavours() {
 }
 
 #[test]
-fn an_entry_view_tells_creation_update_access_hits_and_version() {
+fn an_entry_view_has_creation_update_access_hits_and_version() {
     let mut store = Store::new(MapSettings::default());
     let start = store.now.0;
     store.put("k", "a", PutMode::Set);
@@ -125,7 +125,7 @@ fn a_put_without_ttl_returns_to_the_default_of_the_map() {
 }
 
 #[test]
-fn an_update_and_a_replace_start_the_ttl_anew() {
+fn an_update_and_a_replace_restart_the_ttl() {
     let mut store = Store::new(MapSettings::default());
     store.put_expiring("k", "v", Expiry::ttl(1_000));
     store.forward(900);
@@ -215,7 +215,7 @@ fn every_command_finds_what_reads_have_kept_alive() {
 }
 
 #[test]
-fn what_would_be_forgotten_with_its_leader_is_told_ahead() {
+fn reads_that_would_be_lost_with_the_leader_are_reported_ahead() {
     let mut store = Store::new(MapSettings { max_idle_default_ms: 1_000, ..MapSettings::default() });
     store.put("read", "v", PutMode::Set);
     store.put("unread", "v", PutMode::Set);
@@ -229,7 +229,7 @@ fn what_would_be_forgotten_with_its_leader_is_told_ahead() {
     };
     assert_eq!(until(599), Vec::<String>::new());
     assert_eq!(until(600), ["read"]);
-    // Beyond what the read has given it as well: the next read may come before.
+    // Also for times after the extended deadline, because another read may come before it.
     assert_eq!(until(5_000), ["read"]);
     store.partition.forget_reads();
     store.forward(600);
@@ -237,7 +237,7 @@ fn what_would_be_forgotten_with_its_leader_is_told_ahead() {
 }
 
 #[test]
-fn what_expires_at_one_moment_is_told_in_the_order_in_which_it_came() {
+fn what_expires_at_one_time_is_reported_in_the_order_of_creation() {
     let mut store = Store::new(MapSettings::default());
     let keys: Vec<String> = (0..100).map(|number| format!("k{:02}", number * 37 % 100)).collect();
     keys.iter().for_each(|key| store.put_expiring(key, "v", Expiry::ttl(10)));
@@ -265,7 +265,7 @@ fn a_command_with_an_earlier_time_happens_at_the_time_of_the_one_before() {
 }
 
 #[test]
-fn clearing_tells_the_journal_in_the_order_of_keys() {
+fn clearing_writes_the_journal_in_the_order_of_keys() {
     for capacity in [0, 1, 7, 100, 1_000] {
         let journal = JournalSettings { capacity, ttl_ms: 0 };
         let mut store = Store::new(MapSettings { journal: Some(journal), ..MapSettings::default() });
@@ -332,7 +332,7 @@ fn a_clock_that_goes_back_expires_nothing_early_and_breaks_nothing() {
     store.now = start.plus(999);
     assert_eq!(store.get("k"), Some("v".into()));
     store.now = Millis(i64::MIN);
-    // Its time counts from that of the commands before.
+    // The lifetime starts at the time of the previous commands.
     store.put_expiring("early", "v", Expiry { ttl_ms: 10_000, max_idle_ms: 0 });
     store.put_expiring("never", "v", Expiry { ttl_ms: i64::MAX, max_idle_ms: i64::MAX });
     store.now = Millis(-3);
@@ -574,7 +574,7 @@ fn a_map_that_does_not_exist_is_empty_and_refuses_changes() {
 }
 
 #[test]
-fn statistics_count_what_was_asked_and_what_was_found() {
+fn statistics_count_lookups_and_hits() {
     let mut store = Store::new(MapSettings::default());
     store.put("a", "v", PutMode::Set);
     store.put("b", "v", PutMode::Put);

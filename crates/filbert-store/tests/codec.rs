@@ -1,4 +1,4 @@
-//! Commands as bytes: there and back, and whatever else may come.
+//! Commands as bytes: round trips, and arbitrary bytes.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -88,14 +88,13 @@ fn encoded(commands: &[(u32, Owned)]) -> Vec<u8> {
     encoder.take()
 }
 
-/// Reads all that can be read, and applies it: nothing of it may panic.
+/// Reads all commands and applies them. Nothing may panic.
 fn read_and_apply(bytes: &[u8]) -> (usize, Option<CodecError>) {
     let decoder = match Decoder::new(bytes) {
         Ok(decoder) => decoder,
         Err(error) => return (0, Some(error)),
     };
-    let mut partition =
-        Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false });
+    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, exact_read_times: false });
     partition.create_map(MapId(0), MapSettings::default());
     let mut count = 0;
     for command in decoder {
@@ -164,7 +163,7 @@ proptest! {
     }
 }
 
-/// The first version, byte by byte: what was written once is read for ever.
+/// The first version, byte by byte. All later versions must read it.
 #[test]
 fn the_format_is_as_documented() {
     let caller = Caller { client: uuid::Uuid::from_u128(0x0102), thread: 3 };

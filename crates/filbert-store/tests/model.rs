@@ -1,4 +1,5 @@
-//! Random commands against a plain model of what a map means, with indexes and columns that come and go, and iteration while the map changes.
+//! Random commands, compared with a plain model of a map. Indexes and columns are created and
+//! dropped, and iterations run while the map changes.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -13,7 +14,7 @@ use filbert_data::PartitionId;
 use filbert_store::*;
 use proptest::prelude::*;
 
-/// What a test does in one step.
+/// A step of a test.
 #[derive(Clone, Debug)]
 enum Step {
     Apply(u8, OwnedChange),
@@ -36,7 +37,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Durations of `i64::MAX` never end.
+    /// Durations of `i64::MAX` are unlimited.
     fn expires(&self) -> i64 {
         self.ttl_from.saturating_add(self.ttl_ms).min(self.idle_from.saturating_add(self.idle_ms))
     }
@@ -50,7 +51,7 @@ struct Held {
     references: Vec<i64>,
 }
 
-/// A map as its users see it: no hashing, no schedule, nothing done lazily.
+/// A map from the view of its users: without hashing, a schedule, or delayed work.
 struct Model {
     settings: MapSettings,
     entries: BTreeMap<Vec<u8>, Entry>,
@@ -60,7 +61,8 @@ struct Model {
 }
 
 impl Model {
-    /// Drops what is over; the store does so later, which must not be visible.
+    /// Removes expired entries and ended leases. The store does so later, which must not be
+    /// visible.
     fn settle(&mut self) {
         let now = self.now;
         self.entries.retain(|_, entry| entry.expires() > now);
@@ -109,7 +111,7 @@ impl Model {
         format!("previous {}", value.map_or("none".into(), |value| common::text(&value)))
     }
 
-    /// The reply to a change, or `None` where the model leaves it open which entries go.
+    /// The reply to a change. `None` if the model does not determine it.
     fn apply(&mut self, caller: Caller, change: &Change<'_>) -> Option<String> {
         if let Some(key) = change.key()
             && !matches!(change, Change::Unlock { .. } | Change::ForceUnlock { .. } | Change::Evict { .. })
@@ -170,7 +172,8 @@ impl Model {
                 self.claims.retain(|owner, _| owner.client != client);
                 format!("count {}", before - self.locks.len())
             }
-            // Nothing is left to expire, and idle clocks of entries that are gone cannot be started anew.
+            // The model has no expired entries, and cannot restart the idle time of a removed
+            // entry.
             Change::Expire { .. } | Change::EvictKeys { .. } | Change::Touch { .. } => return None,
         })
     }
@@ -270,7 +273,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Locks with reference 0 are never repetitions, so the model gets a number of its own for each.
+/// Locks with reference 0 are never retries, so the model gets a unique number for each of them.
 fn modelled(change: Change<'_>, number: i64) -> Change<'_> {
     match change {
         Change::Lock { key, lease_ms, .. } => Change::Lock { key, lease_ms, reference: number },
@@ -282,7 +285,7 @@ fn check_eviction(store: &Store, model: &mut Model, count: usize, except: Option
     let left: BTreeSet<Vec<u8>> = store.keys().into_iter().map(String::into_bytes).collect();
     let gone: Vec<Vec<u8>> = model.entries.keys().filter(|key| !left.contains(*key)).cloned().collect();
     assert!(gone.len() <= count);
-    // Expired entries that turned up in a sample count as well.
+    // Expired entries in the sample count as well.
     assert!(replied >= gone.len() && replied <= count);
     for key in gone {
         assert!(!model.is_held(&key), "a key that is locked or claimed was evicted");
@@ -291,7 +294,7 @@ fn check_eviction(store: &Store, model: &mut Model, count: usize, except: Option
     }
 }
 
-/// By how many entries an event changes a map.
+/// The number of entries that an event adds to a map. Negative if it removes entries.
 fn entries_more(line: &str) -> i64 {
     let kind = line.split(' ').nth(1).unwrap();
     let count = line.rsplit_once(" x").map_or(1, |(_, count)| count.parse().unwrap());
@@ -330,11 +333,10 @@ fn check_content(store: &Store, model: &Model) {
     store.bytes();
 }
 
-/// Runs steps on a new partition; returns every reply, event and fetched entry as text.
+/// Applies steps to a new partition. Returns all replies, events and fetched entries as text.
 fn transcript(settings: &MapSettings, steps: &[Step]) -> Vec<String> {
     let map = MapId(1);
-    let mut partition =
-        Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 5, reads_before_commands: false });
+    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 5, exact_read_times: false });
     partition.create_map(map, settings.clone());
     let mut lines = Vec::new();
     let mut now = Millis(1_700_000_000_000);
@@ -417,14 +419,15 @@ proptest! {
             }
             model.settle();
             check_content(&store, &model);
-            // Who counts entries by events alone is right, whatever has expired and is not freed yet.
+            // The number of entries can be derived from the events alone, although expired entries
+            // may not be freed yet.
             prop_assert_eq!(store.statistics().entries as i64, counted);
             if let Some(layout) = &layout {
                 derived::check_indexes(&store, layout);
                 derived::check_columns(&store, layout);
             }
         }
-        // Twice, as expiry itself is journaled, and these events end later.
+        // Twice, because expiry is journaled, and these events are dropped later.
         for _ in 0..2 {
             store.forward(10_000);
             store.apply(Change::Expire { limit: usize::MAX });

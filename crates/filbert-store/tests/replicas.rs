@@ -1,8 +1,9 @@
-//! Replicas of a partition that are given one log: whatever each of them is read for in between, whatever its hash seed, its
-//! indexes and columns are, and whether it was there from the beginning or restored from a snapshot, all say and hold the
-//! same.
+//! Replicas of a partition that follow the same log must give the same replies and events, and have
+//! the same state. Reads between the commands, hash seeds, indexes and columns differ between the
+//! replicas, and some replicas are restored from a snapshot.
 //!
-//! `PROPTEST_CASES=10000 cargo test --release -p filbert-store --test replicas` for more cases than usual.
+//! `PROPTEST_CASES=10000 cargo test --release -p filbert-store --test replicas` runs more cases
+//! than usual.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
@@ -20,7 +21,7 @@ const ID: PartitionId = PartitionId(7);
 const MAPS: u32 = 3;
 const START: Millis = Millis(1_700_000_000_000);
 
-/// What a test does in one step.
+/// A step of a test.
 #[derive(Clone, Debug)]
 enum Step {
     Apply {
@@ -29,8 +30,8 @@ enum Step {
         reference: i64,
         change: OwnedChange,
     },
-    /// A change that comes when the log would have an entry expire, and a read has kept it alive: that of who leads, or one
-    /// of which who leads does not know.
+    /// A change at a time when an entry has expired according to the log, but a read has kept it
+    /// alive: a read of the leader, or a read of another replica that the leader does not know.
     Idle {
         map: u32,
         key: u8,
@@ -67,11 +68,12 @@ enum Step {
         contains: bool,
     },
     Forward(i64),
-    /// Another replica leads.
+    /// Another replica becomes the leader.
     Lead(usize),
-    /// A replica begins a snapshot, if there is none yet.
+    /// A replica begins a snapshot, if none is in progress.
     Export(usize),
-    /// Pages of so many bytes at least; at the end of the snapshot, another replica is restored from it.
+    /// Pages of at least `bytes` bytes. At the end of the snapshot, another replica is restored
+    /// from it.
     Pages {
         count: usize,
         bytes: usize,
@@ -102,7 +104,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Each replica keeps other things beside its records.
+/// Each replica has different indexes and columns.
 struct Layouts(u64);
 
 impl LayoutSource for Layouts {
@@ -118,7 +120,7 @@ struct Replica {
 }
 
 impl Replica {
-    /// Applies what a log brings; every reply and event as text.
+    /// Applies commands of the log. Returns all replies and events as text.
     fn apply(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut said = Vec::new();
         for command in Decoder::new(bytes).unwrap() {
@@ -135,42 +137,43 @@ impl Replica {
     }
 }
 
-/// A snapshot on its way.
+/// A snapshot in progress.
 struct Snapshot {
     exporter: usize,
     import: Import,
-    /// What the exporter held when it began.
+    /// The state of the exporter at the beginning.
     state: Vec<u8>,
-    /// How much of the log there was.
+    /// The length of the log at the beginning.
     log_len: usize,
 }
 
 struct Group {
     replicas: Vec<Replica>,
-    /// What each was asked for, and what it said.
+    /// The commands, with their replies and events.
     log: Vec<(Vec<u8>, Vec<String>)>,
     snapshot: Option<Snapshot>,
-    /// Whether reads happen at exactly their time, or never before the latest command's.
-    reads_before_commands: bool,
+    /// Whether reads happen exactly at their time. Otherwise they never happen before the time of
+    /// the latest command.
+    exact_read_times: bool,
     leader: usize,
     now: Millis,
     seeds: u64,
     random: u64,
 }
 
-/// By how much the clocks of the replicas differ.
+/// The clock skews of the replicas.
 const SKEWS_MS: [i64; 3] = [0, 350, -200];
 
 impl Group {
-    fn new(settings: &[MapSettings], reads_before_commands: bool) -> Group {
+    fn new(settings: &[MapSettings], exact_read_times: bool) -> Group {
         let replica = |number: u64| Replica {
-            partition: Partition::new(PartitionSettings { id: ID, hash_seed: number * 31 + 1, reads_before_commands }),
+            partition: Partition::new(PartitionSettings { id: ID, hash_seed: number * 31 + 1, exact_read_times }),
             layouts: Layouts(number),
         };
         let replicas = (0..3).map(replica).collect();
         let (log, snapshot) = (Vec::new(), None);
         let mut group =
-            Group { replicas, log, snapshot, reads_before_commands, leader: 0, now: START, seeds: 100, random: 1 };
+            Group { replicas, log, snapshot, exact_read_times, leader: 0, now: START, seeds: 100, random: 1 };
         for (map, settings) in (1..).map(MapId).zip(settings) {
             group.log(&[LogCommand::CreateMap { map, settings: settings.clone() }]);
         }
@@ -181,7 +184,7 @@ impl Group {
         self.now.plus(SKEWS_MS[self.leader])
     }
 
-    /// Gives commands to all replicas.
+    /// Applies commands to all replicas.
     fn log(&mut self, commands: &[LogCommand<'_>]) {
         let mut encoder = Encoder::default();
         commands.iter().for_each(|command| encoder.push(ID, command).unwrap());
@@ -192,15 +195,16 @@ impl Group {
         self.log.push((bytes, said.into_iter().next().unwrap()));
     }
 
-    /// What the one who leads does with a change: touches first what it knows to be alive.
+    /// Proposes a change as the leader: first touches the entries that it knows to be alive.
     fn lead(&mut self, map: MapId, caller: Caller, change: Change<'_>) {
         let command = Command { map, now: self.now(), caller, change };
         let partition = &self.replicas[self.leader].partition;
         let mut touches = Vec::new();
         partition.touches_for(&command, &mut |map, key, read_at| touches.push((map, key.to_vec(), read_at)));
-        // A command with an earlier time than the latest one counts as that one's; an exact read would look back.
-        let moment = command.now.max(partition.time());
-        let seen = change.key().and_then(|key| partition.entry_view(map, key, moment));
+        // A command happens at the time of the latest command, if that is later. The read must use
+        // the same time.
+        let read_time = command.now.max(partition.time());
+        let seen = change.key().and_then(|key| partition.entry_view(map, key, read_time));
         let seen = seen.map(|view| common::text(view.value));
         let mut commands: Vec<LogCommand<'_>> = Vec::new();
         for (map, key, read_at) in &touches {
@@ -209,7 +213,7 @@ impl Group {
         commands.push(command.into());
         self.log(&commands);
         if let Change::Remove { .. } = change {
-            // The reply follows those of the touches, which are no events.
+            // The replies to the touches come first. Touches cause no events.
             let (_, said) = self.log.last().unwrap();
             let reply = &said[touches.len()];
             let wanted = format!("previous {}", seen.unwrap_or("none".into()));
@@ -303,12 +307,12 @@ impl Group {
         let state = partition.logged_state();
         assert!(partition.begin_export());
         self.seeds += 1;
-        let reads_before_commands = self.reads_before_commands;
-        let import = Import::new(PartitionSettings { id: ID, hash_seed: self.seeds, reads_before_commands });
+        let exact_read_times = self.exact_read_times;
+        let import = Import::new(PartitionSettings { id: ID, hash_seed: self.seeds, exact_read_times });
         self.snapshot = Some(Snapshot { exporter, import, state, log_len: self.log.len() });
     }
 
-    /// Brings the next page over, and replaces a replica after the last one.
+    /// Imports the next page. After the last page, replaces a replica.
     fn page(&mut self, bytes: usize) {
         let Some(snapshot) = &mut self.snapshot else { return };
         let mut page = Vec::new();
@@ -326,7 +330,7 @@ impl Group {
         for (bytes, said) in &self.log[log_len..] {
             assert_eq!(restored.apply(bytes), *said);
         }
-        // Another one or the exporter itself.
+        // Another replica, or the exporter itself.
         let replaced = (exporter + self.seeds as usize) % 3;
         self.replicas[replaced] = restored;
         self.check();
@@ -346,7 +350,7 @@ impl Group {
     }
 }
 
-/// A state as text, so that a difference can be read.
+/// A state as text, so that differences are readable.
 fn text_state(state: &[u8]) -> String {
     state.escape_ascii().to_string()
 }
@@ -357,10 +361,10 @@ proptest! {
     #[test]
     fn replicas_of_one_log_say_and_hold_the_same(
         settings in prop::collection::vec(settings(), MAPS as usize),
-        reads_before_commands in any::<bool>(),
+        exact_read_times in any::<bool>(),
         steps in prop::collection::vec(step(), 0..250),
     ) {
-        let mut group = Group::new(&settings, reads_before_commands);
+        let mut group = Group::new(&settings, exact_read_times);
         for step in &steps {
             group.step(step);
         }
@@ -369,7 +373,7 @@ proptest! {
             group.page(300);
         }
         group.check();
-        // All that can expire does, in the same order.
+        // All entries that can expire do so, in the same order.
         group.now = group.now.plus(20_000);
         for limit in [3, usize::MAX, usize::MAX] {
             group.lead(MapId(1), caller(0), Change::Expire { limit });

@@ -1,4 +1,5 @@
-//! Maps that are declared and have nothing in them yet: they answer as maps that were emptied do, and cost two words.
+//! Maps that are only declared: reads give the same results as for emptied maps, and each map takes
+//! two words.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
@@ -10,8 +11,7 @@ use common::{CLIENT, derived};
 use filbert_data::PartitionId;
 use filbert_store::*;
 
-const SETTINGS: PartitionSettings =
-    PartitionSettings { id: PartitionId(3), hash_seed: 77, reads_before_commands: false };
+const SETTINGS: PartitionSettings = PartitionSettings { id: PartitionId(3), hash_seed: 77, exact_read_times: false };
 const NOW: Millis = Millis(1_000);
 
 fn apply(partition: &mut Partition, map: MapId, change: Change<'_>) {
@@ -27,7 +27,7 @@ fn with_journal() -> MapSettings {
     MapSettings { journal: Some(JournalSettings { capacity: 9, ttl_ms: 0 }), ..MapSettings::default() }
 }
 
-/// All that can be read of map 1 but its figures.
+/// The results of all reads of map 1, except the statistics.
 fn read(partition: &mut Partition, layout: &Layout) -> Vec<String> {
     let map = MapId(1);
     let mut said = vec![
@@ -75,7 +75,7 @@ fn a_declared_map_is_read_as_one_that_was_emptied() {
             let id = layout.indexes()[0].id;
             let set = both.each_mut().map(|partition| partition.set_signature(MapId(1), id, Some(signature.clone())));
             assert_eq!(set, [layouts.len() == 1; 2]);
-            // A key that comes now is in the summary.
+            // A new key is added to the summary.
             let [declared, _] = &mut both;
             apply(declared, MapId(1), Change::Clear);
             assert!(declared.bytes() <= 16);
@@ -130,7 +130,7 @@ fn a_map_is_made_by_the_first_change_that_stays_and_no_other() {
         (Change::Expire { limit: 9 }, false),
         (Change::ReleaseLocks { client: CLIENT.client }, false),
         (Change::Lock { key: b"k", lease_ms: None, reference: 1 }, true),
-        // These are counted.
+        // These are counted in the statistics.
         (Change::Remove { key: b"k" }, true),
         (Change::Put { key: b"k", value: b"v", expiry: Expiry::DEFAULT, mode: PutMode::Replace }, true),
     ] {

@@ -1,4 +1,5 @@
-//! Snapshots as bytes: of large partitions while they change, in pages of bounded size, damaged on the way, or made up.
+//! Snapshots as bytes: of large partitions that change, in pages of limited size, damaged, or
+//! forged.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
@@ -10,10 +11,9 @@ use filbert_data::PartitionId;
 use filbert_store::*;
 use proptest::prelude::*;
 
-const SETTINGS: PartitionSettings =
-    PartitionSettings { id: PartitionId(3), hash_seed: 77, reads_before_commands: false };
+const SETTINGS: PartitionSettings = PartitionSettings { id: PartitionId(3), hash_seed: 77, exact_read_times: false };
 
-/// All pages of a snapshot that nothing changes meanwhile.
+/// All pages of a snapshot. Nothing changes in the meantime.
 fn pages(partition: &mut Partition, bytes_min: usize) -> Vec<Vec<u8>> {
     assert!(partition.begin_export());
     let mut pages = Vec::new();
@@ -33,7 +33,7 @@ fn imported(pages: &[Vec<u8>]) -> Result<Partition, ImportError> {
     import.finish(&NoLayouts)
 }
 
-/// The checksum that a page should have.
+/// Sets the correct checksum of a page.
 fn with_checksum(mut page: Vec<u8>) -> Vec<u8> {
     if page.len() >= 20 {
         let mut hasher = crc32fast::Hasher::new();
@@ -90,7 +90,7 @@ fn a_snapshot_is_what_there_was_when_it_began_however_much_changes_meanwhile() {
     assert!(count > 10_000, "{count}");
     assert_eq!(import.finish(&NoLayouts).unwrap().logged_state(), state);
     assert!(!store.partition.is_exporting());
-    // What was set aside is given back.
+    // The memory for the old state was freed.
     store.bytes();
     assert!(store.partition.bytes() < before * 2);
 }
@@ -108,7 +108,7 @@ fn what_is_set_aside_is_counted_and_given_back() {
     assert_eq!(store.partition.statistics(store.map).entries, 1);
     store.partition.end_export();
     assert!(store.bytes() < 20_000, "{} bytes are left", store.partition.bytes());
-    // A map that is dropped is kept until it is written, or the snapshot is given up.
+    // A destroyed map is kept until it is written, or the snapshot is cancelled.
     let mut store = filled(2_000);
     assert!(store.partition.begin_export());
     store.partition.destroy_map(store.map);
@@ -128,7 +128,7 @@ fn a_restored_partition_goes_on_where_the_other_was() {
         restored.lock_state(store.map, b"key 1", store.now),
         store.partition.lock_state(store.map, b"key 1", store.now)
     );
-    // A retried unlock is known there as well.
+    // The restored partition recognizes a retried unlock as well.
     let change = Change::Unlock { key: b"key 2", reference: 6 };
     let command = Command { map: store.map, now: store.now, caller: CLIENT, change };
     assert_eq!(restored.apply(&command, &mut NoObserver), Reply::Done);
@@ -137,7 +137,7 @@ fn a_restored_partition_goes_on_where_the_other_was() {
 }
 
 #[test]
-fn pages_that_are_damaged_or_out_of_order_are_asked_for_again() {
+fn pages_that_are_damaged_or_out_of_order_are_requested_again() {
     let mut store = filled(50);
     let pages = pages(&mut store.partition, 500);
     assert!(pages.len() > 5);
@@ -195,7 +195,7 @@ fn without_a_snapshot_there_are_no_pages() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(512), ..ProptestConfig::default() })]
 
-    /// Someone who makes up a snapshot gets an error, or a partition that works.
+    /// A forged snapshot results in an error, or in a partition that works.
     #[test]
     fn pages_that_were_changed_are_refused_or_are_other_partitions(
         settings in settings(),
@@ -227,7 +227,7 @@ proptest! {
             }
             let state = partition.logged_state();
             match imported(&pages(&mut partition, 200)) {
-                // A count that was made up has gone beyond what can be.
+                // A forged counter has exceeded the maximum.
                 Err(ImportError::Inconsistent { what, .. }) if what.contains("2^62") => {}
                 again => prop_assert_eq!(again.map(|partition| partition.logged_state()), Ok(state)),
             }

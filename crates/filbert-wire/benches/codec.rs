@@ -1,4 +1,5 @@
-//! What one message costs: decoding a get, encoding its response, and finding the messages of a pipelined batch.
+//! The cost of one message: decoding a get request, encoding its response, and splitting a
+//! pipelined batch into messages.
 
 use std::hint::black_box;
 

@@ -1,15 +1,16 @@
-//! How a field becomes bytes: the trait [`Field`], what reads it, and its implementations by kind of layout.
+//! The encoding of fields: the trait [`Field`], the [`Reader`] of fields, and the implementations
+//! of the trait by layout.
 //!
 //! | Rust type | layout |
 //! |---|---|
 //! | `bool`, `u8`, `i32`, `i64`, `f32`, `f64` | in the first frame, little endian |
 //! | `Uuid`, `Option<Uuid>` | in the first frame: is-null flag, then two i64 |
 //! | `&str`, `&[u8]` | one frame |
-//! | `Option` of anything but a `Uuid` | a null frame, or the value's frames |
+//! | `Option` of any other type | a null frame, or the value's frames |
 //! | `Vec` of fixed-size items or of pairs of them | one frame, items packed |
 //! | `Vec` of other items or of pairs of them | BEGIN, each item, END |
-//! | `Vec<(Uuid, Vec<i32>)>`, `Vec<(i64, &[u8])>` | BEGIN, the values, END, then the keys as a packed list |
-//! | a structure of [`structure`](crate::structure) | BEGIN, a frame of fixed fields if it has any, other fields, END |
+//! | `Vec<(Uuid, Vec<i32>)>`, `Vec<(i64, &[u8])>` | BEGIN, the values, END, packed list of keys |
+//! | a [`structure`](crate::structure) | BEGIN, frame of fixed fields (if any), other fields, END |
 
 mod fixed;
 mod variable;
@@ -24,28 +25,30 @@ use crate::{
     sample::Source,
 };
 
-/// A type that a field of a message or of a structure can have.
+/// The type of a field of a message or a structure.
 ///
-/// A field lies either in the first frame of its message or structure (`FIXED_BYTES` > 0) or in frames of its own.
+/// A field is stored either in the first frame of its message or structure (`FIXED_BYTES` > 0) or
+/// in frames of its own.
 pub trait Field<'a>: Sized {
-    /// Bytes in the first frame; 0 for a field with frames of its own.
+    /// The number of bytes in the first frame; 0 for a field with frames of its own.
     const FIXED_BYTES: usize = 0;
-    /// Whether a null stands for an absent value.
+    /// Whether the field may be null.
     const NULLABLE: bool = false;
 
-    /// Appends the part in the first frame.
+    /// Appends the bytes in the first frame.
     #[inline]
     fn put_fixed(&self, out: &mut Vec<u8>) {
         let _ = out;
     }
 
-    /// Appends the frames.
+    /// Appends the frames of the field.
     #[inline]
     fn put_variable(&self, writer: &mut Writer<'_>) {
         let _ = writer;
     }
 
-    /// Bytes that [`Field::put_variable`] appends at least; exact for text and values.
+    /// The minimum number of bytes that [`Field::put_variable`] appends. Exact for strings and
+    /// values.
     #[inline]
     fn size_hint(&self) -> usize {
         0
@@ -55,22 +58,35 @@ pub trait Field<'a>: Sized {
     ///
     /// # Errors
     ///
-    /// It is missing, null and may not be, or not laid out as its type.
+    /// The field is missing, is null although a value is required, or has the wrong layout.
     fn read(reader: &mut Reader<'a>) -> Result<Self, Fault>;
 
-    /// A valid value made of random bytes, for tests.
+    /// Creates a valid value from random bytes, for tests.
     fn sample(source: &mut Source<'a>) -> Self;
 }
+
+/// Reads a field. A field with a later version may be missing.
+macro_rules! read_field {
+    ($reader:ident, $name:expr) => {
+        $reader.field($name)
+    };
+    ($reader:ident, $name:expr, $later:literal) => {
+        $reader.field_or_default($name)
+    };
+}
+
+pub(crate) use read_field;
 
 /// Reads the fields of one message in the order of their declaration.
 #[derive(Debug)]
 pub struct Reader<'a> {
-    /// What is left of the fixed fields of the message or structure at hand.
+    /// The unread bytes of the fixed fields of the current message or structure.
     fixed: &'a [u8],
     frames: Frames<'a>,
 }
 
-/// The fixed fields of the surrounding structure, to return to at the end of an inner one.
+/// The unread fixed fields of an outer structure. They are restored at the end of the inner
+/// structure.
 #[derive(Debug)]
 pub struct Outer<'a>(&'a [u8]);
 
@@ -81,23 +97,23 @@ impl<'a> Reader<'a> {
         Self { fixed, frames }
     }
 
-    /// The next bytes of the first frame as a number or the like.
+    /// Reads the next value of fixed size.
     ///
     /// # Errors
     ///
-    /// [`Problem::Missing`] when too few are left.
+    /// [`Problem::Missing`] if too few bytes are left.
     #[inline]
     pub fn fixed<T: Fixed>(&mut self) -> Result<T, Fault> {
         Ok(T::take(&mut self.fixed)?)
     }
 
-    /// Whether there is something left to read a `T` from: false when the peer is older than the field.
+    /// Whether there is data for a field of type `T`. False if the peer is older than the field.
     #[inline]
     pub fn has<T: Field<'a>>(&self) -> bool {
         if T::FIXED_BYTES > 0 { self.fixed.len() >= T::FIXED_BYTES } else { !self.at_end() }
     }
 
-    /// A field that the protocol had from the message's first version on.
+    /// Reads a field that exists since the first version of the message.
     ///
     /// # Errors
     ///
@@ -107,7 +123,8 @@ impl<'a> Reader<'a> {
         T::read(self).map_err(|fault| fault.within(name))
     }
 
-    /// A field that a later version added: its default where the peer did not send it.
+    /// Reads a field that a later version added. Returns the default if the peer did not send the
+    /// field.
     ///
     /// # Errors
     ///
@@ -117,23 +134,23 @@ impl<'a> Reader<'a> {
         if self.has::<T>() { self.field(name) } else { Ok(T::default()) }
     }
 
-    /// Whether no frame is left in the message, list or structure at hand.
+    /// Whether no frame is left in the current message, list or structure.
     #[inline]
     pub fn at_end(&self) -> bool {
         self.frames.peek().is_none_or(|frame| frame.kind() == FrameKind::End)
     }
 
-    /// The content of the next frame, which must be a value.
+    /// Reads the next frame, which must be a value, and returns its content.
     ///
     /// # Errors
     ///
-    /// There is none, or it is a null, a begin or an end.
+    /// There is no next frame, or it is a null, BEGIN or END frame.
     #[inline]
     pub fn value(&mut self) -> Result<&'a [u8], Fault> {
         Ok(self.expect(FrameKind::Value)?.content)
     }
 
-    /// Moves past a null frame if one is next.
+    /// Reads the next frame if it is a null frame. Returns true if it is.
     #[inline]
     pub fn take_null(&mut self) -> bool {
         let mut ahead = self.frames;
@@ -144,22 +161,22 @@ impl<'a> Reader<'a> {
         is_null
     }
 
-    /// Moves past the begin frame of a list.
+    /// Reads the BEGIN frame of a list.
     ///
     /// # Errors
     ///
-    /// The next frame is another one.
+    /// The next frame is not a BEGIN frame.
     #[inline]
     pub fn begin(&mut self) -> Result<(), Fault> {
         self.expect(FrameKind::Begin)?;
         Ok(())
     }
 
-    /// Whether a list goes on. Moves past its end frame if not.
+    /// Whether the list has another item. If not, reads the END frame of the list.
     ///
     /// # Errors
     ///
-    /// [`Problem::Unterminated`] when the message ends.
+    /// [`Problem::Unterminated`] if the message ends.
     #[inline]
     pub fn more(&mut self) -> Result<bool, Fault> {
         let mut ahead = self.frames;
@@ -173,11 +190,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Moves into a structure, and past the frame of its fixed fields if it has one.
+    /// Enters a structure: reads its BEGIN frame and the frame of its fixed fields, if it has one.
     ///
     /// # Errors
     ///
-    /// The frames are not there.
+    /// One of these frames is missing.
     #[inline]
     pub fn enter(&mut self, has_fixed: bool) -> Result<Outer<'a>, Fault> {
         self.begin()?;
@@ -185,11 +202,11 @@ impl<'a> Reader<'a> {
         Ok(Outer(std::mem::replace(&mut self.fixed, fixed)))
     }
 
-    /// Moves out of a structure, past fields that this version does not know.
+    /// Leaves a structure. Skips fields that this version does not know.
     ///
     /// # Errors
     ///
-    /// [`Problem::Unterminated`] when the message ends before the structure does.
+    /// [`Problem::Unterminated`] if the message ends before the structure.
     #[inline]
     pub fn leave(&mut self, outer: Outer<'a>) -> Result<(), Fault> {
         self.fixed = outer.0;

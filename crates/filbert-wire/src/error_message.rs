@@ -1,10 +1,11 @@
-//! The error that answers a request: a chain of what went wrong, its cause, and the cause's cause.
+//! The error response to a request: an error and the chain of its causes.
 
 use crate::{
-    CorrelationId, Response,
-    message::{Direction, MessageId, encode},
+    Response,
+    id::{CorrelationId, Direction, MessageId},
+    message::encode,
+    payload::payload,
     structure::structure,
-    table::payload,
 };
 
 structure! {

@@ -1,19 +1,22 @@
-//! Cutting an encoded message into fragments, for clients and tests; [`Splitter`](crate::Splitter) puts them together.
+//! Divides an encoded message into fragments, for clients and tests. [`Splitter`](crate::Splitter)
+//! reassembles them.
 
 use crate::{
     WireError,
     frame::{FRAME_HEADER_BYTES, FrameHeader, Writer, change_flags, flags},
 };
 
-/// Bytes of the frame that opens a fragment: its header and the fragmentation id.
+/// The size of the first frame of a fragment in bytes: the frame header and the fragmentation id.
 const OPENING_BYTES: usize = FRAME_HEADER_BYTES + 8;
 
-/// Appends `message` to `out` as fragments of at most `fragment_bytes_max` bytes each, all with the fragmentation id
-/// `id`. A frame is never split. A message that fits into one fragment is appended as it is.
+/// Appends `message` to `out` as fragments of at most `fragment_bytes_max` bytes each, all with the
+/// fragmentation id `id`. A frame is never split. A message that fits into one fragment is appended
+/// as it is.
 ///
 /// # Errors
 ///
-/// `message` is not a chain of whole frames, or a frame of it does not fit into a fragment; `out` is then as before.
+/// `message` is not a sequence of complete frames, or one of its frames does not fit into a
+/// fragment. `out` is then unchanged.
 pub fn encode_fragmented(
     message: &[u8],
     id: i64,

@@ -1,22 +1,23 @@
-//! Frames: their flags, reading them from a message in place, and writing them at the end of a buffer.
-
-use std::fmt;
+//! Frames: their flags, reading frames from a message without copying, and appending frames to a
+//! buffer.
 
 use crate::WireError;
+pub use crate::frame_kind::FrameKind;
 
-/// Bytes of a frame before its content: the length (i32, little endian, these bytes included) and the flags (u16).
+/// The size of a frame header in bytes: the length of the whole frame (i32, little endian) and the
+/// flags (u16).
 pub const FRAME_HEADER_BYTES: usize = 6;
 
-/// The longest content of a frame, in bytes: the length field is a signed 32-bit number.
+/// The maximum size of the content of a frame in bytes: the length field is a signed 32-bit number.
 pub const CONTENT_BYTES_MAX: usize = i32::MAX as usize - FRAME_HEADER_BYTES;
 
 /// The bits of a frame's flags.
 pub mod flags {
-    /// On a first frame: the message, or its first fragment, begins here.
+    /// On a first frame: the message, or its first fragment, starts here.
     pub const BEGIN_FRAGMENT: u16 = 1 << 15;
-    /// On a first frame: the message, or its last fragment, ends with this chain of frames.
+    /// On a first frame: the message, or its last fragment, ends with this sequence of frames.
     pub const END_FRAGMENT: u16 = 1 << 14;
-    /// Both of the above: the whole message is one chain of frames.
+    /// Both flags above: the message is not fragmented.
     pub const UNFRAGMENTED: u16 = BEGIN_FRAGMENT | END_FRAGMENT;
     /// The last frame of a message or of a fragment.
     pub const FINAL: u16 = 1 << 13;
@@ -24,7 +25,7 @@ pub mod flags {
     pub const BEGIN: u16 = 1 << 12;
     /// A list or a structure ends.
     pub const END: u16 = 1 << 11;
-    /// The frame stands for a null.
+    /// The frame is a null.
     pub const NULL: u16 = 1 << 10;
     /// On a first frame: the message is an event.
     pub const EVENT: u16 = 1 << 9;
@@ -37,14 +38,14 @@ pub mod flags {
 /// One frame: its flags and the bytes after its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// See [`flags`].
+    /// The flags, see [`flags`].
     pub flags: u16,
-    /// What the frame carries, without its header.
+    /// The content, without the header.
     pub content: &'a [u8],
 }
 
 impl Frame<'_> {
-    /// What the frame stands for inside a message.
+    /// The kind of the frame.
     #[inline]
     pub fn kind(&self) -> FrameKind {
         match self.flags & (flags::BEGIN | flags::END | flags::NULL) {
@@ -56,44 +57,21 @@ impl Frame<'_> {
     }
 }
 
-/// What a frame stands for inside a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameKind {
-    /// Content.
-    Value,
-    /// The begin of a list or a structure.
-    Begin,
-    /// The end of a list or a structure.
-    End,
-    /// A null in the place of a value.
-    Null,
-}
-
-impl fmt::Display for FrameKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FrameKind::Value => "a value",
-            FrameKind::Begin => "the begin of a structure",
-            FrameKind::End => "the end of a structure",
-            FrameKind::Null => "a null",
-        })
-    }
-}
-
-/// The header of a frame, read before its content is there.
+/// The header of a frame, read before the content has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
-    /// Bytes of the whole frame, its header included; at least [`FRAME_HEADER_BYTES`].
+    /// The size of the whole frame in bytes, header included; at least [`FRAME_HEADER_BYTES`].
     pub(crate) length: usize,
     pub(crate) flags: u16,
 }
 
 impl FrameHeader {
-    /// Reads the header at the front of `bytes`; `None` when fewer than [`FRAME_HEADER_BYTES`] are there.
+    /// Reads the header at the front of `bytes`. Returns `None` if `bytes` is shorter than
+    /// [`FRAME_HEADER_BYTES`].
     ///
     /// # Errors
     ///
-    /// [`WireError::FrameTooShort`] when the length does not even cover the header, negative lengths included.
+    /// [`WireError::FrameTooShort`] if the length is negative or smaller than the header.
     #[inline]
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<FrameHeader>, WireError> {
         let Some((&[a, b, c, d, e, f], _)) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>() else {
@@ -109,7 +87,7 @@ impl FrameHeader {
     }
 }
 
-/// The frames of a message, one after the other, borrowed from its bytes.
+/// An iterator over the frames of a message, borrowed from its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Frames<'a> {
     rest: &'a [u8],
@@ -122,13 +100,14 @@ impl<'a> Frames<'a> {
         Self { rest: bytes }
     }
 
-    /// The bytes that were not read yet.
+    /// The unread bytes.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next frame without moving past it; `None` at the end, and where the bytes are not a whole frame.
+    /// Returns the next frame without consuming it; `None` at the end, or if the bytes are not a
+    /// complete frame.
     #[inline]
     pub fn peek(&self) -> Option<Frame<'a>> {
         Frames { rest: self.rest }.next()
@@ -148,7 +127,7 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// Appends frames to a buffer and knows where the last of them begins, so that it can be marked as the final one.
+/// Appends frames to a buffer. Records the position of the last frame, to mark it as final.
 #[derive(Debug)]
 pub struct Writer<'o> {
     out: &'o mut Vec<u8>,
@@ -156,25 +135,25 @@ pub struct Writer<'o> {
 }
 
 impl<'o> Writer<'o> {
-    /// Writes behind what `out` holds.
+    /// Creates a writer that appends to `out`.
     #[inline]
     pub fn new(out: &'o mut Vec<u8>) -> Self {
         let last_frame = out.len();
         Self { out, last_frame }
     }
 
-    /// Makes room for `bytes` more, so that a message needs one allocation at most.
+    /// Reserves memory for `bytes` more bytes, so that a message needs at most one allocation.
     #[inline]
     pub fn reserve(&mut self, bytes: usize) {
         self.out.reserve(bytes);
     }
 
-    /// One frame with `content`.
+    /// Appends a frame with `content`.
     ///
     /// # Panics
     ///
-    /// When `content` is longer than [`CONTENT_BYTES_MAX`]: no peer could read such a frame. Values are limited far
-    /// below that where they enter.
+    /// If `content` is longer than [`CONTENT_BYTES_MAX`]: no peer could read such a frame. The size
+    /// of values is limited far below this when they enter the system.
     #[inline]
     pub fn frame(&mut self, flags: u16, content: &[u8]) {
         let length = Self::length(content.len() + FRAME_HEADER_BYTES);
@@ -185,25 +164,25 @@ impl<'o> Writer<'o> {
         self.out.extend_from_slice(content);
     }
 
-    /// A frame that stands for a null.
+    /// Appends a null frame.
     #[inline]
     pub fn null(&mut self) {
         self.frame(flags::NULL, &[]);
     }
 
-    /// The begin of a list or a structure.
+    /// Appends the BEGIN frame of a list or a structure.
     #[inline]
     pub fn begin(&mut self) {
         self.frame(flags::BEGIN, &[]);
     }
 
-    /// The end of a list or a structure.
+    /// Appends the END frame of a list or a structure.
     #[inline]
     pub fn end(&mut self) {
         self.frame(flags::END, &[]);
     }
 
-    /// One frame whose content `fill` appends, for contents that are not in one piece yet.
+    /// Appends a frame. `fill` appends the content, for content that is not contiguous yet.
     ///
     /// # Panics
     ///
@@ -219,7 +198,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Marks the last frame as the message's final one.
+    /// Marks the last frame as the final frame of the message.
     #[inline]
     pub fn finish(self) {
         let at = self.last_frame;
@@ -233,8 +212,8 @@ impl<'o> Writer<'o> {
     }
 }
 
-/// Sets bits in the flags of the frame at the front of `frame`, for example [`flags::BACKUP_AWARE`] on an encoded
-/// request. Does nothing when there is no frame.
+/// Sets bits in the flags of the frame at the front of `frame`, for example [`flags::BACKUP_AWARE`]
+/// on an encoded request. Does nothing if there is no frame.
 #[inline]
 pub fn set_flags(frame: &mut [u8], bits: u16) {
     change_flags(frame, |flags| flags | bits);

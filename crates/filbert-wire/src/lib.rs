@@ -1,22 +1,24 @@
-//! The Hazelcast Open Binary Client Protocol, version 2, without I/O: frames, the table of messages, codecs.
+//! The Hazelcast Open Binary Client Protocol, version 2, without I/O: frames, the table of
+//! messages, codecs.
 //!
-//! This crate turns bytes into typed messages and back. It must not know sockets, async, maps, partitions' owners or
-//! what a serialized value means ([`Data`] stays opaque): front doors, the client and the load generator bring those.
+//! This crate converts bytes to typed messages and back. It must not know sockets, async code,
+//! maps, partition owners, or the meaning of a serialized value ([`Data`] stays opaque). The
+//! protocol servers, the client and the load generator provide these.
 //!
-//! # The way of the bytes
+//! # The path of the bytes
 //!
 //! ```text
-//! read buffer ──► Splitter ──► Split::Whole(n) ─────────────┐
-//!                    │                                      ▼
-//!                    └──► fragments kept ──► Assembled ──► Message ──► decode::<map::put::Request>()
+//! read buffer ──► Splitter ──► Split::Whole(n) ────────┐
+//!                    │                                 ▼
+//!                    └──► fragments ──► Assembled ──► Message ──► decode::<map::put::Request>()
 //!
 //! map::get::Response { .. }.encode(correlation, &mut out) ──► write buffer
 //! ```
 //!
 //! # The layout
 //!
-//! A connection opens with the three bytes of [`PREAMBLE`]; after them both sides send messages. A message is a chain
-//! of frames, and a frame is
+//! A client opens a connection with the three bytes of [`PREAMBLE`]. Then both sides send messages.
+//! A message is a sequence of frames. The layout of a frame:
 //!
 //! ```text
 //! ┌──────────────────────┬────────────────┬──────────────────┐
@@ -24,8 +26,9 @@
 //! └──────────────────────┴────────────────┴──────────────────┘
 //! ```
 //!
-//! The first frame holds the header and, in the order of declaration, every field of fixed size. Each other field
-//! follows as one frame, or as frames between a BEGIN and an END. The last frame carries the FINAL flag.
+//! The first frame holds the header and all fields of fixed size, in the order of their
+//! declaration. Every other field follows as one frame, or as several frames between BEGIN and END.
+//! The last frame has the FINAL flag.
 //!
 //! ```text
 //! first frame of a request or an event: id i32 │ correlation i64 │ partition i32 │ fixed fields
@@ -34,23 +37,37 @@
 //!
 //! # Invariants
 //!
-//! - Decoding never panics, does not recurse with the depth of its input, and allocates in proportion to the bytes
-//!   that are there, never to a count that they claim.
-//! - A field added by a later protocol version than its message reads as its default where an older peer left it out;
-//!   bytes and frames which a newer peer added behind the known fields are skipped. Encoding writes every field.
-//! - A null where a value is required is an error, except that a null UUID reads as the nil UUID, since stock members
-//!   send such.
-//! - A decoded message borrows its text and its values from the buffer it was read from.
+//! - Decoding never panics. It does not recurse with the nesting depth of the input. It allocates
+//!   in proportion to the bytes of the input, never to a count that the input claims.
+//! - A field with a later protocol version than its message decodes to its default if an older peer
+//!   omits it. Bytes and frames that a newer peer adds after the known fields are skipped. Encoding
+//!   writes every field.
+//! - A null in the place of a required value is an error. The exception is a null UUID: it decodes
+//!   to the nil UUID, because Hazelcast members send such nulls.
+//! - A decoded message borrows its strings and values from the input buffer.
+//!
+//! # Modules, from bottom to top
+//!
+//! Each module uses only the modules before it. `id` and `spec` describe messages, `error` the
+//! errors in the input. `frame` reads and writes frames. `split` and `skip` find messages in a
+//! stream of frames; `fragment` divides a message into fragments. `codec` reads and writes fields.
+//! `message` contains the traits of messages, `payload` and `structure` the macros that generate
+//! types from rows. `error_message` is the error response, `sql_page` a page of an SQL result.
+//! `table` contains all messages and their names.
 //!
 //! # Where to start
 //!
-//! [`Message`] and the traits beside it, then one service of the [`table`], for example [`table::map`]; then
-//! [`Splitter`]. How a type becomes bytes is [`codec::Field`].
+//! [`Message`] and the traits of its module, then one service of the [`table`], for example
+//! [`table::map`], then [`Splitter`]. [`codec::Field`] is the encoding of a type.
 
 mod error;
 mod fragment;
+mod frame_kind;
+mod id;
 mod message;
+mod payload;
 mod skip;
+mod spec;
 mod split;
 
 pub mod codec;
@@ -63,17 +80,22 @@ pub mod table;
 
 pub use error::{Problem, WireError};
 pub use fragment::encode_fragmented;
-pub use message::{
-    CorrelationId, Decode, Direction, Event, Family, Message, MessageId, Payload, Request, Response, encode,
-};
+pub use id::{CorrelationId, Direction, MessageId};
+pub use message::{Decode, Event, Family, Message, Payload, Request, Response, encode};
 pub use skip::Skipper;
+pub use spec::{EventSpec, FieldSpec, MessageSpec, Partitioning, ProtocolVersion, ServiceSpec};
 pub use split::{Limits, Split, Splitter};
-pub use table::{EventSpec, FieldSpec, MessageSpec, Partitioning, ProtocolVersion, ServiceSpec};
 
 pub use uuid::Uuid;
 
-/// A serialized value as the client sent it: opaque to this crate.
+/// A serialized value, opaque to this crate.
 pub type Data<'a> = &'a [u8];
 
-/// The first bytes a client sends on a connection: protocol 2 in its binary form.
+/// The first bytes that a client sends on a connection: they select version 2 of the binary
+/// protocol.
 pub const PREAMBLE: [u8; 3] = *b"CP2";
+
+/// The examples of the README, run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct ReadmeExamples;

@@ -1,4 +1,5 @@
-//! A whole message in place in a buffer, and the traits that tie the table's types to its bytes.
+//! A complete message in a buffer, and the traits that encode and decode the types of the table.
+//! The table uses this module, not the reverse.
 
 use std::fmt;
 
@@ -7,95 +8,12 @@ use crate::{
     codec::Reader,
     error::Fault,
     frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, Frames, Writer, flags},
+    id::{COMMON_HEADER_BYTES, CorrelationId, Direction, MessageId},
     sample::Source,
-    table::{self, FieldSpec, MessageSpec},
+    spec::{FieldSpec, MessageSpec},
 };
 
-/// Which message this is: the service in bits 16 to 23, the method in bits 8 to 15, and in the lowest byte 0 for the
-/// request, 1 for the response, 2 and up for events. `MessageId(0x01_01_00)` is the request of `Map.put`; 0 is an
-/// error, which answers any request.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MessageId(pub u32);
-
-impl MessageId {
-    /// The id of the message that answers a request with an error.
-    pub const ERROR: MessageId = MessageId(0);
-
-    /// The id of the method's request.
-    pub const fn request(service: u8, method: u8) -> Self {
-        MessageId((service as u32) << 16 | (method as u32) << 8)
-    }
-
-    /// The id of another message of the same method: 0 its request, 1 its response, 2 and up its events.
-    pub const fn part(self, part: u8) -> Self {
-        MessageId(self.0 & !0xff | part as u32)
-    }
-
-    /// The byte that tells the service.
-    pub const fn service(self) -> u8 {
-        (self.0 >> 16) as u8
-    }
-
-    /// The byte that tells the method within its service.
-    pub const fn method(self) -> u8 {
-        (self.0 >> 8) as u8
-    }
-}
-
-/// The message's name as people know it, `Map.put`, with what it is unless it is a request; the number if unknown.
-impl fmt::Display for MessageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == MessageId::ERROR {
-            return f.write_str("error");
-        }
-        let Some(spec) = table::find(*self) else { return write!(f, "message 0x{:06x}", self.0) };
-        match self.0 & 0xff {
-            0 => write!(f, "{spec}"),
-            1 => write!(f, "{spec} response"),
-            _ => match spec.events.iter().find(|event| event.id == *self) {
-                Some(event) => write!(f, "{spec} {}", event.name),
-                None => write!(f, "{spec} message 0x{:06x}", self.0),
-            },
-        }
-    }
-}
-
-impl fmt::Debug for MessageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MessageId(0x{:06x})", self.0)
-    }
-}
-
-/// Ties a response to its request, and an event to the registration that asked for it. Chosen by the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CorrelationId(pub i64);
-
-/// Which way a message goes; it decides the layout of the header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// From the client, with a partition id.
-    Request,
-    /// The answer, with a count of backups.
-    Response,
-    /// From the member under the correlation id of a registration, with a partition id.
-    Event,
-}
-
-/// Bytes of id and correlation id, with which every header begins.
-const COMMON_HEADER_BYTES: usize = 12;
-
-impl Direction {
-    /// Bytes of the message's header in its first frame, before the fixed fields.
-    #[inline]
-    pub const fn header_bytes(self) -> usize {
-        match self {
-            Direction::Response => COMMON_HEADER_BYTES + 1,
-            Direction::Request | Direction::Event => COMMON_HEADER_BYTES + 4,
-        }
-    }
-}
-
-/// One whole message in place in a buffer: contiguous frames whose lengths were checked.
+/// One complete message, borrowed from a buffer: contiguous frames with verified lengths.
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
     id: MessageId,
@@ -107,12 +25,12 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads the header of the message that `bytes` are, and checks that its frames follow each other without a gap
-    /// up to the final one.
+    /// Reads the header of a message, and checks that `bytes` consist of its frames up to the final
+    /// frame, without a gap.
     ///
     /// # Errors
     ///
-    /// `bytes` are not exactly one whole message.
+    /// `bytes` are not exactly one complete message, or they are a fragment.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Message<'a>, WireError> {
         let mut at = 0;
@@ -153,19 +71,19 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// All of it.
+    /// The bytes of the message.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Which message this is.
+    /// The id of the message.
     #[inline]
     pub fn id(&self) -> MessageId {
         self.id
     }
 
-    /// What ties it to its request or registration.
+    /// The correlation id of its request or registration.
     #[inline]
     pub fn correlation_id(&self) -> CorrelationId {
         self.correlation
@@ -177,36 +95,37 @@ impl<'a> Message<'a> {
         self.first.flags
     }
 
-    /// Whether the sender marked it as an event.
+    /// Whether the message has the event flag.
     #[inline]
     pub fn is_event(&self) -> bool {
         self.first.flags & flags::EVENT != 0
     }
 
-    /// The partition that a request or an event is about, -1 for none. Meaningless for responses.
+    /// The partition of a request or an event; -1 for none. Meaningless for responses.
     #[inline]
     pub fn partition_id(&self) -> i32 {
         let bytes = self.first.content.get(COMMON_HEADER_BYTES..).and_then(|rest| rest.first_chunk::<4>());
         bytes.map_or(-1, |bytes| i32::from_le_bytes(*bytes))
     }
 
-    /// How many backups will acknowledge, in a response. Meaningless for requests and events.
+    /// The number of backup acknowledgements that follow a response. Meaningless for requests and
+    /// events.
     #[inline]
     pub fn backup_acks(&self) -> u8 {
         self.first.content.get(COMMON_HEADER_BYTES).copied().unwrap_or(0)
     }
 
-    /// All frames but the first.
+    /// All frames except the first.
     #[inline]
     pub fn frames(&self) -> Frames<'a> {
         self.rest
     }
 
-    /// Reads the fields.
+    /// Decodes the fields.
     ///
     /// # Errors
     ///
-    /// The message is of another kind than `T`, or a field of it is broken.
+    /// The message does not have the type `T`, or one of its fields is invalid.
     #[inline]
     pub fn decode<T: Decode<'a>>(&self) -> Result<T, WireError> {
         T::decode(self)
@@ -224,39 +143,39 @@ impl fmt::Debug for Message<'_> {
     }
 }
 
-/// A type that can be read from a [`Message`].
+/// A type that can be decoded from a [`Message`].
 pub trait Decode<'a>: Sized {
-    /// Reads the fields of `message`.
+    /// Decodes the fields of `message`.
     ///
     /// # Errors
     ///
-    /// The message is of another kind, or a field of it is broken.
+    /// The message has another type, or one of its fields is invalid.
     fn decode(message: &Message<'a>) -> Result<Self, WireError>;
 }
 
-/// The fields of one message of the table; what the table's macro writes for each. Its users want [`Request`],
-/// [`Response`], [`Event`] and [`Decode`].
+/// The fields of one message of the table. The macro of the table implements this trait. Users of
+/// the crate need [`Request`], [`Response`], [`Event`] and [`Decode`] instead.
 pub trait Payload<'a>: Sized {
-    /// Which message this is.
+    /// The id of the message.
     const ID: MessageId;
-    /// Which way it goes.
+    /// The direction of the message.
     const DIRECTION: Direction;
-    /// Its fields, in the order of declaration.
+    /// The fields, in the order of their declaration.
     const FIELDS: &'static [FieldSpec];
 
-    /// Appends the fields of fixed size, in the order of declaration.
+    /// Appends the fields of fixed size, in the order of their declaration.
     fn put_fixed(&self, out: &mut Vec<u8>);
-    /// Appends the other fields as frames, in the order of declaration.
+    /// Appends the other fields as frames, in the order of their declaration.
     fn put_variable(&self, writer: &mut Writer<'_>);
-    /// Bytes that the fields need at least; exact unless there are lists or structures among them.
+    /// The minimum size of the fields in bytes. Exact if there are no lists or structures.
     fn size_hint(&self) -> usize;
     /// Reads all fields.
     ///
     /// # Errors
     ///
-    /// A field is missing, null, or broken.
+    /// A field is missing, null or invalid.
     fn read(reader: &mut Reader<'a>) -> Result<Self, Fault>;
-    /// A valid value made of random bytes, for tests.
+    /// Creates a valid value from random bytes, for tests.
     fn sample(source: &mut Source<'a>) -> Self;
 }
 
@@ -274,9 +193,10 @@ impl<'a, P: Payload<'a>> Decode<'a> for P {
     }
 }
 
-/// Appends a message to `out`. `partition` is written for requests and events; a response gets no backups.
+/// Appends a message to `out`. `partition` is written for requests and events only. A response is
+/// written with 0 backup acknowledgements.
 ///
-/// The typed ways are [`Request::encode`], [`Response::encode`] and [`Event::encode`].
+/// The typed variants are [`Request::encode`], [`Response::encode`] and [`Event::encode`].
 #[inline]
 pub fn encode<'a, P: Payload<'a>>(payload: &P, correlation: CorrelationId, partition: i32, out: &mut Vec<u8>) {
     let mut writer = Writer::new(out);
@@ -300,42 +220,42 @@ pub fn encode<'a, P: Payload<'a>>(payload: &P, correlation: CorrelationId, parti
 
 /// A message that a client sends.
 pub trait Request {
-    /// Which message this is.
+    /// The id of the message.
     const ID: MessageId;
-    /// Its row in the table.
+    /// The row of the request in the table.
     const SPEC: &'static MessageSpec;
-    /// What answers it, unless an error does.
+    /// The type of the response, unless the response is an error.
     type Response<'r>: Decode<'r>;
 
     /// Appends the message to `out`; `partition` is -1 for none.
     fn encode(&self, correlation: CorrelationId, partition: i32, out: &mut Vec<u8>);
 }
 
-/// A message that answers a request.
+/// The response to a request.
 pub trait Response {
-    /// Which message this is.
+    /// The id of the message.
     const ID: MessageId;
 
-    /// Appends the message to `out`, with no backups to wait for.
+    /// Appends the message to `out`, with 0 backup acknowledgements.
     fn encode(&self, correlation: CorrelationId, out: &mut Vec<u8>);
 }
 
-/// A message that a member sends under the correlation id of a registration.
+/// A message that a member sends with the correlation id of a registration.
 pub trait Event {
-    /// Which message this is.
+    /// The id of the message.
     const ID: MessageId;
 
     /// Appends the message to `out`, marked as an event; `partition` is -1 for none.
     fn encode(&self, correlation: CorrelationId, partition: i32, out: &mut Vec<u8>);
 }
 
-/// A message of the table without its lifetime, so that code can be generic over all of them; see
-/// [`table::visit_all`].
+/// A message type of the table without its lifetime, for code that is generic over all messages.
+/// See [`table::visit_all`](crate::table::visit_all).
 pub trait Family {
-    /// Which message this is.
+    /// The id of the message.
     const ID: MessageId;
-    /// Which way it goes.
+    /// The direction of the message.
     const DIRECTION: Direction;
-    /// The message, borrowed for `'r`.
+    /// The message type with the lifetime `'r`.
     type Of<'r>: Payload<'r> + fmt::Debug + PartialEq + Clone;
 }

@@ -1,25 +1,26 @@
-//! Valid messages made of random bytes, for property tests and fuzzing here and in the crates above.
+//! Valid messages from random bytes, for property tests and fuzzing in this crate and in its
+//! dependents.
 
-/// Random bytes that values are drawn from. When they run out, numbers are 0 and lists, texts and values are empty, so
-/// that every value can be made from any bytes and a shorter input makes a simpler value.
+/// A source of random bytes for values. After the last byte, numbers are 0, and lists, strings and
+/// values are empty. So any input produces a value, and a shorter input produces a simpler value.
 #[derive(Clone, Debug)]
 pub struct Source<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Source<'a> {
-    /// Draws from `bytes`.
+    /// Creates a source from `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    /// One byte.
+    /// Returns one byte.
     pub fn byte(&mut self) -> u8 {
         let [byte] = self.array();
         byte
     }
 
-    /// `N` bytes, zeros behind the end.
+    /// Returns `N` bytes; zeros after the end.
     pub fn array<const N: usize>(&mut self) -> [u8; N] {
         let mut array = [0; N];
         let taken = self.take(N);
@@ -27,18 +28,18 @@ impl<'a> Source<'a> {
         array
     }
 
-    /// The length of a list: 0 to 4.
+    /// Returns the length of a list: 0 to 4.
     pub fn count(&mut self) -> usize {
         usize::from(self.byte() % 5)
     }
 
-    /// 0 to 15 bytes.
+    /// Returns 0 to 15 bytes.
     pub fn bytes(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte() % 16);
         self.take(length)
     }
 
-    /// Text of 0 to 15 bytes.
+    /// Returns a string of 0 to 15 bytes.
     pub fn text(&mut self) -> &'a str {
         let bytes = self.bytes();
         match std::str::from_utf8(bytes) {

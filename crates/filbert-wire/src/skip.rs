@@ -1,27 +1,28 @@
-//! Passing over a message that is not kept: only the headers of its frames are looked at.
+//! Skips a message without storing it. Only the headers of the frames are read.
 
 use crate::{
     WireError,
     frame::{FRAME_HEADER_BYTES, FrameHeader, flags},
 };
 
-/// Where in a message that is passed over the next byte stands.
+/// The state of a partially skipped message.
 #[derive(Clone, Debug, Default)]
 pub struct Skipper {
-    /// Bytes that are left of the frame at hand, behind its header.
+    /// The number of remaining content bytes of the current frame.
     left: usize,
-    /// Whether that is the last frame.
+    /// Whether the current frame is the final frame.
     is_final: bool,
-    /// What came of the next frame's header.
+    /// The received bytes of the next frame header.
     header: Vec<u8>,
 }
 
 impl Skipper {
-    /// Takes bytes from where the last ones ended, at first from the begin of the message. Tells how many of them are of the message, and
-    /// whether it ends with them.
+    /// Skips the next bytes of the message; the first call starts at the beginning of the message.
+    /// Returns the number of bytes that belong to the message, and whether the message ends with
+    /// them.
     ///
     /// # Errors
-    /// They are no frames: where the next message begins is not known.
+    /// The bytes are not frames. The start of the next message is then unknown.
     pub fn skip(&mut self, bytes: &[u8]) -> Result<(usize, bool), WireError> {
         let mut at = 0;
         loop {

@@ -1,18 +1,20 @@
-//! Where messages begin and end in a read buffer, and fragmented messages put together.
+//! Finds the boundaries of messages in a read buffer, and reassembles fragmented messages.
 
 use crate::{
     WireError,
     frame::{FRAME_HEADER_BYTES, FrameHeader, change_flags, flags},
 };
 
-/// What a peer may make this side hold.
+/// The limits of the memory that a peer can occupy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one message, and of all incomplete fragmented messages together. The default of 1 GiB is above any
-    /// value that a map should hold and leaves room for a bulk load, yet stops a broken length field at once.
+    /// The maximum size of one message, and of all incomplete fragmented messages together, in
+    /// bytes. Default: 1 GiB. This is more than any value that a map should hold, and enough for a
+    /// bulk load, but it rejects an invalid length field at once.
     pub message_bytes_max: usize,
-    /// Fragmented messages that may be incomplete at once. Stock clients send their fragments in one piece, so that
-    /// more than one at a time is rare; the default of 16 allows for a client that interleaves them.
+    /// The maximum number of incomplete fragmented messages. Hazelcast's own clients send the
+    /// fragments of a message without interruption, so more than one incomplete message is rare.
+    /// Default: 16, for clients that interleave fragments.
     pub fragmented_messages_max: usize,
 }
 
@@ -22,46 +24,47 @@ impl Default for Limits {
     }
 }
 
-/// What lies at the front of the read buffer.
+/// The data at the front of the read buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Split {
     /// The first n bytes are one message.
     Whole(usize),
-    /// The first n bytes were a fragment, kept.
+    /// The first n bytes are a fragment. The splitter keeps a copy of it.
     Fragment(usize),
-    /// The first n bytes were the last fragment of this message.
+    /// The first n bytes are the last fragment of this message.
     Assembled(usize, Vec<u8>),
 }
 
-/// Finds message boundaries in a growing read buffer and puts fragments together.
+/// Finds message boundaries in a growing read buffer, and reassembles fragments.
 ///
-/// It remembers how far it has looked, so that a large message that arrives in many pieces is looked at once and not
-/// once per piece.
+/// It remembers the scanned position, so that a large message that arrives in many pieces is
+/// scanned once and not once per piece.
 #[derive(Debug, Default)]
 pub struct Splitter {
     limits: Limits,
-    /// Bytes at the front of the buffer that are whole or begun frames of the message at hand: where the next frame's
-    /// header is expected. 0 at the begin of a message.
+    /// The position of the next expected frame header in the buffer. All bytes before it belong to
+    /// frames of the current message. 0 at the start of a message.
     scanned: usize,
-    /// Messages of which the first fragment came and the last did not: fragmentation id and frames so far.
+    /// The messages without their last fragment: the fragmentation id and the frames received so
+    /// far.
     incomplete: Vec<(i64, Vec<u8>)>,
 }
 
 impl Splitter {
-    /// A splitter for one connection.
+    /// Creates a splitter for one connection.
     pub fn new(limits: Limits) -> Self {
         Self { limits, scanned: 0, incomplete: Vec::new() }
     }
 
-    /// Looks at the front of `buf`. `Ok(None)`: more bytes are needed.
+    /// Examines the front of `buf`. `Ok(None)` means that more bytes are needed.
     ///
-    /// After `Some` the caller removes the first n bytes; after `None` it calls again with the same bytes and more
-    /// behind them.
+    /// After `Some` the caller removes the first n bytes. After `None` the caller calls again with
+    /// the same bytes, followed by more bytes.
     ///
     /// # Errors
     ///
-    /// The bytes cannot become a message within the limits. The connection cannot go on: where the next message
-    /// begins is unknown.
+    /// The bytes cannot become a message within the limits. The connection must be closed, because
+    /// the start of the next message is unknown.
     #[inline]
     pub fn split(&mut self, buf: &[u8]) -> Result<Option<Split>, WireError> {
         let Some(end) = self.find_end(buf)? else { return Ok(None) };
@@ -74,24 +77,26 @@ impl Splitter {
         self.keep_fragment(bytes, first_flags).map(Some)
     }
 
-    /// Forgets how far it has looked: the next call of [`Splitter::split`] gets bytes that were split before. Only
-    /// whole messages can be given back; a fragment is kept from the moment it is split off.
+    /// Resets the scanned position, so that the next call of [`Splitter::split`] can receive bytes
+    /// that were split before. This works for complete messages only: the splitter already has a
+    /// copy of a fragment.
     pub fn rewind(&mut self) {
         self.scanned = 0;
     }
 
-    /// Bytes held for incomplete fragmented messages.
+    /// The number of bytes kept for incomplete fragmented messages.
     pub fn kept_bytes(&self) -> usize {
         self.incomplete.iter().map(|(_, frames)| frames.len()).sum()
     }
 
-    /// How many bytes there will be at least before the message at the front of `buf` is whole, as far as its frames say.
+    /// The minimum size of the message at the front of `buf` in bytes, according to the frame
+    /// headers received so far.
     pub fn expected_bytes(&self, buf: &[u8]) -> usize {
         let header = buf.get(self.scanned..).and_then(|rest| FrameHeader::read(rest).ok().flatten());
         self.scanned.saturating_add(header.map_or(FRAME_HEADER_BYTES, |header| header.length))
     }
 
-    /// The end of the final frame of the chain that `buf` begins with.
+    /// Returns the end of the final frame of the message or fragment at the front of `buf`.
     #[inline]
     fn find_end(&mut self, buf: &[u8]) -> Result<Option<usize>, WireError> {
         while let Some(header) = FrameHeader::read(buf.get(self.scanned..).unwrap_or_default())? {
@@ -153,7 +158,8 @@ impl Splitter {
     }
 }
 
-/// Takes the FINAL flag off the frames from `at` on: a fragment's last frame is not the message's.
+/// Clears the FINAL flag of the frames from `at` on: the last frame of a fragment is not the last
+/// frame of the message.
 fn clear_final(frames: &mut [u8], mut at: usize) {
     while let Some(rest) = frames.get_mut(at..)
         && let Ok(Some(header)) = FrameHeader::read(rest)

@@ -8,8 +8,9 @@
 //! any other column:                          one frame: layout u8 │ row count i32 │ values
 //! ```
 //!
-//! The layout is 1: every row is null, no values; 2: no row is null, values packed; 3: for every eight rows one byte
-//! whose bits, lowest first, tell which rows have a value, then these values.
+//! Layout 1: all rows are null, no values. Layout 2: no row is null, packed values. Layout 3: for
+//! each group of eight rows one byte with one bit per row, lowest bit first, set if the row has a
+//! value; then the values of the group.
 
 use crate::{
     Data,
@@ -22,9 +23,9 @@ use crate::{
 /// A page of rows, stored by column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SqlPage<'a> {
-    /// Whether no page follows.
+    /// Whether this is the last page.
     pub last: bool,
-    /// One per column of the result, all of the same number of rows.
+    /// The columns of the result, all with the same number of rows.
     pub columns: Vec<SqlColumn<'a>>,
 }
 
@@ -47,12 +48,13 @@ pub enum SqlColumn<'a> {
     TimestampWithTimeZone(Vec<Option<SqlTimestampWithTimeZone>>),
     Object(Vec<Option<Data<'a>>>),
     Json(Vec<Option<HazelcastJsonValue<'a>>>),
-    /// Nothing but nulls, in a column of type [`SqlColumn::NULL`] or of a type of fixed size. Only counted, since a
-    /// count needs no bytes and must not make the reader allocate: such a column decodes to this, never to a list.
+    /// A column of nulls, of the type [`SqlColumn::NULL`] or of a type of fixed size. Such a column
+    /// always decodes to this variant, never to a list: the encoding has a row count but no bytes
+    /// per row, and a count must not make the reader allocate.
     Nulls {
         /// The type, for example [`SqlColumn::INTEGER`].
         column_type: i32,
-        /// How many rows.
+        /// The number of rows.
         rows: u32,
     },
 }
@@ -80,55 +82,55 @@ impl SqlColumn<'_> {
 /// A decimal number: `unscaled * 10^-scale`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SqlDecimal<'a> {
-    /// Two's complement, big endian, at least one byte.
+    /// The unscaled value: two's complement, big endian, at least one byte.
     pub unscaled: &'a [u8],
-    /// Digits behind the point; negative for zeros before it.
+    /// The number of digits after the decimal point; if negative, the number of zeros before it.
     pub scale: i32,
 }
 
-/// A day.
+/// A date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SqlDate {
-    /// In the proleptic Gregorian calendar.
+    /// The year in the proleptic Gregorian calendar.
     pub year: i32,
-    /// 1 to 12.
+    /// The month, 1 to 12.
     pub month: u8,
-    /// 1 to 31.
+    /// The day, 1 to 31.
     pub day: u8,
 }
 
 /// A time of day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SqlTime {
-    /// 0 to 23.
+    /// The hour, 0 to 23.
     pub hour: u8,
-    /// 0 to 59.
+    /// The minute, 0 to 59.
     pub minute: u8,
-    /// 0 to 59.
+    /// The second, 0 to 59.
     pub second: u8,
-    /// 0 to 999,999,999.
+    /// The nanosecond, 0 to 999,999,999.
     pub nanosecond: i32,
 }
 
-/// A day and a time of day.
+/// A date and a time of day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SqlTimestamp {
-    /// The day.
+    /// The date.
     pub date: SqlDate,
     /// The time of day.
     pub time: SqlTime,
 }
 
-/// A day and a time of day at an offset from UTC.
+/// A date and a time of day with an offset from UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SqlTimestampWithTimeZone {
-    /// The local day and time.
+    /// The local date and time.
     pub local: SqlTimestamp,
-    /// East of UTC is positive.
+    /// The offset in seconds; positive east of UTC.
     pub offset_seconds: i32,
 }
 
-/// Structs of fixed size: their fields one behind the other.
+/// Implements [`Fixed`] for structs: their fields in sequence.
 macro_rules! fixed_struct {
     ($($name:ident { $($field:ident: $type:ty),* })*) => {$(
         impl Fixed for $name {
@@ -159,7 +161,7 @@ fixed_struct! {
     SqlTimestampWithTimeZone { local: SqlTimestamp, offset_seconds: i32 }
 }
 
-/// One frame: the count of unscaled bytes, these bytes, the scale.
+/// One frame: the number of unscaled bytes, the unscaled bytes, the scale.
 impl<'a> Field<'a> for SqlDecimal<'a> {
     #[inline]
     fn put_variable(&self, writer: &mut Writer<'_>) {
@@ -193,7 +195,8 @@ const LAYOUT_NULLS: u8 = 1;
 const LAYOUT_VALUES: u8 = 2;
 const LAYOUT_MIXED: u8 = 3;
 
-/// A count of rows or bytes on the wire. A frame holds fewer than 2^31 bytes, so that no larger count can be told.
+/// Converts a count of rows or bytes to its wire format. A count above `i32::MAX` becomes
+/// `i32::MAX`; it cannot occur with values, because a frame holds fewer than 2^31 bytes.
 fn count(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
@@ -217,7 +220,8 @@ fn read_fixed_column<'a, T: Fixed>(
     if layout != LAYOUT_VALUES && layout != LAYOUT_MIXED {
         return Err(Problem::BrokenColumn("its layout is none of 1, 2 and 3").into());
     }
-    // Every eight rows need a byte, every value its bytes: running out ends the loop whatever the count says.
+    // Every value and every group of eight rows needs bytes. The loop ends with an error when the
+    // bytes are exhausted, whatever the row count claims.
     let mut values = Vec::new();
     let mut bits = u8::MAX;
     for row in 0..rows {
@@ -234,7 +238,8 @@ fn read_count(bytes: &mut &[u8]) -> Result<u32, Fault> {
     u32::try_from(i32::take(bytes)?).map_err(|_| Problem::BrokenColumn("its row count is negative").into())
 }
 
-/// Random rows of which one at least has a value, as a column of nulls decodes to [`SqlColumn::Nulls`].
+/// Returns random rows with at least one value, because a column of nulls decodes to
+/// [`SqlColumn::Nulls`].
 fn sample_fixed_column<T: Fixed>(source: &mut Source<'_>) -> Vec<Option<T>> {
     let rows = usize::from(source.byte() % 20);
     let mut values: Vec<Option<T>> = (0..rows).map(|_| (source.byte() & 1 == 1).then(|| T::random(source))).collect();
@@ -242,7 +247,8 @@ fn sample_fixed_column<T: Fixed>(source: &mut Source<'_>) -> Vec<Option<T>> {
     values
 }
 
-/// Applies one macro to every variant whose values are of fixed size.
+/// Generates the methods of [`SqlColumn`], with one match arm for each variant with values of fixed
+/// size.
 macro_rules! fixed_columns {
     ($($variant:ident($type:ty) = $constant:ident),* $(,)?) => {
         impl<'a> SqlColumn<'a> {
@@ -258,7 +264,7 @@ macro_rules! fixed_columns {
                 }
             }
 
-            /// How many rows it has.
+            /// The number of rows.
             pub fn rows(&self) -> usize {
                 match self {
                     SqlColumn::Varchar(rows) => rows.len(),
@@ -324,7 +330,7 @@ fixed_columns! {
     TimestampWithTimeZone(SqlTimestampWithTimeZone) = TIMESTAMP_WITH_TIME_ZONE,
 }
 
-/// A column of nulls. Types that come as a list need a frame for each row.
+/// Writes a column of nulls. Types with a list encoding need a frame for each row.
 fn put_nulls(column_type: i32, rows: u32, writer: &mut Writer<'_>) {
     match column_type {
         SqlColumn::NULL => writer.frame_with(0, |out| count(rows as usize).put(out)),
@@ -340,15 +346,16 @@ fn put_nulls(column_type: i32, rows: u32, writer: &mut Writer<'_>) {
     }
 }
 
-/// Writes a page straight from where its values are, column by column, without a [`SqlPage`] in between. What it writes
-/// is what [`SqlPage`] reads.
+/// Writes a page column by column from iterators, without an intermediate [`SqlPage`]. [`SqlPage`]
+/// decodes the output.
 ///
 /// ```
 /// use filbert_wire::{frame::Writer, sql_page::{PageWriter, SqlColumn}};
 ///
 /// let mut out = Vec::new();
 /// let mut writer = Writer::new(&mut out);
-/// let mut page = PageWriter::begin(&mut writer, true, [SqlColumn::BIGINT, SqlColumn::VARCHAR].into_iter());
+/// let mut page =
+///     PageWriter::begin(&mut writer, true, [SqlColumn::BIGINT, SqlColumn::VARCHAR].into_iter());
 /// page.fixed(2, 1, [Some(7_i64), None].into_iter());
 /// page.texts([Some("seven"), None].into_iter());
 /// page.end();
@@ -359,7 +366,7 @@ pub struct PageWriter<'w, 'o> {
 }
 
 impl<'w, 'o> PageWriter<'w, 'o> {
-    /// Begins a page with columns of these types, which must follow in this order.
+    /// Starts a page with columns of these types. The caller must write the columns in this order.
     #[inline]
     pub fn begin(writer: &'w mut Writer<'o>, last: bool, column_types: impl Iterator<Item = i32>) -> Self {
         writer.begin();
@@ -368,25 +375,26 @@ impl<'w, 'o> PageWriter<'w, 'o> {
         PageWriter { writer }
     }
 
-    /// A column of values of fixed size. `values` gives all `rows` of them, of which `nulls` are `None`.
+    /// Writes a column of values of fixed size. `values` has `rows` items, and `nulls` of them are
+    /// `None`.
     #[inline]
     pub fn fixed<T: Fixed>(&mut self, rows: usize, nulls: usize, values: impl Iterator<Item = Option<T>>) {
         self.writer.reserve(FRAME_HEADER_BYTES + 5 + rows.div_ceil(8) + (rows - nulls.min(rows)) * T::BYTES);
         self.writer.frame_with(0, |out| put_fixed_rows(rows, nulls, values, out));
     }
 
-    /// A column of [`SqlColumn::NULL`]: the number of its rows.
+    /// Writes a column of type [`SqlColumn::NULL`] with this number of rows.
     pub fn nulls(&mut self, rows: usize) {
         self.writer.frame_with(0, |out| count(rows).put(out));
     }
 
-    /// A column of [`SqlColumn::VARCHAR`].
+    /// Writes a column of type [`SqlColumn::VARCHAR`].
     #[inline]
     pub fn texts<'t>(&mut self, values: impl Iterator<Item = Option<&'t str>>) {
         self.objects(values.map(|value| value.map(str::as_bytes)));
     }
 
-    /// A column of [`SqlColumn::OBJECT`]: serialized values.
+    /// Writes a column of type [`SqlColumn::OBJECT`]: serialized values.
     #[inline]
     pub fn objects<'t>(&mut self, values: impl Iterator<Item = Option<Data<'t>>>) {
         self.writer.begin();
@@ -399,7 +407,8 @@ impl<'w, 'o> PageWriter<'w, 'o> {
         self.writer.end();
     }
 
-    /// A column of any type that is a list of items: [`SqlColumn::DECIMAL`], [`SqlColumn::JSON`].
+    /// Writes a column of a type with a list encoding: [`SqlColumn::DECIMAL`] or
+    /// [`SqlColumn::JSON`].
     #[inline]
     pub fn items<'t, T: Variable<'t>>(&mut self, values: impl Iterator<Item = Option<T>>) {
         self.writer.begin();
@@ -412,8 +421,8 @@ impl<'w, 'o> PageWriter<'w, 'o> {
         self.writer.end();
     }
 
-    /// A decimal of a column of [`SqlColumn::DECIMAL`], for those whose bytes live only for a moment: call it once for each
-    /// row within `fill`.
+    /// Writes a column of type [`SqlColumn::DECIMAL`], for decimals with short-lived bytes. `fill`
+    /// must call its argument once for each row.
     #[inline]
     pub fn decimals(&mut self, fill: impl FnOnce(&mut dyn FnMut(Option<SqlDecimal<'_>>))) {
         self.writer.begin();
@@ -431,7 +440,7 @@ impl<'w, 'o> PageWriter<'w, 'o> {
     }
 }
 
-/// Appends layout, count and values of a column of values of fixed size.
+/// Appends the layout, the row count and the values of a column with values of fixed size.
 #[inline]
 fn put_fixed_rows<T: Fixed>(rows: usize, nulls: usize, values: impl Iterator<Item = Option<T>>, out: &mut Vec<u8>) {
     let layout = match nulls {

@@ -1,9 +1,10 @@
-//! Structures: the values made of several fields that messages carry. One table, in files by subject.
+//! Structures: values with several fields. One table, divided into files by subject.
 //!
-//! A structure is a BEGIN frame, one frame of its fixed fields if it has any, its other fields, and an END frame.
-//! Fields that a newer peer added before the END are skipped.
+//! A structure consists of a BEGIN frame, one frame of its fixed fields, if it has any, its other
+//! fields, and an END frame. Fields that a newer peer adds before the END frame are skipped.
 //!
-//! Fields carry the names and units of the protocol; `type` is called `kind` here, as the word is taken.
+//! Fields have the names and units of the protocol. `type` is called `kind`, because `type` is a
+//! keyword of Rust.
 
 mod cluster;
 mod config;
@@ -17,8 +18,8 @@ pub use data::*;
 pub use sql::*;
 pub use wan::*;
 
-/// Structures of the protocol, as rows of a table: name, first protocol version, and fields in the order of the wire.
-/// `#[since(v)]` marks a field that version v added to a structure that was there before.
+/// Defines structures of the protocol as rows of a table: name, first protocol version, and fields
+/// in wire order. `#[since(v)]` marks a field that version v added to an existing structure.
 macro_rules! structure {
     ($(
         $name:ident $(<$life:lifetime>)?, since $since:literal {
@@ -51,7 +52,7 @@ macro_rules! structure {
                 let has_fixed = (0 $( + <$type as $crate::codec::Field<'a>>::FIXED_BYTES )*) > 0;
                 let outer = reader.enter(has_fixed)?;
                 let value = Self {
-                    $( $field: $crate::table::read_field!(reader, stringify!($field) $(, $later)?)?, )*
+                    $( $field: $crate::codec::read_field!(reader, stringify!($field) $(, $later)?)?, )*
                 };
                 reader.leave(outer)?;
                 Ok(value)

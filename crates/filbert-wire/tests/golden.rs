@@ -1,5 +1,5 @@
-//! Messages in the bytes of an existing implementation (`golden.txt`) mean what they should, and come out the same
-//! when encoded here.
+//! Messages encoded by an existing implementation (`golden.txt`) decode to the expected values. For
+//! most of them, the encoding by this crate must have the same bytes.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ fn uuid(number: u64) -> Uuid {
     Uuid::from_u64_pair(number, number + 1)
 }
 
-/// The bytes of the line called `name`.
+/// Returns the bytes of the line with this name.
 fn golden(name: &str) -> Vec<u8> {
     let line = include_str!("golden.txt")
         .lines()
@@ -38,8 +38,8 @@ fn golden(name: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The line decodes to `expected`; partition and correlation are where they should be. Compared as text, since the
-/// two are borrowed for different lifetimes.
+/// Checks that the line decodes to `expected`, with the right partition and correlation id.
+/// Compares the values as text, because they have different lifetimes.
 fn decodes<P: Family + fmt::Debug>(name: &str, partition: i32, expected: &P) {
     let bytes = golden(name);
     let message = Message::parse(&bytes).unwrap();
@@ -51,7 +51,7 @@ fn decodes<P: Family + fmt::Debug>(name: &str, partition: i32, expected: &P) {
     assert_eq!(format!("{decoded:?}"), format!("{expected:?}"), "{name}");
 }
 
-/// As [`decodes`], and `expected` encodes to the same bytes.
+/// As [`decodes`]; also checks that `expected` encodes to the same bytes.
 fn matches<P: Payload<'static> + Family + fmt::Debug>(name: &str, partition: i32, expected: &P) {
     decodes(name, partition, expected);
     let mut out = vec![0xee];
@@ -59,7 +59,7 @@ fn matches<P: Payload<'static> + Family + fmt::Debug>(name: &str, partition: i32
     assert_eq!(out[1..], golden(name), "{name}: bytes differ");
 }
 
-/// In the place of a partition, which responses do not have.
+/// The value in place of a partition, which responses do not have.
 const RESPONSE: i32 = i32::MIN;
 
 #[test]

@@ -1,5 +1,5 @@
-//! What a broken message is answered with: an error that names the message, the field, what was wrong and what was
-//! expected; and never more memory than the bytes are worth.
+//! Invalid messages cause errors that name the message, the field, the problem and the expected
+//! value. Decoding never allocates more memory than the size of the input justifies.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it does not expect")]
 
@@ -12,7 +12,8 @@ use filbert_wire::{
     table::{client, map},
 };
 
-/// A message of frames given by their flags and contents; the first gets the header and `fixed`.
+/// Builds a message from the flags and contents of its frames. A first frame with the header and
+/// `fixed` precedes them.
 fn message(id: MessageId, fixed: &[u8], frames: &[(u16, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = Writer::new(&mut out);
@@ -59,7 +60,8 @@ fn text_that_is_not_utf_8() {
 #[test]
 fn a_fault_deep_inside_is_found_by_its_path() {
     let begin: (u16, &[u8]) = (flags::BEGIN, b"");
-    // The list of members, a member, its fixed fields, its address, the address's fixed fields, and a null host.
+    // The list of members, a member, its fixed fields, its address, the address's fixed fields, and
+    // a null host.
     let frames = [begin, begin, (0, &[0; 18]), begin, (0, &[0; 4]), (flags::NULL, b"")];
     let bytes = message(client::add_cluster_view_listener::ID.part(2), &[0; 4], &frames);
     let parsed = Message::parse(&bytes).unwrap();
@@ -92,7 +94,7 @@ fn a_structure_without_end_and_keys_without_values() {
 }
 
 #[test]
-fn another_message_than_the_one_asked_for() {
+fn another_message_than_the_requested_one() {
     let bytes = message(map::get::ID, &[0; 8], &[(0, b"m"), (0, b"k")]);
     let error = Message::parse(&bytes).unwrap().decode::<map::put::Request<'_>>().unwrap_err();
     assert_eq!(error, WireError::WrongMessage { expected: map::put::ID, found: map::get::ID });
@@ -105,7 +107,7 @@ fn a_first_frame_without_room_for_the_header() {
     Writer::new(&mut bytes).frame(flags::UNFRAGMENTED | flags::FINAL, &[0; 12]);
     let expected = Direction::Response.header_bytes();
     assert_eq!(Message::parse(&bytes).unwrap_err(), WireError::HeaderTooShort { bytes: 12, expected });
-    // Enough for a response, not for a request.
+    // Long enough for a response, but not for a request.
     let mut bytes = Vec::new();
     Writer::new(&mut bytes)
         .frame(flags::UNFRAGMENTED | flags::FINAL, &[&map::get::ID.0.to_le_bytes()[..], &[0; 9]].concat());
@@ -174,13 +176,13 @@ fn the_splitter_looks_at_each_frame_once() {
     let mut splitter = Splitter::new(Limits::default());
     let nearly = bytes.len() - 1;
     assert_eq!(splitter.split(&bytes[..nearly]), Ok(None));
-    // Were the frames looked at again, these lengths would be refused.
+    // The splitter would reject these lengths if it read the frames again.
     let last_frame = bytes.len() - FRAME_HEADER_BYTES - 12;
     bytes[FRAME_HEADER_BYTES + 12..last_frame].fill(0);
     assert_eq!(splitter.split(&bytes), Ok(Some(Split::Whole(bytes.len()))));
 }
 
-/// The fragments of a get, each by itself, under the fragmentation id `id`.
+/// Returns the fragments of a get request with the fragmentation id `id`.
 fn fragments(id: i64) -> Vec<Vec<u8>> {
     let mut bytes = Vec::new();
     encode_fragmented(&get_request(), id, 50, &mut bytes).unwrap();
@@ -259,7 +261,7 @@ fn deep_nesting_is_skipped_without_recursion() {
     assert_eq!(parsed.decode::<map::add_index::Request<'_>>().unwrap().name, "m");
 }
 
-/// A page with one column of `column_type`, in the frame given.
+/// Decodes a page with one column of `column_type`, encoded in the frame `column`.
 fn page(column_type: i32, column: &[u8]) -> Result<SqlPage<'static>, Problem> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes);

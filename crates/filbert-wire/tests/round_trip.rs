@@ -1,5 +1,5 @@
-//! Every message of the table survives the way over the wire, whole or cut, between peers of different versions; and
-//! bytes that are no message do no harm.
+//! Round trips of every message of the table, complete or fragmented, and between peers of
+//! different versions. Invalid bytes never cause a panic.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it does not expect")]
 
@@ -11,7 +11,7 @@ use filbert_wire::{
 };
 use proptest::prelude::*;
 
-/// Frames of a message: flags and content.
+/// The frames of a message: flags and content.
 type Parts = Vec<(u16, Vec<u8>)>;
 
 fn parts(message: &[u8]) -> Parts {
@@ -28,14 +28,14 @@ fn assemble(parts: &Parts) -> Vec<u8> {
     out
 }
 
-/// The message `id` made of random bytes.
+/// Creates the message `id` from random bytes.
 fn sample(id: MessageId, random: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     assert!(table::sample(id, random, CorrelationId(-3), 17, &mut out), "{id} is in no table");
     out
 }
 
-/// Decoded and encoded again. Since every field is encoded, equal bytes mean equal fields.
+/// Decodes and encodes a message. Every field is encoded, so equal bytes mean equal fields.
 fn recode(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     table::recode(&Message::parse(bytes).unwrap(), &mut out).unwrap();
@@ -51,7 +51,7 @@ fn direction(id: MessageId) -> Direction {
     }
 }
 
-/// The fields of a message; none for the error, which is not a row.
+/// The fields of a message; empty for the error, which has no row.
 fn fields(id: MessageId) -> &'static [FieldSpec] {
     let Some(spec) = table::find(id) else { return &[] };
     match direction(id) {
@@ -61,7 +61,7 @@ fn fields(id: MessageId) -> &'static [FieldSpec] {
     }
 }
 
-/// All bytes of `stream` through a splitter in pieces of the sizes given: the messages in it.
+/// Passes `stream` to a splitter in pieces of the given sizes. Returns the messages.
 fn split_all(stream: &[u8], mut piece_bytes: impl FnMut() -> usize) -> Vec<Vec<u8>> {
     let mut splitter = Splitter::new(Limits::default());
     let (mut buffer, mut messages, mut rest) = (Vec::new(), Vec::new(), stream);
@@ -89,7 +89,7 @@ fn split_all(stream: &[u8], mut piece_bytes: impl FnMut() -> usize) -> Vec<Vec<u
     messages
 }
 
-/// Bytes of a field in the first frame, by its type as the table tells it.
+/// The number of bytes of a field in the first frame, by its type in the table.
 fn fixed_bytes(kind: &str) -> usize {
     match kind {
         "bool" | "u8" => 1,
@@ -112,7 +112,7 @@ fn skip_value(parts: &Parts, at: &mut usize) {
     }
 }
 
-/// Frames that mean nothing, behind the header of message `id`.
+/// Meaningless frames after the header of message `id`.
 fn garbage(id: MessageId, random: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes);
@@ -164,7 +164,8 @@ proptest! {
         for id in table::ids() {
             let Some(older) = as_of_first_version(id, &random) else { continue };
             with_later_fields += 1;
-            // What was sent is kept; what was not has the bytes of a default, which cutting off again removes.
+            // The fields that were sent are kept. The other fields have the bytes of their
+            // defaults; cutting them off again removes these bytes.
             let read = recode(&older);
             prop_assert!(read.len() > older.len(), "{}: no field was added", id);
             prop_assert_eq!(cut_to_first_version(id, &read), older, "{}", id);
@@ -224,13 +225,13 @@ proptest! {
     }
 }
 
-/// The message as a peer of its first version sends it; `None` when no field came later.
+/// The message as a peer of its first version sends it; `None` if no field was added later.
 fn as_of_first_version(id: MessageId, random: &[u8]) -> Option<Vec<u8>> {
     let since = since(id)?;
     fields(id).iter().any(|field| field.since > since).then(|| cut_to_first_version(id, &sample(id, random)))
 }
 
-/// The version of the message or event itself.
+/// The first version of the message or event.
 fn since(id: MessageId) -> Option<filbert_wire::ProtocolVersion> {
     let spec = table::find(id)?;
     Some(spec.events.iter().find(|event| event.id == id).map_or(spec.since, |event| event.since))
@@ -248,7 +249,7 @@ fn cut_to_first_version(id: MessageId, bytes: &[u8]) -> Vec<u8> {
     assemble(&parts)
 }
 
-/// Cuts off the frames behind those of `first`, the fields of the first version.
+/// Removes the frames after the fields `first`, which are the fields of the first version.
 fn keep_values(parts: &mut Parts, first: impl Iterator<Item = &'static FieldSpec>) {
     let mut at = 1;
     for field in first.filter(|field| fixed_bytes(field.kind) == 0) {
@@ -280,7 +281,8 @@ fn a_structure_of_a_newer_or_older_peer_is_read() {
     let more =
         [(0, vec![1]), (flags::BEGIN, vec![]), (flags::BEGIN, vec![]), (flags::END, vec![]), (flags::END, vec![])];
     newer.splice(end..end, more);
-    // The frame of fixed fields follows the structure's begin: first frame, name, BEGIN, fixed fields.
+    // The frame of fixed fields follows the BEGIN frame of the structure: first frame, name, BEGIN,
+    // fixed fields.
     newer[3].1.extend_from_slice(&[9, 9]);
 
     let mut older = newest;

@@ -1,9 +1,11 @@
-//! An embedded member that shares its maps with clients of every language: `exchange types.json`.
+//! An embedded member that shares its maps with clients of all languages: `exchange types.json`.
 //!
-//! It serves on a free loopback port and prints the ready line of the `filbert` program. Before that it has written the
-//! values of the file that Rust can write, under their names and as keys. For each line on standard input, the name of a
-//! language, it compares what that language's client has written, byte for byte, with what Rust would write, and prints
-//! `same`, or what differs. It ends with its input. The end-to-end tests run it; see e2e/shared/types.json.
+//! It serves on a free loopback port and prints the ready line of the `filbert` program. Before the
+//! ready line it writes the values of the file that Rust supports, under their names and as keys.
+//! Each line of standard input names a language. For each language the program compares the bytes
+//! that this language's client has written with the bytes that Rust would write. It prints `same`
+//! or the differences. It ends at the end of its input. The end-to-end tests run it; see
+//! e2e/shared/types.json.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -23,7 +25,7 @@ struct Row {
     name: Blob,
     shown: String,
     writers: Vec<String>,
-    /// None for a type that is Rust's in no crate of ours.
+    /// `None` if the type has no Rust counterpart in the crates of this project.
     value: Option<Blob>,
 }
 
@@ -51,7 +53,7 @@ fn maps(filbert: &Filbert, language: &str) -> Result<(Map<Blob, Blob>, Map<Blob,
     Ok((map("values")?, map("keys")?))
 }
 
-/// What a language's client has written otherwise than Rust would.
+/// Returns the differences between the values of a language's client and the values of Rust.
 fn compare(filbert: &Filbert, rows: &[Row], language: &str) -> Result<Vec<String>> {
     let (values, keys) = maps(filbert, language)?;
     let mut differences = Vec::new();
@@ -82,7 +84,7 @@ fn row(row: &Value) -> Result<Row> {
     Ok(Row { name: shown.to_blob()?, shown, writers, value })
 }
 
-/// The value as this file writes it: numbers as text too.
+/// The text of a JSON value. Numbers become text too.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

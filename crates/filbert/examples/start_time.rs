@@ -1,8 +1,9 @@
-//! Measures the time from the start of the program to the first answer, as someone who waits for it sees it.
+//! Measures the time from the start of the program to its first answer, as a client observes it.
 //!
-//! `cargo run --release -p filbert --example start_time [runs]` starts the `filbert` beside this example again and
-//! again. "Ready" is the ready line on standard output; "answer" is the end of the connection by a server that was sent
-//! a wrong greeting, which proves that it reads and decides.
+//! `cargo run --release -p filbert --example start_time [runs]` repeatedly starts the `filbert`
+//! binary next to this example. "Ready" is the ready line on standard output. "Answer" is the time
+//! when the server closes a connection after an invalid greeting, which proves that it reads and
+//! processes input.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,23 +1,38 @@
 //! Filbert: an in-memory data grid that Hazelcast's clients connect to unmodified.
 //!
-//! This crate puts the parts together: the configuration ([`config`]), the embedded API ([`Filbert`], [`Map`]), and the
-//! program `filbert`, which is the embedded API with a command line in front. It holds no data and speaks no protocol
-//! itself.
+//! This crate puts the parts together: the configuration ([`config`]), the embedded API
+//! ([`Filbert`], [`Map`]), and the program `filbert`, which is the embedded API with a command line
+//! in front. It holds no data and speaks no protocol itself.
 //!
 //! ```text
-//!   hazelcast.yaml, flags --> Config --> Filbert::start --+--> Grid            (filbert-grid: the maps)
-//!                                                         +--> timer thread    (expiry, leases, lock waits)
-//!                                                         +--> Door            (filbert-hazelcast: Hazelcast's clients)
-//!                                                         +--> HttpDoor        (filbert-http: CrateDB's tools, browsers)
-//!                                                         +--> PostgresDoor    (filbert-postgres: PostgreSQL's drivers)
+//!   hazelcast.yaml, flags --> Config --> Filbert::start
+//!                                      |
+//!                                      +--> Grid          filbert-grid: the maps
+//!                                      +--> timer thread  expiry, leases, lock waits
+//!                                      +--> Door          filbert-hazelcast: Hazelcast's clients
+//!                                      +--> HttpDoor      filbert-http: CrateDB's tools, browsers
+//!                                      +--> PostgresDoor  filbert-postgres: PostgreSQL's drivers
+//!
 //!   your program --> Filbert::map::<K, V> --> Map --> blobs --> Grid
 //! ```
 //!
 //! # Invariants
 //!
-//! - Nothing in a configuration file is ignored in silence: it is used, or noted by name and line.
+//! - Every element of a configuration file is used, or reported by name and line. Only elements
+//!   that request nothing are skipped.
 //! - An embedded member opens no socket unless its configuration asks for one.
-//! - What an embedded map writes is byte for byte what Hazelcast's clients write.
+//! - An embedded map writes exactly the bytes that Hazelcast's clients write.
+//!
+//! # Features
+//!
+//! | feature | brings |
+//! |---|---|
+//! | `program` (default) | the program `filbert`, with `server` |
+//! | `sql` | SQL statements: the query engine, which brings DataFusion |
+//! | `server` | the front doors, cluster membership, configuration files; includes `sql` |
+//!
+//! Without these features (`default-features = false`) a member holds maps within a program, and
+//! nothing else is built.
 //!
 //! # Where to start
 //!
@@ -36,32 +51,49 @@
 pub mod config;
 mod embedded;
 
-pub use config::{ClusterConfig, Config, ConfigError, settings_markdown};
+pub use config::Config;
+#[cfg(feature = "server")]
+pub use config::{ClusterConfig, ConfigError, settings_markdown};
+#[cfg(feature = "server")]
+pub use embedded::Ending;
 pub use embedded::{
-    AsyncMap, Ending, EntryEvent, EntryView, Error, EventKind, Events, Filbert, Iter, Lifetime, Listener,
-    ListenerOptions, LockOwner, Map, MapStatistics, SqlResult, SqlRows,
+    AsyncMap, EntryEvent, EntryView, Error, EventKind, Events, Filbert, Iter, Lifetime, Listener, ListenerOptions,
+    LockOwner, Map, MapStatistics,
 };
+#[cfg(feature = "sql")]
+pub use embedded::{SqlResult, SqlRows};
 pub use filbert_data::{Blob, FieldType, FromBlob, Interval, Json, List, ToBlob, Value};
 pub use filbert_grid::query::{ColumnMeta, Dialect, ExpectedResult, Session, SqlError, SqlErrorCode, Statement};
 pub use filbert_grid::{
     EventJournalConfig, EvictionConfig, EvictionPolicy, GridConfig, InMemoryFormat, MapConfig, MaxSizePolicy,
 };
+#[cfg(feature = "server")]
 pub use filbert_hazelcast::{Authentication, DoorConfig};
+#[cfg(feature = "server")]
 pub use filbert_http::{HttpConfig, HttpUser};
+#[cfg(feature = "server")]
 pub use filbert_postgres::{PostgresConfig, PostgresSecret, PostgresTls, PostgresUser};
+#[cfg(feature = "sql")]
 pub use filbert_query::QueryConfig;
 
-/// Reads an amount of memory such as `512MiB` or `4GiB`, in bytes; units count by 1024.
+/// Parses an amount of memory such as `512MiB` or `4GiB` into bytes. All units are powers of 1024.
+#[cfg(feature = "server")]
 pub fn parse_bytes(text: &str) -> Option<u64> {
     config::parse_bytes(text)
 }
 
-/// Writes an amount of memory in the largest unit that divides it.
+/// Formats an amount of memory with the largest unit that divides it.
+#[cfg(feature = "server")]
 pub fn format_bytes(amount: u64) -> String {
     config::format_bytes(amount)
 }
 
-/// The guide's first example is run as a test.
+/// The embedded guide, so that its examples run as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/embedded.md")]
 pub struct EmbeddedGuide;
+
+/// The README, so that its examples run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct ReadmeExamples;

@@ -1,5 +1,6 @@
-//! Our own client against a real member on a real socket: every map operation, locks, listeners, iteration, the event
-//! journal, pipelining, and what a client does when its member goes and comes back.
+//! Tests of our own client with a real member and a real socket: all map operations, locks,
+//! listeners, iteration, the event journal, pipelining, and the reconnect after a restart of the
+//! member.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails its test")]
 
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ async fn connect(member: &Filbert) -> Client {
     Client::connect(ClientConfig { addresses, ..ClientConfig::default() }).await.unwrap()
 }
 
-/// A member, a client, and a map of texts.
+/// Returns a member, a client, and a map of texts.
 async fn texts() -> (Filbert, Client, Map<String, String>) {
     let member = member();
     let client = connect(&member).await;

@@ -1,8 +1,8 @@
-//! Our own client's queries against a real member on a real socket: predicates, aggregators, projections, pages,
-//! indexes, listeners, Compact schemas, SQL.
+//! Tests of the queries of our own client with a real member and a real socket: predicates,
+//! aggregators, projections, pages, indexes, listeners, Compact schemas, SQL.
 //!
-//! With the address of a member in `FILBERT_TEST_MEMBER` the same is expected of that member: so every expectation here
-//! can be held against a Hazelcast.
+//! If `FILBERT_TEST_MEMBER` contains the address of a member, the tests run against that member. So
+//! all expectations can be checked against Hazelcast.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of tests fails its test")]
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use filbert_client::{
     sql_code,
 };
 
-/// Far beyond what any event takes.
+/// Much longer than any event takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn connected() -> (Option<Filbert>, Client) {
@@ -41,7 +41,7 @@ const PEOPLE: [(&str, i32, &str); 5] = [
     ("Grace", 85, "York"),
 ];
 
-/// People as JSON, under the numbers 1 to 5.
+/// Fills a map with people as JSON, under the keys 1 to 5.
 async fn people(client: &Client, name: &str) -> Map<i32, Json> {
     let map = client.map::<i32, Json>(name);
     map.clear().await.unwrap();
@@ -229,7 +229,7 @@ async fn entries_are_heard_of_as_they_enter_and_leave_a_predicate() {
         let event = event.unwrap_or_else(|_| panic!("heard only {heard:?}")).unwrap().unwrap();
         heard.push((event.kind, event.key.unwrap()));
     }
-    // Events of different keys come in any order.
+    // The order of events of different keys is not defined.
     heard.sort_by_key(|(_, key)| *key);
     assert_eq!(heard, expected);
 }
@@ -249,7 +249,7 @@ async fn values_of_announced_schemas_are_queried() {
         blob.extend(age.to_be_bytes());
         blob.extend((name.len() as i32).to_be_bytes());
         blob.extend(name.as_bytes());
-        // Where the name begins.
+        // The offset of the name.
         blob.push(4);
         Blob::from(blob)
     };
@@ -291,7 +291,7 @@ async fn statements_answer_rows_counts_and_errors() {
     assert_eq!(client.execute(statement.page_rows(7)).await.unwrap().collect().await.unwrap().len(), 500);
     let count = client.sql("SELECT count(*) FROM client_names", &[]).await.unwrap().scalar().await.unwrap();
     assert_eq!(count, Some(Value::Int64(1000)));
-    // A cursor that was not read to its end.
+    // A cursor that is dropped before its end.
     drop(client.execute(Statement::new("SELECT * FROM client_names").page_rows(1)).await.unwrap());
     client.execute(Statement::new("SELECT * FROM client_names").page_rows(1)).await.unwrap().close().await.unwrap();
     let unknown = client.sql("SELECT * FROM client_unknown", &[]).await.unwrap_err();

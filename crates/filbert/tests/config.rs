@@ -1,4 +1,4 @@
-//! Configuration files: what is read from them, what is told of them, and what is wrong with them.
+//! Tests of configuration files: values, notices and errors.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -25,7 +25,7 @@ fn xml(text: &str) -> Loaded {
     load_with(&[], FileSyntax::Xml, text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Puts a body below `hazelcast:` at line 2.
+/// Puts a body below `hazelcast:`, starting at line 2.
 fn below_root(body: &str) -> String {
     let indented: String = body.lines().map(|line| format!("  {line}\n")).collect();
     format!("hazelcast:\n{indented}")
@@ -663,11 +663,11 @@ fn members_of_a_cluster_are_read() {
     let read = cluster(&tcp_ip("      member-list: [a, 'b:5702', 10.0.0.4-5]\n      required-member: c")).unwrap();
     assert_eq!(read.members, ["a:6001", "b:5702", "10.0.0.4:6001", "10.0.0.5:6001", "c:6001"]);
     assert_eq!((read.required.as_deref(), read.is_lite, read.listen), (Some("c:6001"), false, None));
-    // As a text, and twice the same.
+    // A text instead of a list, with a duplicate.
     assert_eq!(cluster(&tcp_ip("      members: a, b, a")).unwrap().members, ["a:6001", "b:6001"]);
     let lite = cluster(&(tcp_ip("      member-list: [a]") + "\nlite-member:\n  enabled: true")).unwrap();
     assert!(lite.is_lite);
-    // Nobody is named, or nothing is asked for.
+    // No member is named, or joining is disabled.
     assert_eq!(cluster(&tcp_ip("      member-list: []")), None);
     assert_eq!(cluster("network:\n  join:\n    tcp-ip:\n      enabled: false\n      member-list: [a]"), None);
     let sample = xml(include_str!("samples/hazelcast.xml")).config.cluster.unwrap();

@@ -1,4 +1,5 @@
-//! The embedded API: every operation, locks between threads and tasks, iteration, lifetimes, and the end.
+//! Tests of the embedded API: all operations, locks between threads and tasks, iteration,
+//! lifetimes, and shutdown.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -17,7 +18,7 @@ fn start() -> Filbert {
     Filbert::start(Config::default()).unwrap()
 }
 
-/// Waits until a condition holds; a generous limit turns a hang into a failure.
+/// Waits until a condition holds. A generous timeout turns a hang into a failure.
 #[track_caller]
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -112,7 +113,7 @@ fn an_iteration_sees_what_stays_while_the_map_changes() {
         if key < 1000 {
             seen.push(key);
         }
-        // Keys from 1000 on go, others come.
+        // Keys from 1000 on are removed, and other keys are added.
         let step = step as i32;
         map.delete(&(1000 + step % 1000)).unwrap();
         map.set(&(10_000 + step), "y").unwrap();
@@ -147,7 +148,7 @@ fn entries_expire_by_their_lifetime_and_memory_comes_back() {
     assert_eq!(map.put_with(&4, "later", Lifetime::ttl(Duration::from_secs(3600))).unwrap(), None);
     assert!(map.set_ttl(&4, Duration::from_millis(20)).unwrap());
     assert!(!map.set_ttl(&99, Duration::from_millis(20)).unwrap());
-    // Nothing reads the entries: they go by the timer.
+    // Nothing reads the entries: the timer removes them.
     eventually("the sweep", || map.statistics().entries == 1);
     assert_eq!(map.statistics().expirations, 3);
     assert_eq!(map.keys().unwrap(), [3]);
@@ -191,7 +192,7 @@ fn maps_of_one_name_are_one_map_and_types_are_the_handles() {
     let wrong = filbert.map::<i32, i64>("a").unwrap().get(&1).unwrap_err();
     assert!(matches!(wrong, Error::Data { what: "a value", .. }), "{wrong}");
     assert_eq!(wrong.to_string(), "cannot convert a value of map \"a\"");
-    // An int is not a long, here as in Java: the keys differ.
+    // An int is not a long, as in Java: the keys differ.
     assert_eq!(filbert.map::<i64, String>("a").unwrap().get(&1).unwrap(), None);
     assert_eq!(filbert.map::<i32, String>("b").unwrap().get(&1).unwrap(), None);
 }
@@ -310,7 +311,8 @@ fn async_operations_yield_while_a_key_is_locked() {
     let filbert = start();
     let map = numbers(&filbert);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    // One thread: if a waiting operation blocked it, the other task could never unlock.
+    // There is only one thread: if a waiting operation blocked it, the other task could never
+    // unlock.
     runtime.block_on(async {
         let holder = map.asynchronous();
         let waiter = map.asynchronous();

@@ -1,4 +1,5 @@
-//! The program as a person or a script runs it: the real binary, on ephemeral loopback ports.
+//! Tests of the program as a user or a script runs it: the real binary, on ephemeral loopback
+//! ports.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_filbert");
 
-/// A directory of its own for one test, removed at its end.
+/// A separate directory for one test. It is removed at the end of the test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -47,7 +48,7 @@ impl Drop for Directory {
     }
 }
 
-/// A serving program, which is ended at the end of its test.
+/// A serving program. It is stopped at the end of its test.
 struct Program {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -56,8 +57,13 @@ struct Program {
 }
 
 impl Program {
-    fn start(mut command: Command) -> Program {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    fn start(command: Command) -> Program {
+        Program::start_logging(command, Stdio::null())
+    }
+
+    /// Starts a program that writes its log to `log`.
+    fn start_logging(mut command: Command, log: Stdio) -> Program {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let address = (Ipv4Addr::UNSPECIFIED, 0).into();
         let mut program = Program { child, stdout, welcome: String::new(), address };
@@ -242,7 +248,7 @@ fn a_port_in_use_is_passed_over_where_the_file_allows_it() {
     check_failure(&directory.run(&[]), 4, &port.to_string());
     let directory = directory.with("hazelcast.yaml", &file(100, false));
     check_failure(&directory.run(&[]), 4, &port.to_string());
-    // Who names a port means that port.
+    // An explicit port is used exactly.
     let directory = directory.with("hazelcast.yaml", &file(100, true));
     check_failure(&directory.run(&["--listen", &format!("127.0.0.1:{port}")]), 4, &port.to_string());
 }
@@ -254,7 +260,7 @@ fn a_signal_ends_the_program_in_order_with_clients_connected() {
         let mut client = TcpStream::connect(program.address).unwrap();
         client.write_all(b"CP2").unwrap();
         program.signal(signal);
-        // The client is told: its connection ends instead of hanging.
+        // The connection of the client is closed and does not hang.
         let mut rest = Vec::new();
         let _ = client.read_to_end(&mut rest);
         drop(client);
@@ -289,6 +295,37 @@ fn connections_are_not_bound_by_the_files_that_a_shell_allows() {
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
     let numbers: Vec<&str> = files.split_whitespace().take(2).collect();
     assert_eq!(numbers[0], numbers[1], "the soft limit and the hard one");
+}
+
+#[test]
+fn slow_statements_are_logged_as_json_and_without_literals() {
+    let directory = Directory::new();
+    let log = directory.0.join("log");
+    let mut command = directory.command(&["--listen", "127.0.0.1:0", "--log", "debug", "--log-format", "json"]);
+    command.env("FILBERT_SLOW_STATEMENT_MILLIS", "1").env("FILBERT_LOG_HIDE_LITERALS", "true");
+    let mut program = Program::start_logging(command, std::fs::File::create(&log).unwrap().into());
+    let served = program.welcome.lines().find_map(|line| line.strip_prefix("serves: PostgreSQL on "));
+    let mut shell = directory.command(&["sql", "--host", served.unwrap()]);
+    let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let statement = "SELECT count(*) FROM generate_series(1, 3000000) AS g(v) WHERE v::text <> 'secret';";
+    shell.stdin.take().unwrap().write_all(statement.as_bytes()).unwrap();
+    assert!(shell.wait().unwrap().success());
+    program.signal("-TERM");
+    assert!(program.wait().success());
+    let log = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // The shell asks for the version of the server, which may be slow as well.
+    let is_slow = |line: &&serde_json::Value| line["message"] == "a slow statement" && line["took_ms"].is_u64();
+    let slow: Vec<_> = lines.iter().filter(is_slow).filter(|line| line["statement"] != "SHOW server_version").collect();
+    assert_eq!(slow.len(), 1, "{log}");
+    assert_eq!(slow[0]["level"], "WARN");
+    assert_eq!(slow[0]["failed"], false);
+    assert!(slow[0]["took_ms"].as_u64().unwrap() >= 1);
+    let shown = "SELECT count(*) FROM generate_series(?, ?) AS g(v) WHERE v::text <> ?";
+    assert_eq!(slow[0]["statement"], shown);
+    assert!(!log.contains("secret"), "{log}");
+    let spans: Vec<&str> = lines.iter().filter_map(|line| line["span"]["name"].as_str()).collect();
+    assert!(spans.contains(&"request") && spans.contains(&"plan"), "{spans:?}");
 }
 
 #[test]

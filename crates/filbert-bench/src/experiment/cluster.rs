@@ -1,7 +1,8 @@
-//! Experiment cluster: sets, gets and putAll through our own client, at clusters of both and at one member of ours.
+//! Experiment cluster: set, get and putAll through our own client, on clusters of Filbert and of
+//! Hazelcast, and on a single Filbert member.
 //!
-//! The client sends every call to the member that leads its partition, or owns it. A set is acknowledged by Filbert when a majority of
-//! three replicas has it, by Hazelcast when the one backup has it.
+//! The client sends every call to the leader or owner of the partition. Filbert acknowledges a set
+//! when a majority of three replicas has it, Hazelcast when the single backup has it.
 
 use crate::cluster::Cluster;
 use crate::error::{BenchError, Result};
@@ -17,14 +18,14 @@ const MAP: &str = "bench-cluster";
 const ENTRIES: u64 = 50_000;
 const VALUE_CHARACTERS: usize = 500;
 const DRIVER: &str = "filbert-client";
-/// Members of a cluster, unless something else is asked for.
+/// The default number of members of a cluster.
 const MEMBERS: usize = 3;
-/// Copies that Hazelcast keeps beside the owner's.
+/// The number of Hazelcast's backups of each entry, in addition to the owner's copy.
 const BACKUPS: usize = 1;
-/// The heap of each member of Hazelcast. Its share of the data is some ten megabytes.
+/// The heap of each Hazelcast member. Its share of the data is some ten megabytes.
 const MEMBER_HEAP_BYTES: u64 = 512 << 20;
 
-/// What is measured: a name, the kind of call, and how many are in flight.
+/// The cases: name, kind of call, and concurrency.
 const CASES: [(&str, Kind, Calls); 5] = [
     ("set, 8 callers", Kind::Set { characters: VALUE_CHARACTERS }, Calls::OneByOne { callers: 8 }),
     ("set, depth 100", Kind::Set { characters: VALUE_CHARACTERS }, Calls::Pipelined { depth: 100 }),
@@ -33,7 +34,7 @@ const CASES: [(&str, Kind, Calls); 5] = [
     ("putAll of 1,000", Kind::PutAll { characters: VALUE_CHARACTERS, entries: 1_000 }, Calls::OneByOne { callers: 1 }),
 ];
 
-/// One server, or a cluster of them.
+/// Single servers, or a Filbert cluster.
 enum Peer {
     Servers(Vec<Server>),
     Cluster(Cluster),
@@ -92,7 +93,7 @@ fn start(options: &Options, size: usize) -> Result<Vec<Peer>> {
         let members = Server::hazelcast_cluster(&java, MEMBER_HEAP_BYTES, size, BACKUPS, results)?;
         peers.push(Peer::Servers(members));
     }
-    // Every key, and often enough for the compilers of a JVM.
+    // Use every key, and make enough calls for the compilers of a JVM.
     let passes = if options.quick { 1 } else { 8 };
     for peer in &peers {
         let client = peer.client()?;
@@ -123,7 +124,7 @@ impl Peer {
         self.servers().first().map_or(String::new(), |server| server.target().name.clone())
     }
 
-    /// Connects anew: a connection that rests for minutes would be given up.
+    /// Opens a new connection: the server closes a connection that is idle for minutes.
     fn client(&self) -> Result<RustClient> {
         let servers = self.servers();
         let first = servers.first().ok_or_else(|| BenchError::Setting("a cluster without members".to_owned()))?;
@@ -159,7 +160,7 @@ impl Peer {
     }
 }
 
-/// How many calls take about so long.
+/// The number of calls that take about this time.
 fn in_seconds(measured: &crate::rust_client::Done, seconds: f64) -> u64 {
     let rate = measured.calls as f64 / measured.elapsed.as_secs_f64().max(1e-6);
     (rate * seconds).clamp(20.0, 1e8) as u64

@@ -1,8 +1,10 @@
-//! Experiment C, the ingest game: a table is made with `crash`, filled over HTTP with `cr8 insert-fake-data`, run after run, and asked.
-//! The same kind of rows then goes in by our own bulk loader, which is not bound by Python.
+//! Experiment C, the ingest game: `crash` creates a table, `cr8 insert-fake-data` fills it over
+//! HTTP in several runs, and queries read it. Then our own bulk loader, which is not limited by
+//! Python, inserts rows of the same kind.
 //!
-//! After each run every acknowledged row is counted at once; nothing is refreshed. A query by the beginning of a name is asked twice:
-//! the first time is to be as fast as the second, as no cache has to be warm.
+//! After each run all acknowledged rows are counted immediately, without a refresh. A query for a
+//! prefix of a name runs twice. The first run must be as fast as the second, because there is no
+//! cache to warm up.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,17 +29,17 @@ const FILBERT: &str = "filbert";
 const CR8: &str = "cr8";
 const OWN: &str = "own loader";
 
-/// Rows of one request, for both loaders: what cr8 sends by default.
+/// The number of rows per request, for both loaders. It is the default of cr8.
 const BULK_ROWS: u64 = 1_000;
-/// Requests that cr8 has under way, its default.
+/// The number of concurrent requests of cr8, its default.
 const CONCURRENCY: u32 = 25;
-/// How often each query is asked after its first two times.
+/// The number of repetitions of each query after the first two.
 const QUERY_ROUNDS: u32 = 10;
 
 const CREATE: &str = "CREATE TABLE users (id STRING PRIMARY KEY, name STRING, email STRING, city STRING, age INTEGER) \
                       CLUSTERED INTO 3 SHARDS WITH (number_of_replicas = 0, refresh_interval = 0)";
 
-/// How much of the work is done.
+/// The amount of work.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     runs: u32,
@@ -52,7 +54,7 @@ impl Size {
     }
 }
 
-/// A run on its way.
+/// The state of a run.
 struct Run {
     size: Size,
     server: Server,
@@ -94,7 +96,7 @@ pub fn run(options: &Options) -> Result<Report> {
 }
 
 impl Run {
-    /// The table is made with CrateDB's shell.
+    /// Creates the table with CrateDB's shell.
     fn make_table(&mut self, tools: &Path, http: SocketAddr) -> Result<()> {
         let mut crash = Command::new(tools.join("crash"));
         crash.args(["--hosts", &format!("http://{http}"), "--command", CREATE]);
@@ -122,7 +124,7 @@ impl Run {
         self.ran(OWN, "loaded", round, seconds, before)
     }
 
-    /// Counts the rows at once, and keeps the figures of a run.
+    /// Counts the rows immediately and records the figures of a run.
     fn ran(&mut self, driver: &str, table: &str, round: u32, seconds: f64, before: Usage) -> Result<()> {
         let used = UsagePerOperation::between(&before, &self.server.usage()?, self.size.rows);
         let expected = u64::from(round) * self.size.rows;
@@ -142,7 +144,7 @@ impl Run {
         Ok(())
     }
 
-    /// Asks by the beginning of a name, first and again; both the count and the rows.
+    /// Runs the query for a prefix of a name repeatedly, as a count, and once with its rows.
     fn queries(&mut self, table: &str) -> Result<()> {
         self.bar.set_message(format!("queries on {table}"));
         let text = format!("SELECT count(*) FROM {table} WHERE name LIKE 'Dr. Paul%'");
@@ -206,7 +208,7 @@ impl Run {
             let of_driver = self.report.samples.iter().filter(|sample| sample.driver == driver);
             of_driver.map(Sample::rate).collect()
         };
-        // The best run of the post, on three nodes.
+        // The best published run, on three nodes.
         const PUBLISHED_ROWS_PER_SECOND: f64 = 1_000_000.0 / 18.0;
         let own: Vec<f64> = rates(OWN).iter().map(|rate| rate / PUBLISHED_ROWS_PER_SECOND).collect();
         let cr8: Vec<f64> = rates(CR8).iter().map(|rate| rate / PUBLISHED_ROWS_PER_SECOND).collect();

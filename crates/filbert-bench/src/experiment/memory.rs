@@ -1,4 +1,5 @@
-//! Memory: what an entry costs beyond its key and its value, in Filbert and in Hazelcast.
+//! Experiment memory: the overhead of an entry beyond its key and value, in Filbert and in
+//! Hazelcast.
 
 use crate::error::Result;
 use crate::java::{JavaProject, heap_used_bytes, jcmd};
@@ -12,10 +13,10 @@ use super::{MEMBER_HEAP_BYTES, Options, fill, progress};
 const MAP: &str = "bench-memory";
 const ENTRIES: u64 = 1_000_000;
 const VALUE_CHARACTERS: usize = 100;
-/// What the design promises: bytes of an entry beyond its serialized key and value.
+/// The design goal: the maximum overhead per entry beyond its serialized key and value, in bytes.
 const OVERHEAD_BYTES_MAX: f64 = 64.0;
 
-/// A server's memory at one moment.
+/// The memory of a server at one time.
 #[derive(Debug, Clone, Copy)]
 struct Memory {
     resident: u64,
@@ -25,7 +26,7 @@ struct Memory {
 
 fn memory(server: &Server) -> Result<Memory> {
     let heap = if server.target().name == "hazelcast" {
-        // Two collections: the first may leave what waits for finalization.
+        // Two collections: objects that wait for finalization may survive the first.
         jcmd(server.pid(), "GC.run")?;
         jcmd(server.pid(), "GC.run")?;
         Some(heap_used_bytes(server.pid())?)
@@ -35,7 +36,8 @@ fn memory(server: &Server) -> Result<Memory> {
     Ok(Memory { resident: server.usage()?.resident_bytes, heap })
 }
 
-/// Loads the entries through the protocol and compares the memory before and after, in fresh servers in every round.
+/// Loads the entries through the protocol and compares the memory before and after. Every round
+/// uses new servers.
 pub fn run(options: &Options) -> Result<Report> {
     let entries = if options.quick { ENTRIES / 10 } else { ENTRIES };
     let rounds = options.rounds(3);

@@ -1,4 +1,4 @@
-//! Experiment P: random gets one by one and through pipelines of depth 5, 10 and 100.
+//! Experiment P: random gets, one by one and through pipelines of depth 5, 10 and 100.
 
 use crate::distribution::Operation;
 use crate::error::Result;
@@ -17,20 +17,22 @@ const ENTRIES: u64 = 100_000;
 const CALLS_PER_ITERATION: u64 = 1_000;
 const ITERATIONS: u64 = 500;
 const DEPTHS: [usize; 4] = [1, 5, 10, 100];
-/// Every n-th value is compared during the measurement. Rarely enough that the comparison does not weigh, often enough
-/// that a server with wrong answers does not get through half a million calls.
+/// Every n-th value is compared during the measurement. The comparison is rare enough to have no
+/// measurable cost, and frequent enough to detect wrong results within half a million calls.
 const CHECK_EVERY: u64 = 50;
-/// Characters of most of the values, which are the keys 0 to 99,999 as text: what the echo server answers.
+/// The number of characters of most values. The values are the keys 0 to 99,999 as text. The echo
+/// server returns values of this length.
 const VALUE_CHARACTERS: usize = 5;
 
-/// How much of the work is done.
+/// The amount of work.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     rounds: u32,
     iterations: u64,
     java_iterations: u64,
     warm_up: u64,
-    /// A native measurement repeats its iterations until it lasts about this long.
+    /// The minimum time of a native measurement, in seconds. Its iterations are repeated to reach
+    /// it.
     seconds_min: f64,
 }
 
@@ -104,7 +106,7 @@ fn started(servers: &[Server]) -> String {
     texts.join(", ")
 }
 
-/// The servers of the experiment, loaded and warm.
+/// The loaded and warmed-up servers of the experiment.
 struct Servers {
     all: Vec<Server>,
     java: Option<JavaProject>,
@@ -122,7 +124,8 @@ fn start(options: &Options, size: Size) -> Result<Servers> {
         if server.target().name != "echo" {
             fill(server, Workload::load(MAP, ENTRIES, ValueShape::KeyText))?;
         }
-        // A JVM compiles what it has run often; without this the first round would measure its interpreter.
+        // A JVM compiles frequently executed code. Without this warm-up the first round would
+        // measure its interpreter.
         for depth in [100, 1] {
             let mut load = Load::connect(server.target(), workload(server, depth, options.seed))?;
             load.run(0, Limit::Operations(if depth == 1 { size.warm_up / 4 } else { size.warm_up }))?;
@@ -132,7 +135,7 @@ fn start(options: &Options, size: Size) -> Result<Servers> {
 }
 
 impl Servers {
-    /// A stock Java client for each server that holds data.
+    /// Starts a stock Java client for each server with data.
     fn java_clients(&self, options: &Options, size: Size) -> Result<Vec<(&Server, Driver)>> {
         let Some(java) = &self.java else { return Ok(Vec::new()) };
         let mut clients = Vec::new();
@@ -164,19 +167,20 @@ fn workload(server: &Server, depth: usize, seed: u64) -> Workload {
     }
 }
 
-/// One measurement with the generator.
+/// Makes one measurement with the generator.
 fn native(server: &Server, depth: usize, round: u32, size: Size, seed: u64) -> Result<Sample> {
     let calls = size.iterations * CALLS_PER_ITERATION;
     let mut load = Load::connect(server.target(), workload(server, depth, seed.wrapping_add(u64::from(round))))?;
     let warm = load.run(0, Limit::Operations(calls / 20))?;
-    // CPU time is counted in ticks of 10 ms: where calls are cheap the whole is done several times over.
+    // CPU time is counted in ticks of 10 ms. If calls are cheap, all calls are repeated several
+    // times.
     let passes = (size.seconds_min * warm.operations_per_second / calls as f64).ceil().clamp(1.0, 50.0) as u64;
     let report = load.run(calls, Limit::Operations(calls * passes))?;
     Ok(Sample::of("native", &case(depth), round, &report))
 }
 
-/// One measurement with our own client. It connects anew: its tasks run only while it is used, and a connection that
-/// rests for minutes would be given up.
+/// Makes one measurement with our own client, over a new connection. The client's tasks run only
+/// during calls, so the server would close a connection that is idle for minutes.
 fn rust(server: &Server, depth: usize, round: u32, size: Size, seed: u64) -> Result<Sample> {
     let seed = seed.wrapping_add(u64::from(round));
     let client = RustClient::connect(server.target(), MAP, server.target().name != "echo")?;
@@ -199,7 +203,7 @@ fn rust(server: &Server, depth: usize, round: u32, size: Size, seed: u64) -> Res
     })
 }
 
-/// One measurement with the stock Java client.
+/// Makes one measurement with the stock Java client.
 fn java(server: &Server, driver: &mut Driver, depth: usize, round: u32, size: Size, seed: u64) -> Result<Sample> {
     let before = server.usage()?;
     let seed = seed.wrapping_add(u64::from(round));

@@ -1,4 +1,5 @@
-//! Experiment S: put, which returns the old value, against set, which returns nothing; embedded and through a client.
+//! Experiment S: put, which returns the old value, compared with set, which returns nothing;
+//! embedded and through a client.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use embedded::Embedded;
 
 const ENTRIES: u64 = 50_000;
 const VALUE_CHARACTERS: usize = 500;
-/// Single calls by one client, and by eight at once.
+/// Single calls by one client, and by eight clients concurrently.
 const CONNECTIONS: [usize; 2] = [1, 8];
 const OPERATIONS: [Operation; 2] = [Operation::Put, Operation::Set];
 
@@ -49,7 +50,7 @@ pub fn run(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Part (i): no network.
+/// Part (i): embedded, without a network.
 fn run_embedded(
     report: &mut Report,
     options: &Options,
@@ -103,8 +104,8 @@ fn embedded_case(operation: Operation) -> String {
     format!("embedded {}", operation.name())
 }
 
-/// All entries several times over without looking at the clock, then once with it for the latencies: reading it twice
-/// per call takes about as long as the call.
+/// Writes all entries several times without latency measurement, then once with it: two clock
+/// readings per call take about as long as the call.
 fn in_process(map: &mut dyn Embedded, operation: Operation, round: u32, passes: u32) -> Result<Sample> {
     let mut seconds = 0.0;
     for _ in 0..passes {

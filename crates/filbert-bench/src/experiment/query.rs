@@ -1,9 +1,10 @@
-//! Experiment Q: SQL and predicates over maps of four formats, beside Hazelcast; scans of columns beside DuckDB; a result
-//! of a million rows; puts and gets while scans run.
+//! Experiment Q: SQL and predicates over maps of four formats, compared with Hazelcast; column
+//! scans compared with DuckDB; a result of a million rows; puts and gets during scans.
 //!
-//! One format after the other: its maps are filled on both servers, measured in turn and removed. The Java client asks
-//! everything and compares every answer with what it loaded, so that both servers give the same answers or the run ends.
-//! A query that a server refuses is named in the report and fails a verdict.
+//! For one format after the other, the maps are filled on both servers, measured in turn and
+//! removed. The Java client runs all queries and compares every result with the loaded data. So
+//! both servers return the same results, or the run ends. If a server rejects a query, the report
+//! names the query and a verdict fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,33 +26,35 @@ mod verdicts;
 pub use cases::Format;
 use cases::{COLUMN_QUERIES, DUCKDB_QUERIES, QUERIES, Query, Table};
 
-/// What the experiment calls its targets.
+/// The names of the targets.
 const FILBERT: &str = "filbert";
 const COLUMNS: &str = "filbert columns";
 const HAZELCAST: &str = "hazelcast";
 const DUCKDB: &str = "duckdb";
 
-/// Of the 10,000,000 entries of the published lookup, unless a scale is given: filling them would take most of the time.
+/// The fraction of the 10,000,000 entries of the published lookup, if no scale is given. Loading
+/// all of them would take most of the time.
 const INDEX_SHARE: f64 = 0.1;
 
-/// The heap of a Hazelcast member with nothing in it, and what it gets for every entry. By default a member keeps where
-/// each item of a JSON array stands, some 1,200 bytes for one of the values here.
+/// The heap of an empty Hazelcast member, and the heap per entry. By default a member stores the
+/// position of each item of a JSON array, some 1,200 bytes per value here.
 const HEAP_BYTES_MIN: u64 = 2 << 30;
 const HEAP_BYTES_PER_ENTRY: u64 = 600;
 const HEAP_BYTES_PER_JSON_ENTRY: u64 = 2_200;
 
-/// How much of the work is done.
+/// The amount of work.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     rounds: u32,
-    /// Rounds of puts and gets beside scans: the 99th percentile of some seconds varies more than any median.
+    /// The number of rounds of puts and gets during scans. The 99th percentile of a few seconds
+    /// varies more than any median.
     beside_rounds: u32,
     select: u64,
     scan: u64,
     index: u64,
-    /// Seconds of a closed loop, at least.
+    /// The minimum duration of a closed loop, in seconds.
     closed: f64,
-    /// Seconds at a fixed rate.
+    /// The duration at a fixed rate, in seconds.
     fixed: f64,
 }
 
@@ -82,13 +85,14 @@ impl Size {
         }
     }
 
-    /// Fixed rates are measured in every second round: they take longest and vary least.
+    /// Fixed rates are measured only in every second round: they take the most time and vary the
+    /// least.
     fn is_fixed_round(&self, round: u32) -> bool {
         round % 2 == 1
     }
 }
 
-/// A server and the Java client that asks it.
+/// A server, with the Java client that queries it.
 #[derive(Debug)]
 struct Side {
     server: Server,
@@ -110,16 +114,16 @@ impl Side {
     }
 }
 
-/// A run on its way.
+/// The state of a run.
 #[derive(Debug)]
 struct Run {
     size: Size,
     seed: u64,
     report: Report,
     bar: ProgressBar,
-    /// Who refused which command; not asked again.
+    /// Rejected commands, by server. They are not repeated.
     refused: BTreeSet<(String, String)>,
-    /// Who said why, to what.
+    /// The rejected queries, by server and reason.
     reasons: BTreeMap<(String, String), Vec<String>>,
 }
 
@@ -202,7 +206,7 @@ fn steps(options: &Options, size: Size) -> u64 {
     per_format * options.formats.len() as u64 + u64::from(size.rounds) + u64::from(size.beside_rounds)
 }
 
-/// What a driver refused to do is not an end; everything else is.
+/// A rejected command does not end the run. All other errors do.
 fn refusal(error: BenchError) -> Result<Answer> {
     match error {
         BenchError::Command { .. } => Ok(Answer::default()),
@@ -211,7 +215,7 @@ fn refusal(error: BenchError) -> Result<Answer> {
 }
 
 impl Run {
-    /// Fills the maps of a format, then measures it in all rounds.
+    /// Fills the maps of a format, then measures the format in all rounds.
     fn format(&mut self, format: Format, sides: &mut [Side], duckdb: &mut Driver) -> Result<()> {
         for side in sides.iter_mut() {
             self.bar.set_message(format!("{}: filling {}", format.name(), side.name()));
@@ -252,9 +256,9 @@ impl Run {
             let form = if table == Table::Columns { "columns" } else { "rows" };
             let entries = self.size.entries(table);
             self.tell(side, &format!("mapping of {map}"), &format!("mapping {name} {map} {form}"))?;
-            // Without its entries nothing about a map can be right.
+            // Loading must succeed: without its entries no result of a map can be right.
             let loaded = side.driver.command(&format!("load {name} {map} {entries}"))?;
-            // Tables of one form differ in size only.
+            // Tables of the same form differ only in size.
             if matches!(table, Table::Scan | Table::Columns) {
                 let case = format!("{name}, fill by putAll, {form}");
                 self.report.samples.push(sample("map", &case, &side.name(), 1, &loaded, None));
@@ -266,7 +270,7 @@ impl Run {
         Ok(())
     }
 
-    /// Asks everything some times: a JVM compiles what it has run often.
+    /// Runs every query several times, because a JVM compiles frequently executed code.
     fn warm_up(&mut self, format: Format, side: &mut Side) -> Result<()> {
         let columns = if side.name() == FILBERT { &COLUMN_QUERIES[..] } else { &[] };
         for query in QUERIES.iter().chain(columns).filter(|query| query.is_for(format)) {
@@ -295,7 +299,7 @@ impl Run {
         self.ask(query, round, side, query.case_at(format, rate), &command)
     }
 
-    /// One measurement, unless it was refused before.
+    /// Makes one measurement, unless the query was rejected before.
     fn ask(&mut self, query: &Query, round: u32, side: &mut Side, case: String, command: &str) -> Result<()> {
         let target = if query.table == Table::Columns { COLUMNS.to_owned() } else { side.name() };
         let driver = query.driver();
@@ -308,7 +312,7 @@ impl Run {
         Ok(())
     }
 
-    /// Gives a command; `None` when it is or was refused, which is noted once.
+    /// Sends a command. Returns `None` if it is or was rejected. A rejection is recorded once.
     fn tell(&mut self, side: &mut Side, what: &str, command: &str) -> Result<Option<Answer>> {
         let key = (side.name(), command.to_owned());
         if self.refused.contains(&key) {

@@ -1,8 +1,10 @@
-//! Experiment rebalance: a member joins a cluster that serves.
+//! Experiment rebalance: a member joins a serving cluster.
 //!
-//! Three members hold the entries and answer gets and sets at a fixed rate, some at each member, wherever the leader of a key is: what a client sees
-//! that knows one member. Latencies run from the time at which a call was due, so a pause shows in all calls that it delays. Then a fourth
-//! member joins, and the same calls are made until every member holds its share of the groups.
+//! Three members hold the entries and serve gets and sets at a fixed rate. Each member receives a
+//! part of the calls, regardless of the leader of the key, as from a client that knows only one
+//! member. The latency of a call starts at its due time, so a pause affects all calls that it
+//! delays. Then a fourth member joins, and the same calls continue until every member holds its
+//! share of the groups.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -24,12 +26,13 @@ const ENTRIES: u64 = 1_000_000;
 const VALUE_CHARACTERS: usize = 500;
 const MEMBERS: usize = 3;
 const DRIVER: &str = "native";
-/// Calls of each kind in a second, over all members. A tenth or less of what two processors can do, so that what is measured are
-/// delays and not a queue that was there before.
+/// The number of calls of each kind per second, over all members. It is a tenth or less of the
+/// capacity of two processors, so that the latencies show delays and not an existing queue.
 const RATE: f64 = 600.0;
-/// How long a connection makes calls before it waits for their answers and looks whether to go on.
+/// The time for which a connection makes calls before it waits for their replies and checks whether
+/// to continue.
 const WINDOW: Duration = Duration::from_millis(500);
-/// Every n-th value that is read is compared.
+/// Every n-th read value is compared.
 const CHECK_EVERY: u64 = 10;
 const KINDS: [(Operation, &str); 2] = [(Operation::Get, "get"), (Operation::Set, "set")];
 const QUIET: &str = "quiet";
@@ -60,7 +63,7 @@ pub fn run(options: &Options) -> Result<Report> {
         let mut cluster = Cluster::start(&find_filbert(options.filbert.as_deref())?, MEMBERS, options.results()?)?;
         load(&cluster, entries, options.seed)?;
         let mut traffic = Traffic::connect(&cluster, entries, options.seed)?;
-        // The logs are full, and the memory of the members is what it will be.
+        // Before the measurement the logs must be full, so that the members' memory is stable.
         traffic.during(|| wait(quiet / 3))?;
         bar.inc(1);
         bar.set_message(format!("round {round}: {QUIET}"));
@@ -122,7 +125,7 @@ fn load(cluster: &Cluster, entries: u64, seed: u64) -> Result<()> {
     expect_all(cluster, entries)
 }
 
-/// Every entry is there, as each of the members says.
+/// Checks that every member reports all entries.
 fn expect_all(cluster: &Cluster, entries: u64) -> Result<()> {
     for server in cluster.servers() {
         let found = Session::open(server.target())?.map_size(MAP)?;
@@ -134,16 +137,16 @@ fn expect_all(cluster: &Cluster, entries: u64) -> Result<()> {
     Ok(())
 }
 
-/// Connections to each member that there is at the beginning, one of each kind of call.
+/// Connections to each initial member, one for each kind of call.
 struct Traffic {
     lanes: Vec<(usize, Load)>,
-    /// The number of the next call on every connection.
+    /// The number of the next call of every connection.
     next: u64,
 }
 
-/// What the calls of some time took.
+/// The measured calls of a period.
 struct Taken {
-    /// By [`KINDS`].
+    /// Latencies by the index in [`KINDS`].
     latencies: Vec<Latencies>,
     elapsed: Duration,
 }
@@ -166,7 +169,8 @@ impl Traffic {
         Ok(Traffic { lanes, next: 0 })
     }
 
-    /// Makes calls while `work` runs on this thread, to its end. No call may fail.
+    /// Makes calls while `work` runs on this thread, until it returns. Every failed call is an
+    /// error.
     fn during(&mut self, work: impl FnOnce() -> Result<()>) -> Result<Taken> {
         let (stop, first, begun) = (AtomicBool::new(false), self.next, Instant::now());
         let mut taken = Taken { latencies: vec![Latencies::new()?, Latencies::new()?], elapsed: Duration::ZERO };

@@ -1,4 +1,5 @@
-//! What an experiment found: samples, their medians, ratios within a round, and verdicts; as a table and as JSON.
+//! The results of an experiment: samples, their medians, ratios within a round, and verdicts. The
+//! report is written as a table and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,22 +16,23 @@ use crate::load::LoadReport;
 /// One measurement of one server in one round.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sample {
-    /// Who made the calls, such as `native` or `java client`.
+    /// The driver that made the calls, such as `native` or `java client`.
     pub driver: String,
-    /// What was done, such as `get, depth 100`.
+    /// The measured case, such as `get, depth 100`.
     pub case: String,
-    /// Who answered.
+    /// The server.
     pub target: String,
-    /// Which round, from 1.
+    /// The round, from 1.
     pub round: u32,
-    /// Calls.
+    /// The number of calls.
     pub operations: u64,
-    /// Time taken in seconds.
+    /// The elapsed time in seconds.
     pub seconds: f64,
-    /// Latencies, where single calls were measured.
+    /// Latencies, if single calls were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencySummary>,
-    /// The server's CPU time per call in microseconds, user and system, where the server is a process of its own.
+    /// The server's CPU time per call in microseconds, in user mode and in the kernel, if the
+    /// server is a separate process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cpu_us: Option<f64>,
     /// The server's resident memory at the end in bytes.
@@ -39,7 +41,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The sample of a native run.
+    /// Creates the sample of a native run.
     pub fn of(driver: &str, case: &str, round: u32, report: &LoadReport) -> Sample {
         Sample {
             driver: driver.to_owned(),
@@ -63,11 +65,11 @@ impl Sample {
 /// Medians over the rounds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Who made the calls.
+    /// The driver that made the calls.
     pub driver: String,
-    /// What was done.
+    /// The measured case.
     pub case: String,
-    /// Who answered.
+    /// The server.
     pub target: String,
     /// Calls per second.
     pub operations_per_second: f64,
@@ -83,24 +85,24 @@ pub struct Row {
     pub resident_bytes: Option<f64>,
 }
 
-/// A claim with what was measured.
+/// A claim with its measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verdict {
-    /// What is claimed.
+    /// The claim.
     pub claim: String,
     /// The median over the rounds.
     pub measured: f64,
-    /// The lowest of the rounds.
+    /// The lowest value of the rounds.
     pub lowest: f64,
-    /// The highest of the rounds.
+    /// The highest value of the rounds.
     pub highest: f64,
-    /// What it must reach or stay below.
+    /// The bound that the median must reach or not exceed.
     pub bound: f64,
-    /// Whether it does.
+    /// Whether the claim holds.
     pub holds: bool,
 }
 
-/// Which side of its bound a figure must be on.
+/// The required side of the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Must {
     /// The figure must reach the bound.
@@ -109,27 +111,27 @@ pub enum Must {
     AtMost,
 }
 
-/// Everything that an experiment found.
+/// The report of an experiment.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Name of the experiment, also of its file.
+    /// The name of the experiment and of its file.
     pub experiment: String,
-    /// What it ran on.
+    /// The environment of the run.
     pub environment: Environment,
-    /// Sizes, seeds and the like.
+    /// Settings such as sizes and seeds.
     pub settings: BTreeMap<String, String>,
-    /// What a reader must know beside the figures.
+    /// Notes that a reader must know in addition to the figures.
     pub notes: Vec<String>,
-    /// Claims and whether they hold.
+    /// The verdicts.
     pub verdicts: Vec<Verdict>,
     /// Medians, in the order of the samples.
     pub medians: Vec<Row>,
-    /// Every measurement.
+    /// All measurements.
     pub samples: Vec<Sample>,
 }
 
 impl Report {
-    /// A report without findings.
+    /// Creates an empty report.
     pub fn new(experiment: &str, settings: &[(&str, String)]) -> Report {
         Report {
             experiment: experiment.to_owned(),
@@ -171,7 +173,8 @@ impl Report {
         self.samples.iter().filter(move |s| s.driver == driver && s.case == case && s.target == target)
     }
 
-    /// Judges a figure of one target divided by that of another, round by round. Says nothing where either is missing.
+    /// Adds a verdict about the ratio of two targets, computed for each round. Adds nothing if a
+    /// measurement is missing.
     pub fn judge(&mut self, claim: &str, case: &Case<'_>, figure: fn(&Sample) -> Option<f64>, must: Must, bound: f64) {
         let ratios: Vec<f64> = self
             .matching(case.driver, case.name, case.target)
@@ -186,7 +189,7 @@ impl Report {
         self.verdict(claim, &ratios, must, bound);
     }
 
-    /// Judges the median of some figures. Says nothing where there are none.
+    /// Adds a verdict about the median of figures. Adds nothing if there are no figures.
     pub fn verdict(&mut self, claim: &str, figures: &[f64], must: Must, bound: f64) {
         let Some(measured) = median(figures.iter().copied()) else { return };
         self.verdicts.push(Verdict {
@@ -211,7 +214,7 @@ impl Report {
         Ok(path)
     }
 
-    /// The report for people.
+    /// Formats the report as text.
     pub fn text(&self) -> String {
         let mut text = format!("Experiment {}\n\n", self.experiment);
         for (name, value) in self.environment.iter().chain(&self.settings) {
@@ -278,13 +281,13 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Two targets in one and the same case.
+    /// Compares two targets in the same case.
     pub fn targets(driver: &'a str, name: &'a str, target: &'a str, other_target: &'a str) -> Self {
         Self { driver, name, target, other_driver: driver, other_name: name, other_target }
     }
 }
 
-/// Figures of a sample that verdicts compare.
+/// Figures of a sample, for verdicts.
 pub mod figure {
     use super::Sample;
 
@@ -314,12 +317,12 @@ pub mod figure {
     }
 }
 
-/// Calls per second: of few a fraction as well.
+/// Formats calls per second. A small number has a fraction.
 fn rate(per_second: f64) -> String {
     if per_second < 100.0 { format!("{per_second:.1}") } else { grouped(per_second) }
 }
 
-/// A whole number with commas between thousands.
+/// Formats a whole number with commas between thousands.
 pub fn grouped(number: f64) -> String {
     let digits = format!("{:.0}", number.max(0.0));
     let mut text = String::new();
@@ -332,7 +335,7 @@ pub fn grouped(number: f64) -> String {
     text
 }
 
-/// Lays out a table: the first `left` columns to the left, figures to the right.
+/// Formats a table. The first `left` columns are left-aligned, the other columns right-aligned.
 fn columns<const N: usize>(table: &[[String; N]], left: usize) -> String {
     let mut widths = [0; N];
     for row in table {

@@ -1,5 +1,5 @@
-//! A closed loop of one connection on one thread with blocking calls: the fewest system calls there can be, one write
-//! and one read per window.
+//! A closed loop of one connection on one thread with blocking calls. It needs the minimal number
+//! of system calls: one write and one read per window.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::lane::{Lane, Tally};
 use crate::error::{BenchError, Result};
 
-/// Runs until the phase is over and all replies are there.
+/// Runs until the phase is over and all replies have arrived.
 pub(super) fn drive(stream: &mut TcpStream, mut lane: Lane<'_>, deadline: Option<Instant>) -> Result<Tally> {
     let mut now = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! One connection of a closed loop: its window of calls in flight, without any I/O.
+//! The window of calls in flight of one connection in a closed loop, without I/O.
 
 use std::time::Instant;
 
@@ -10,19 +10,20 @@ use crate::buffer::ReadBuffer;
 use crate::error::{BenchError, Result};
 use crate::latency::Latencies;
 
-/// A correlation id holds the call's index above these bits and its place in the window below.
+/// The low bits of a correlation id contain the slot in the window. The high bits contain the index
+/// of the call.
 const SLOT_BITS: u32 = 20;
 
-/// The deepest window.
+/// The maximum window depth.
 pub const DEPTH_MAX: usize = 1 << SLOT_BITS;
 
-/// What was counted.
+/// The counters of a phase.
 #[derive(Debug)]
 pub(super) struct Tally {
     pub(super) latencies: Latencies,
     pub(super) lateness: Option<Latencies>,
     pub(super) checked: u64,
-    /// When the first thread began and the last one ended.
+    /// The start of the first thread and the end of the last thread.
     pub(super) span: Option<(Instant, Instant)>,
 }
 
@@ -47,7 +48,7 @@ impl Tally {
     }
 }
 
-/// A place in the window.
+/// A slot of the window.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     correlation: i64,
@@ -55,7 +56,7 @@ struct Slot {
     sent: Instant,
 }
 
-/// The calls in flight and what was learnt of those answered.
+/// The calls in flight, and the statistics of answered calls.
 #[derive(Debug)]
 struct Calls<'a> {
     work: &'a Work<'a>,
@@ -64,7 +65,8 @@ struct Calls<'a> {
     tally: Tally,
 }
 
-/// One connection's window. The driver moves bytes: `issue`, write `out`, read into `input`, `absorb`.
+/// The window of one connection. The driver transfers the bytes in this order: `issue`, write
+/// `out`, read into `input`, `absorb`.
 #[derive(Debug)]
 pub(super) struct Lane<'a> {
     calls: Calls<'a>,
@@ -72,9 +74,9 @@ pub(super) struct Lane<'a> {
     issued: u64,
     share: u64,
     splitter: Splitter,
-    /// Received and not yet looked at.
+    /// Received bytes that are not processed yet.
     pub(super) input: ReadBuffer,
-    /// Encoded and not yet written.
+    /// Encoded calls that are not written yet.
     pub(super) out: Vec<u8>,
 }
 
@@ -98,7 +100,7 @@ impl<'a> Lane<'a> {
         })
     }
 
-    /// Calls in flight.
+    /// The number of calls in flight.
     pub(super) fn in_flight(&self) -> usize {
         self.calls.slots.len() - self.calls.free.len()
     }
@@ -108,7 +110,7 @@ impl<'a> Lane<'a> {
         self.issued >= self.share && self.in_flight() == 0
     }
 
-    /// Fills the window with new calls, up to the end of the phase or of the iteration.
+    /// Adds new calls to the window, up to the end of the phase or of the iteration.
     #[inline]
     pub(super) fn issue(&mut self, now: Instant, deadline: Option<Instant>) {
         if deadline.is_some_and(|deadline| now >= deadline) {
@@ -116,7 +118,8 @@ impl<'a> Lane<'a> {
         }
         let mut until = self.share;
         if let Some(iteration) = self.calls.work.iteration {
-            // The calls of an iteration end at the next multiple; the one behind it waits until all have answered.
+            // An iteration ends at the next multiple. The first call after it waits until all calls
+            // of the iteration are answered.
             let boundary = self.issued.next_multiple_of(iteration.max(1));
             let at_boundary = boundary == self.issued;
             match (at_boundary, self.in_flight()) {
@@ -137,7 +140,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Takes the replies out of `input`, which were read at `now`.
+    /// Processes the replies in `input`, which were read at the time `now`.
     #[inline]
     pub(super) fn absorb(&mut self, now: Instant) -> Result<()> {
         let target = self.calls.work.target;
@@ -163,7 +166,7 @@ impl<'a> Lane<'a> {
         self.calls.tally
     }
 
-    /// The error of a server that has nothing more to say.
+    /// The error for a server that closed the connection.
     pub(super) fn closed(&self) -> BenchError {
         BenchError::Program {
             program: self.calls.work.target.to_owned(),
@@ -171,7 +174,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// The error of a server that says nothing.
+    /// The error for a server that does not reply.
     pub(super) fn silent(&self) -> BenchError {
         BenchError::Silent {
             target: self.calls.work.target.to_owned(),

@@ -1,9 +1,10 @@
-//! Calls at a fixed rate, each measured from the time at which it was due.
+//! Calls at a fixed rate. The latency of a call starts at its due time.
 //!
-//! A closed loop stops asking while the server stalls and so leaves out the calls that would have waited: coordinated
-//! omission. Here call n is due at `start + n / rate` whatever happened before, and its latency runs from then. A
-//! sender and a receiver thread per connection; the correlation id is the call's index, from which both compute when
-//! it was due, so nothing is kept per call.
+//! A closed loop stops sending while the server stalls, so it omits the calls that would have
+//! waited: coordinated omission. Here call n is due at `start + n / rate`, regardless of earlier
+//! replies, and its latency starts at that time. Each connection has a sender thread and a receiver
+//! thread. The correlation id is the index of the call. Both threads compute the due time from it,
+//! so no state is kept per call.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -23,7 +24,7 @@ use crate::latency::Latencies;
 #[derive(Debug, Clone, Copy)]
 struct Schedule {
     start: Instant,
-    /// Nanoseconds between two calls over all connections.
+    /// The interval between two calls over all connections, in nanoseconds.
     interval_ns: f64,
     lane: u64,
     lanes: u64,
@@ -31,14 +32,14 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// When the `index`-th call of the connection is due.
+    /// The due time of the `index`-th call of the connection.
     #[inline]
     fn due(&self, index: u64) -> Instant {
         let number = self.lane + index * self.lanes;
         self.start + Duration::from_nanos((number as f64 * self.interval_ns) as u64)
     }
 
-    /// How many calls are due by `now`.
+    /// The number of calls that are due at `now`.
     #[inline]
     fn due_by(&self, now: Instant) -> u64 {
         let elapsed_ns = now.saturating_duration_since(self.start).as_nanos() as f64;
@@ -50,7 +51,7 @@ impl Schedule {
     }
 }
 
-/// What sender and receiver of a connection tell each other.
+/// The state that the sender and the receiver of a connection share.
 #[derive(Debug, Default)]
 struct Progress {
     answered: AtomicU64,
@@ -67,7 +68,7 @@ pub(super) fn run(work: &Work<'_>, rate: f64, streams: &[TcpStream], limit: Limi
     for stream in streams {
         stream.set_nonblocking(false).map_err(BenchError::io("changing the mode of a socket"))?;
     }
-    // A little later than now, so that all threads are there when the first call is due.
+    // The start is slightly in the future, so that all threads run when the first call is due.
     let start = Instant::now() + Duration::from_millis(10);
     let schedule = |lane: u64| Schedule {
         start,
@@ -102,17 +103,18 @@ pub(super) fn run(work: &Work<'_>, rate: f64, streams: &[TcpStream], limit: Limi
     Ok((tally, start.elapsed()))
 }
 
-/// When one side of a connection fails the other must not wait for it.
+/// A failure of one thread of a connection stops the other thread.
 fn finish<T>(stream: &TcpStream, progress: &Progress, result: Result<T>) -> Result<T> {
     if result.is_err() {
         progress.failed.store(true, Ordering::Release);
-        // The connection is of no more use; an error here means that it is gone already.
+        // An error here means that the connection is already closed.
         let _ = stream.shutdown(Shutdown::Both);
     }
     result
 }
 
-/// Writes every call when it is due; those due together in one write. Returns how late they were written.
+/// Writes every call at its due time. Calls that are due together are sent with one write. Returns
+/// the lateness of the writes.
 fn send(work: &Work<'_>, schedule: Schedule, mut stream: &TcpStream, progress: &Progress) -> Result<Latencies> {
     sleep_precisely();
     let mut lateness = Latencies::new()?;
@@ -126,7 +128,8 @@ fn send(work: &Work<'_>, schedule: Schedule, mut stream: &TcpStream, progress: &
             if progress.failed.load(Ordering::Acquire) {
                 break;
             }
-            // Due later, or the window is full: then look again soon, its calls are late already.
+            // The next call is not due, or the window is full. In the second case poll soon,
+            // because the calls are already late.
             let next = schedule.due(sent).saturating_duration_since(now);
             std::thread::sleep(if next.is_zero() { Duration::from_micros(20) } else { next });
             continue;
@@ -142,16 +145,16 @@ fn send(work: &Work<'_>, schedule: Schedule, mut stream: &TcpStream, progress: &
     Ok(lateness)
 }
 
-/// Asks the kernel to end this thread's sleeps on time rather than up to 50 us later (its default timer slack). Where
-/// that is not allowed, the lateness is larger and reported as such.
+/// Requests precise sleeps from the kernel. By default a sleep may end up to 50 us late (timer
+/// slack). If the request is not permitted, the lateness is larger, and the report shows it.
 fn sleep_precisely() {
     let Ok(link) = std::fs::read_link("/proc/thread-self") else { return };
     let Some(thread) = link.file_name() else { return };
-    // One nanosecond is the least that can be asked for.
+    // One nanosecond is the minimum.
     let _ = std::fs::write(std::path::Path::new("/proc").join(thread).join("timerslack_ns"), "1");
 }
 
-/// Reads all replies.
+/// Receives all replies.
 fn receive(work: &Work<'_>, schedule: Schedule, mut stream: &TcpStream, progress: &Progress) -> Result<Tally> {
     let mut tally = Tally::new()?;
     let mut splitter = Splitter::new(Limits::default());

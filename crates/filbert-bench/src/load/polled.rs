@@ -1,4 +1,4 @@
-//! A closed loop of several connections on one thread, by readiness.
+//! A closed loop of several connections on one thread, with non-blocking I/O.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream as StdStream;
@@ -11,10 +11,10 @@ use super::lane::{Lane, Tally};
 use crate::error::{BenchError, Result};
 use crate::session::SILENCE_MAX;
 
-/// Ready connections taken from the kernel at once.
+/// The maximum number of ready connections per poll.
 const EVENTS_MAX: usize = 1024;
 
-/// A connection and its window.
+/// A connection with its window.
 struct Member<'a> {
     stream: TcpStream,
     lane: Lane<'a>,
@@ -68,7 +68,8 @@ pub(super) fn drive(streams: &mut [StdStream], lanes: Vec<Lane<'_>>, deadline: O
 }
 
 impl Member<'_> {
-    /// Reads what is there. A read that fills less than its space has emptied the socket (epoll(7)).
+    /// Reads the available data. A read that does not fill its buffer has emptied the socket
+    /// (epoll(7)).
     fn read(&mut self) -> Result<()> {
         loop {
             let space = self.lane.input.space();
@@ -89,9 +90,10 @@ impl Member<'_> {
         }
     }
 
-    /// Makes new calls and writes what the socket takes.
+    /// Issues new calls and writes as much as the socket accepts.
     fn step(&mut self, deadline: Option<Instant>) -> Result<()> {
-        // While a write is stuck no call is added: it would be measured from long before it is sent.
+        // While a write is blocked no call is added: its latency would start long before it is
+        // sent.
         if self.written == self.lane.out.len() {
             self.lane.out.clear();
             self.written = 0;

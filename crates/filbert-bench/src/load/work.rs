@@ -1,4 +1,5 @@
-//! What all connections of a run share: which call has which number, its bytes, and the reply that it must get.
+//! The data that all connections of a run share: the number of each call, its bytes, and its
+//! expected reply.
 
 use filbert_wire::Message;
 use filbert_wire::table::map;
@@ -9,8 +10,8 @@ use crate::error::{BenchError, Result};
 use crate::requests::Requests;
 use crate::session::{ERROR_ID, server_error};
 
-/// Read-only description of a phase. The calls of connection `lane` are numbered `first + lane`,
-/// `first + lane + lanes`, ...; together the connections make every number once.
+/// Read-only description of a phase. Connection `lane` makes the calls `first + lane`, `first +
+/// lane + lanes`, ... Together the connections make every call exactly once.
 #[derive(Debug)]
 pub(super) struct Work<'a> {
     pub(super) requests: &'a Requests,
@@ -32,7 +33,7 @@ impl Work<'_> {
         self.first + lane + index * self.lanes
     }
 
-    /// How many calls of `total` are a connection's.
+    /// The number of calls of a connection.
     pub(super) fn share(&self, lane: u64, limit: Limit) -> u64 {
         match limit {
             Limit::Time(_) => u64::MAX,
@@ -47,8 +48,8 @@ impl Work<'_> {
         self.requests.encode(operation, self.chooser.key(number), correlation, out);
     }
 
-    /// Looks at the reply to call `number`: an error reply ends the run, every n-th value is compared. Tells whether it
-    /// was compared.
+    /// Checks the reply to call `number`. An error reply ends the run, and every n-th value is
+    /// compared. Returns whether the value was compared.
     #[inline]
     pub(super) fn check(&self, number: u64, message: &Message<'_>) -> Result<bool> {
         if message.id() == ERROR_ID {

@@ -1,5 +1,5 @@
-//! A member made for tests: it speaks the protocol over a real socket, does what the test's script says, and remembers
-//! what it was asked.
+//! A fake member for tests. It speaks the protocol over a real socket, follows the script of the
+//! test, and records the requests.
 
 #![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test fails by panicking; not every test uses all")]
 
@@ -30,34 +30,34 @@ use uuid::Uuid;
 
 pub(crate) const PARTITIONS: i32 = 7;
 
-/// What a member does with a request.
+/// The reaction of the member to a request.
 pub(crate) enum Act {
-    /// What a member with an empty map would do.
+    /// Responds as a member with an empty map.
     Usual,
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Nothing: the client waits.
+    /// Does not respond: the client waits.
     Wait,
-    /// Cuts the connection.
+    /// Closes the connection.
     Cut,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) id: MessageId,
     pub(crate) partition: i32,
     pub(crate) correlation: CorrelationId,
     pub(crate) bytes: Vec<u8>,
-    /// Which connection it came on, from 0.
+    /// The number of its connection, counted from 0.
     pub(crate) connection: usize,
 }
 
-type Script = Box<dyn FnMut(&Asked) -> Act + Send>;
+type Script = Box<dyn FnMut(&ReceivedRequest) -> Act + Send>;
 
 struct State {
     script: Script,
-    asked: Vec<Asked>,
+    received: Vec<ReceivedRequest>,
     outputs: Vec<mpsc::UnboundedSender<Vec<u8>>>,
     tasks: Vec<AbortHandle>,
     view: Vec<(Uuid, u16)>,
@@ -83,13 +83,13 @@ impl Drop for FakeMember {
 }
 
 impl FakeMember {
-    pub(crate) async fn start(script: impl FnMut(&Asked) -> Act + Send + 'static) -> Self {
+    pub(crate) async fn start(script: impl FnMut(&ReceivedRequest) -> Act + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (uuid, cluster) = (Uuid::new_v4(), Uuid::from_u128(1));
         let state = Arc::new(Mutex::new(State {
             script: Box::new(script),
-            asked: Vec::new(),
+            received: Vec::new(),
             outputs: Vec::new(),
             tasks: Vec::new(),
             view: vec![(uuid, port)],
@@ -119,12 +119,12 @@ impl FakeMember {
         FakeMember { uuid, port, cluster, state, accepting, acceptor: acceptor.abort_handle() }
     }
 
-    /// A member that answers everything as usual.
+    /// Starts a member that responds to every request as a member with an empty map.
     pub(crate) async fn usual() -> Self {
         Self::start(|_| Act::Usual).await
     }
 
-    /// How a client in a test connects: to this member, with short pauses.
+    /// The configuration of a client that connects to this member, with short pauses.
     pub(crate) fn config(&self) -> ClientConfig {
         let quick = Backoff { initial: Duration::from_millis(1), max: Duration::from_millis(5), ..Backoff::default() };
         ClientConfig {
@@ -135,7 +135,8 @@ impl FakeMember {
         }
     }
 
-    /// Changes what the member tells of its cluster, to new clients and to those that listen.
+    /// Changes the member's view of the cluster. Sends it to registered clients, and to new clients
+    /// when they connect.
     pub(crate) fn set_view(&self, members: &[&FakeMember], owners: Vec<(Uuid, Vec<i32>)>, version: i32) {
         let mut state = self.state.lock();
         state.view = members.iter().map(|member| (member.uuid, member.port)).collect();
@@ -155,43 +156,43 @@ impl FakeMember {
         }
     }
 
-    pub(crate) fn set_script(&self, script: impl FnMut(&Asked) -> Act + Send + 'static) {
+    pub(crate) fn set_script(&self, script: impl FnMut(&ReceivedRequest) -> Act + Send + 'static) {
         self.state.lock().script = Box::new(script);
     }
 
-    /// The cluster is another one from now on, as after a restart.
+    /// Changes the id of the cluster, as after a restart.
     pub(crate) fn set_cluster(&self, cluster: Uuid) {
         self.state.lock().cluster = cluster;
     }
 
-    /// Whether new connections are served; otherwise they are closed at once.
+    /// Sets whether new connections are served. Otherwise they are closed at once.
     pub(crate) fn accept(&self, accept: bool) {
         self.accepting.store(accept, Ordering::SeqCst);
     }
 
-    /// Sends bytes on a connection by themselves.
+    /// Sends bytes on a connection, without a request.
     pub(crate) fn send(&self, connection: usize, bytes: Vec<u8>) {
         let _gone = self.state.lock().outputs[connection].send(bytes);
     }
 
-    /// Cuts all connections.
+    /// Closes all connections.
     pub(crate) fn cut_all(&self) {
         self.state.lock().tasks.drain(..).for_each(|task| task.abort());
     }
 
-    /// Requests with this id so far.
-    pub(crate) fn asked(&self, id: MessageId) -> Vec<Asked> {
-        self.state.lock().asked.iter().filter(|asked| asked.id == id).cloned().collect()
+    /// The requests with this id received so far.
+    pub(crate) fn received(&self, id: MessageId) -> Vec<ReceivedRequest> {
+        self.state.lock().received.iter().filter(|received| received.id == id).cloned().collect()
     }
 
     /// Waits until `count` requests with this id have come.
-    pub(crate) async fn wait_for(&self, id: MessageId, count: usize) -> Vec<Asked> {
-        eventually(|| self.asked(id).len() >= count).await;
-        self.asked(id)
+    pub(crate) async fn wait_for(&self, id: MessageId, count: usize) -> Vec<ReceivedRequest> {
+        eventually(|| self.received(id).len() >= count).await;
+        self.received(id)
     }
 }
 
-/// Waits until a condition holds. Fails after a minute, far beyond what any of them takes.
+/// Waits until a condition holds. Fails after a minute, far longer than any condition takes.
 pub(crate) async fn eventually(mut condition: impl FnMut() -> bool) {
     for _ in 0..30_000 {
         if condition() {
@@ -213,15 +214,15 @@ pub(crate) fn member_info(uuid: Uuid, port: u16) -> MemberInfo<'static> {
     }
 }
 
-pub(crate) fn encode<R: Response>(asked: &Asked, response: &R) -> Vec<u8> {
+pub(crate) fn encode<R: Response>(received: &ReceivedRequest, response: &R) -> Vec<u8> {
     let mut out = Vec::new();
-    response.encode(asked.correlation, &mut out);
+    response.encode(received.correlation, &mut out);
     out
 }
 
-pub(crate) fn error(asked: &Asked, code: i32, class_name: &'static str, message: &'static str) -> Act {
+pub(crate) fn error(received: &ReceivedRequest, code: i32, class_name: &'static str, message: &'static str) -> Act {
     let holder = ErrorHolder { code, class_name, message: Some(message), stack_trace: Vec::new() };
-    Act::Send(encode(asked, &ErrorMessage { holders: vec![holder] }))
+    Act::Send(encode(received, &ErrorMessage { holders: vec![holder] }))
 }
 
 async fn serve(
@@ -245,7 +246,7 @@ async fn serve(
         while let Some(Split::Whole(length)) = splitter.split(&buffer).unwrap() {
             let bytes = buffer.split_to(length).to_vec();
             let message = Message::parse(&bytes).unwrap();
-            let asked = Asked {
+            let received = ReceivedRequest {
                 id: message.id(),
                 partition: message.partition_id(),
                 correlation: message.correlation_id(),
@@ -254,12 +255,12 @@ async fn serve(
             };
             let answer = {
                 let mut state = state.lock();
-                state.asked.push(asked.clone());
-                if asked.id == client::add_cluster_view_listener::ID {
-                    state.views.push((connection, asked.correlation));
+                state.received.push(received.clone());
+                if received.id == client::add_cluster_view_listener::ID {
+                    state.views.push((connection, received.correlation));
                 }
-                match (state.script)(&asked) {
-                    Act::Usual => usual(&asked, &state, uuid, port),
+                match (state.script)(&received) {
+                    Act::Usual => usual(&received, &state, uuid, port),
                     Act::Send(bytes) => bytes,
                     Act::Wait => continue,
                     Act::Cut => return,
@@ -272,9 +273,9 @@ async fn serve(
     }
 }
 
-fn usual(asked: &Asked, state: &State, uuid: Uuid, port: u16) -> Vec<u8> {
-    let message = Message::parse(&asked.bytes).unwrap();
-    match asked.id {
+fn usual(received: &ReceivedRequest, state: &State, uuid: Uuid, port: u16) -> Vec<u8> {
+    let message = Message::parse(&received.bytes).unwrap();
+    match received.id {
         client::authentication::ID => {
             let request = message.decode::<client::authentication::Request<'_>>().unwrap();
             let response = client::authentication::Response {
@@ -294,20 +295,20 @@ fn usual(asked: &Asked, state: &State, uuid: Uuid, port: u16) -> Vec<u8> {
                 partitions: state.owners.clone(),
                 key_value_pairs: Vec::new(),
             };
-            encode(asked, &response)
+            encode(received, &response)
         }
-        client::add_cluster_view_listener::ID => encode(asked, &client::add_cluster_view_listener::Response {}),
-        client::ping::ID => encode(asked, &client::ping::Response {}),
-        map::get::ID => encode(asked, &map::get::Response { response: None }),
-        map::set::ID => encode(asked, &map::set::Response {}),
-        map::lock::ID => encode(asked, &map::lock::Response {}),
-        map::unlock::ID => encode(asked, &map::unlock::Response {}),
-        map::size::ID => encode(asked, &map::size::Response { response: 0 }),
+        client::add_cluster_view_listener::ID => encode(received, &client::add_cluster_view_listener::Response {}),
+        client::ping::ID => encode(received, &client::ping::Response {}),
+        map::get::ID => encode(received, &map::get::Response { response: None }),
+        map::set::ID => encode(received, &map::set::Response {}),
+        map::lock::ID => encode(received, &map::lock::Response {}),
+        map::unlock::ID => encode(received, &map::unlock::Response {}),
+        map::size::ID => encode(received, &map::size::Response { response: 0 }),
         map::add_entry_listener::ID => encode(
-            asked,
-            &map::add_entry_listener::Response { response: Uuid::from_u128(asked.connection as u128 + 77) },
+            received,
+            &map::add_entry_listener::Response { response: Uuid::from_u128(received.connection as u128 + 77) },
         ),
-        map::remove_entry_listener::ID => encode(asked, &map::remove_entry_listener::Response { response: true }),
+        map::remove_entry_listener::ID => encode(received, &map::remove_entry_listener::Response { response: true }),
         other => panic!("the test's member was asked for {other}"),
     }
 }

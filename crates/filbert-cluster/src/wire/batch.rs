@@ -1,15 +1,15 @@
-//! An entry of the log: submissions of commands that one leader put together.
+//! An entry of the log: submissions of commands that one leader has merged.
 //!
-//! | bytes | what |
+//! | bytes | contents |
 //! |---|---|
 //! | 1 | version: 1 |
-//! | 8 | the leader's time stamp, in milliseconds since the Unix epoch, signed |
-//! | 8 | what a member must know before it applies the entry, see [`StateMachine::requirement`](crate::StateMachine::requirement) |
+//! | 8 | the leader's timestamp, in milliseconds since the Unix epoch, signed |
+//! | 8 | the requirement, see [`StateMachine::requirement`](crate::StateMachine::requirement) |
 //! | .. | submissions, up to the end |
 //!
-//! A submission: 1 byte of kind (0 plain, 1 of an origin, 2 opens an origin); for kind 1 the origin, the sequence and the
-//! first sequence whose answer may be asked for again, 8 bytes each; then touches and commands, bytes, each as
-//! [`filbert_store::Encoder`] writes them (empty: none).
+//! A submission: 1 byte of kind (0 plain, 1 of an origin, 2 opens an origin); for kind 1 the
+//! origin, the sequence, and the first unanswered sequence, 8 bytes each; then touches and
+//! commands, as *bytes* encoded by [`filbert_store::Encoder`] (empty: none).
 
 use bytes::Bytes;
 use filbert_store::{CodecError, Millis};
@@ -17,14 +17,15 @@ use filbert_store::{CodecError, Millis};
 use super::{Reader, append_bytes};
 use crate::OriginId;
 
-/// Who sends a submission.
+/// The source of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// No one who could ask again.
+    /// A caller that cannot retry.
     Plain,
-    /// An origin, with its number of the batch and the first batch whose answer it has not had.
+    /// An origin, with the number of the batch and the number of the first batch without a received
+    /// answer.
     Origin { origin: OriginId, sequence: u64, unanswered: u64 },
-    /// Wants to be an origin.
+    /// A caller that wants to open an origin.
     Open,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Submission {
     pub(crate) commands: Bytes,
 }
 
-/// What one leader has put into an entry together.
+/// The contents of an entry: the submissions that one leader has merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BatchEntry {
     pub(crate) stamp: Millis,
@@ -101,7 +102,7 @@ mod tests {
         let bytes = write_batch(&entry);
         assert_eq!(read_batch(bytes.clone()).unwrap(), entry);
         for end in 0..bytes.len() {
-            // A prefix is an error, or a batch of fewer submissions.
+            // A prefix is an error, or a batch with fewer submissions.
             if let Ok(fewer) = read_batch(bytes.slice(..end)) {
                 assert!(fewer.submissions.len() < 3);
             }

@@ -1,19 +1,19 @@
-//! Several requests as one, and their answers as one.
+//! Several requests in one message, and their answers in one message.
 //!
-//! | bytes | what |
+//! | bytes | contents |
 //! |---|---|
 //! | 1 | version: 129, which no single request begins with |
-//! | .. | up to the end, requests, bytes each; or answers, 1: whether there is one, and bytes each |
+//! | .. | requests, *bytes* each; or answers, 1: whether present, and *bytes* each; up to the end |
 
 use bytes::Bytes;
 use filbert_store::CodecError;
 
 use super::{Reader, append_bytes};
 
-/// What requests that travel together begin with.
+/// The first byte of bundled requests.
 const BUNDLE: u8 = 129;
 
-/// Whether these are several requests.
+/// Whether the message is a bundle of requests.
 pub(crate) fn is_bundle(request: &Bytes) -> bool {
     request.first() == Some(&BUNDLE)
 }

@@ -1,23 +1,27 @@
 //! Requests between members and their answers.
 //!
-//! A request: 1 byte of version (1); the member that it is for, 8; the group, 4; the sender's epoch, 8; the time
-//! that the sender tells, 8, signed; 1 byte
-//! of kind; by kind:
+//! A request: 1 byte of version (1); the receiver's member id, 8; the group, 4; the sender's epoch,
+//! 8; the sender's time, 8, signed; 1 byte of kind; then, by kind:
 //!
-//! | kind | request | what follows |
-//! |---|---|---|
-//! | 1 | append | vote; id before the entries, optional; id that is committed, optional; number of entries, 4; entries |
-//! | 2, 3 | vote, and whether one would | vote; id of the candidate's last entry, optional; 1: by handing over |
-//! | 4 | handing over | the leader's vote; who is to lead, 8; id of the leader's last entry, optional |
-//! | 5 | page of a snapshot | vote; number of the snapshot, 8; number of the page, 8; CRC-32 of the page, 4; page, bytes |
+//! - 1, append: vote; optional id before the entries; optional committed id; number of entries, 4;
+//!   entries
+//! - 2, vote, and 3, pre-vote: vote; optional id of the candidate's last entry; 1: whether
+//!   leadership is handed over
+//! - 4, hand-over: the leader's vote; the next leader's member id, 8; optional id of the leader's
+//!   last entry
+//! - 5, page of a snapshot: vote; number of the snapshot, 8; number of the page, 8; CRC-32 of the
+//!   page, 4; page, *bytes*
 //!
-//! An answer: 1 byte of version; the time that the member tells, 8, signed; 1 byte of kind: 1 success, 2 success up to an optional id, 3 conflict, 4 a vote that is higher; 5 a vote,
-//! an optional id, and 1: whether it was granted; 6 handing over: 0 accepted, 1 refused; 7 the page that has to come next, 8;
-//! 8 the snapshot is installed, a vote.
+//! An answer: 1 byte of version; the member's time, 8, signed; 1 byte of kind: 1 success; 2 success
+//! up to an optional id; 3 conflict; 4 a higher vote; 5 a vote, an optional id, and 1: whether the
+//! vote was granted; 6 hand-over: 0 accepted, 1 refused; 7 the number of the expected page, 8; 8
+//! the snapshot is installed, a vote.
 //!
-//! *Vote* is term, member, 8 each, and 1: whether it is a leader's; an *id* term and index, 8 each; *optional* 1: whether it is
-//! there. An entry is its id and 1 byte: 0 blank, 1 a batch, bytes, 2 a membership: number of configurations, 4, each a number of voters, 4,
-//! and voters, 8 each; number of members, 4, and members, 8 each.
+//! A *vote* is a term and a member, 8 each, and 1: whether it is the vote of a leader. An *id* is a
+//! term and an index, 8 each. An *optional* value is preceded by 1: whether it is present. An entry
+//! is its id and 1 byte: 0 blank; 1 a batch, *bytes*; 2 a membership: number of configurations, 4,
+//! each a number of voters, 4, and the voters, 8 each; number of members, 4, and the members, 8
+//! each.
 
 use bytes::Bytes;
 use filbert_store::{CodecError, Millis};
@@ -29,13 +33,13 @@ use super::{Reader, append_bytes};
 use crate::types::{Batch, Committed, Entry, LogId, Membership, Payload, Types, Vote};
 use crate::{Epoch, GroupId, MemberId};
 
-/// What stands before every request.
+/// The header of every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) to: MemberId,
     pub(crate) group: GroupId,
     pub(crate) epoch: Epoch,
-    /// See `clock.rs`.
+    /// The sender's time, see `clock.rs`.
     pub(crate) time: Millis,
 }
 

@@ -1,7 +1,8 @@
-//! Written forms: what members send each other and what the log holds. Each begins with a version, and another version is
-//! refused. All numbers are little-endian; *bytes* are 4 bytes of length and as many bytes.
+//! Encodings of the messages between members and of the contents of the log. Each begins with a
+//! version, and another version is refused. All numbers are little-endian. *Bytes* are 4 bytes of
+//! length and then that many bytes.
 //!
-//! Whatever the bytes are, reading them neither panics nor takes memory by what they claim.
+//! Decoding arbitrary bytes neither panics nor allocates memory for claimed lengths.
 
 mod batch;
 mod bundle;

@@ -1,11 +1,12 @@
-//! The store's reader over a shared buffer: runs of bytes are slices of that buffer, and not copied.
+//! The store's reader over a shared buffer: byte sequences are slices of that buffer, without a
+//! copy.
 
 use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
 use filbert_store::CodecError;
 
-/// A position in a shared buffer. Numbers are read as [`filbert_store::Reader`] reads them.
+/// A position in a shared buffer. Numbers are decoded by [`filbert_store::Reader`].
 pub(crate) struct Reader<'a> {
     buffer: &'a Bytes,
     reader: filbert_store::Reader<'a>,
@@ -16,7 +17,7 @@ impl<'a> Reader<'a> {
         Reader { buffer, reader: filbert_store::Reader::new(buffer, 0) }
     }
 
-    /// Bytes behind their length.
+    /// Reads bytes with their length.
     pub(crate) fn shared(&mut self, what: &'static str) -> Result<Bytes, CodecError> {
         self.reader.bytes(what).map(|bytes| self.buffer.slice_ref(bytes))
     }
@@ -36,7 +37,8 @@ impl DerefMut for Reader<'_> {
     }
 }
 
-/// Bytes with their length. Whoever writes keeps them below 4 GiB: batches, pages and messages have lower limits.
+/// Appends bytes with their length. The caller keeps them below 4 GiB: batches, pages and messages
+/// have lower limits.
 pub(crate) fn append_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     debug_assert!(bytes.len() <= u32::MAX as usize, "limits keep what is written below 4 GiB");
     out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());

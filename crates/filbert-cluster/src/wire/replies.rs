@@ -1,48 +1,49 @@
-//! Replies that own their bytes, and their written form: who proposes has them after the partition has gone on, and an origin
-//! may ask for them again.
+//! Replies that own their bytes, and their encoding: the caller receives them after the partition
+//! has continued, and an origin may ask for them again.
 //!
-//! | bytes | what |
+//! | bytes | contents |
 //! |---|---|
 //! | 1 | version: 1 |
 //! | 4 | number of replies |
-//! | .. | for each, 1 byte of kind and what follows in `append` below |
+//! | .. | for each reply, 1 byte of kind, and the contents that `append` below writes |
 
 use bytes::Bytes;
 use filbert_store::{BatchPlace, Caller, CodecError, MapId, Millis, Reply, StoreError, Value};
 
 use super::{Reader, append_bytes};
 
-/// The answer to a command, as [`Reply`], with bytes of its own.
+/// The reply to a command, like [`Reply`], with its own bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnedReply {
-    /// It is done, and there is nothing to tell.
+    /// The command is done. It has no result.
     Done,
-    /// Whether it did something.
+    /// Whether the command had an effect.
     Flag(bool),
-    /// The value that was there before, or is still there.
+    /// The previous value, or the value that is still there.
     Previous(Option<Bytes>),
-    /// How many.
+    /// A count.
     Count(u64),
-    /// The key is locked by someone else; nothing was changed.
+    /// Another caller has locked the key. Nothing was changed.
     Locked {
-        /// When the lease ends, if it does.
+        /// The end of the lease, if it has one.
         free_at: Option<Millis>,
     },
-    /// The keys of a batch are claimed; the places of items that are not as expected.
+    /// The keys of a batch are claimed. The positions of items that differ from their expected
+    /// state.
     Claimed(Vec<BatchPlace>),
-    /// The key at this place is held by someone else.
+    /// Another caller holds the key at this position.
     Held(BatchPlace),
     /// The caller does not hold the lock.
     NotOwner {
-        /// Who holds it, if anybody does.
+        /// The owner of the lock, if there is one.
         owner: Option<Caller>,
     },
-    /// The command cannot be applied; nothing was changed.
+    /// The command cannot be applied. Nothing was changed.
     Refused(StoreError),
 }
 
 impl OwnedReply {
-    /// A copy of a reply.
+    /// Copies a reply.
     #[must_use]
     pub fn of(reply: &Reply<'_>) -> Self {
         match reply {
@@ -83,7 +84,7 @@ impl From<OwnedReply> for Reply<'static> {
     }
 }
 
-/// Writes replies as the table above has them.
+/// Encodes replies, see the table above.
 #[must_use]
 pub fn write_replies(replies: &[OwnedReply]) -> Bytes {
     let mut out = vec![1];
@@ -129,10 +130,10 @@ fn append(out: &mut Vec<u8>, reply: &OwnedReply) {
     }
 }
 
-/// Reads replies as [`write_replies`] has written them; values are slices of `bytes`.
+/// Decodes replies of [`write_replies`]. Values are slices of `bytes`.
 ///
 /// # Errors
-/// They are no replies, or of another version.
+/// The bytes are not replies, or have another version.
 pub fn read_replies(bytes: Bytes) -> Result<Vec<OwnedReply>, CodecError> {
     let mut reader = Reader::new(&bytes);
     reader.version("the version of replies")?;

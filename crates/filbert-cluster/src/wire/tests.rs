@@ -1,4 +1,4 @@
-//! Messages of any content: there and back, cut short, and with a bit that has flipped.
+//! Arbitrary messages: encoded and decoded, cut short, and with a flipped bit.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::{Head, Request, Response, is_bundle, read_answers, read_requests, wri
 use crate::types::{Batch, Committed, Entry, LogId, Membership, Payload, Vote};
 use crate::{Epoch, GroupId, MemberId, fuzz};
 
-type Asked = Request<TokioRuntime>;
+type TestRequest = Request<TokioRuntime>;
 type Answered = Response<TokioRuntime>;
 
 fn member() -> impl Strategy<Value = MemberId> {
@@ -54,7 +54,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     (log_id(), payload).prop_map(|(log_id, payload)| Entry { log_id, payload })
 }
 
-fn request() -> impl Strategy<Value = Asked> {
+fn request() -> impl Strategy<Value = TestRequest> {
     let entries = prop::collection::vec(entry(), 0..5);
     let voting = || (vote(), optional_id(), any::<bool>());
     let vote_request =
@@ -95,7 +95,8 @@ fn response() -> impl Strategy<Value = Answered> {
     ]
 }
 
-/// A message cut short is refused, whatever is missing; one with other bytes is refused or is another message.
+/// A message that is cut short is refused at any length. A message with a flipped bit is refused,
+/// or is another message.
 fn damage(whole: &Bytes, is_read: impl Fn(Bytes) -> bool, place: prop::sample::Index, bit: u8) {
     for end in 0..whole.len() {
         assert!(!is_read(whole.slice(..end)), "a message of which {end} bytes came");
@@ -104,7 +105,7 @@ fn damage(whole: &Bytes, is_read: impl Fn(Bytes) -> bool, place: prop::sample::I
     let place = place.index(flipped.len());
     flipped[place] ^= 1 << bit;
     fuzz::read_message(&flipped);
-    // A number of things that do not follow takes no memory: this would be gigabytes.
+    // A claimed number of missing elements allocates no memory: this number would need gigabytes.
     for start in 0..whole.len().saturating_sub(4) {
         let mut claiming = whole.to_vec();
         claiming[start..start + 4].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -118,9 +119,9 @@ proptest! {
         head in head(), request in request(), place in any::<prop::sample::Index>(), bit in 0..8u8,
     ) {
         let written = request.write(&head);
-        let (found, read) = Asked::read(written.clone()).unwrap();
+        let (found, read) = TestRequest::read(written.clone()).unwrap();
         prop_assert_eq!((found, format!("{read:?}")), (head, format!("{request:?}")));
-        damage(&written, |bytes| Asked::read(bytes).is_ok(), place, bit);
+        damage(&written, |bytes| TestRequest::read(bytes).is_ok(), place, bit);
     }
 
     #[test]
@@ -156,9 +157,9 @@ proptest! {
 fn a_page_that_was_damaged_on_its_way_is_refused() {
     let page = Bytes::from_static(b"a page of a snapshot");
     let head = Head { to: MemberId(1), group: GroupId(2), epoch: Epoch(4), time: Millis(3) };
-    let written = Asked::Page { vote: Vote::new(1, MemberId(1)), snapshot: 4, number: 5, page }.write(&head);
+    let written = TestRequest::Page { vote: Vote::new(1, MemberId(1)), snapshot: 4, number: 5, page }.write(&head);
     let mut damaged = written.to_vec();
     *damaged.last_mut().unwrap() ^= 1;
-    let error = Asked::read(damaged.into()).unwrap_err();
+    let error = TestRequest::read(damaged.into()).unwrap_err();
     assert!(error.to_string().contains("the checksum of a page"), "{error}");
 }

@@ -1,27 +1,29 @@
-//! Whether a history of one key is linearizable: the search of Wing and Gong (Testing and Verifying Concurrent Objects, 1993) with
-//! the memory of Lowe (Testing for linearizability, 2017), key by key as Horn and Kroening do (P-compositionality, 2015). An operation
-//! whose outcome is unknown may take effect at any moment after it began, or never.
+//! Checks whether the history of a key is linearizable: the search of Wing and Gong (Testing and
+//! Verifying Concurrent Objects, 1993) with the memoization of Lowe (Testing for linearizability,
+//! 2017), key by key as in Horn and Kroening (P-compositionality, 2015). An operation with an
+//! unknown outcome may take effect at any time after it began, or never.
 //!
-//! What expires does so once, at a moment of its own: an entry or a lock that was found expired does not come back. When that may be is
-//! bounded by the time that the operations took, and by how far clocks may differ ([`Slack`]).
+//! An expiry happens once, at its own time: an entry or a lock that was found expired does not come
+//! back. The possible time of an expiry is bounded by the duration of the operations, and by the
+//! differences between clocks ([`Slack`]).
 
 use std::collections::{BTreeMap, HashSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Get,
-    /// A read that keeps nothing alive.
+    /// A read that keeps no entry alive.
     Look,
     Put(u64),
-    /// With a time to live.
+    /// A put with a time to live.
     PutFor(u64, u64),
-    /// With a max idle time.
+    /// A put with a maximum idle time.
     PutIdle(u64, u64),
     PutIfAbsent(u64),
     ReplaceIfSame(u64, u64),
     Remove,
     Lock,
-    /// With a lease.
+    /// A lock with a lease.
     LockFor(u64),
     Unlock,
 }
@@ -41,20 +43,20 @@ pub struct Operation {
     pub key: u32,
     pub kind: Kind,
     pub began: u64,
-    /// When it ended, and how; `None` if nobody knows.
+    /// The end of the operation and its outcome. `None` if the outcome is unknown.
     pub ended: Option<(u64, Outcome)>,
-    /// True time between which it took effect, in milliseconds.
+    /// The bounds of the true time at which the operation took effect, in milliseconds.
     pub within_ms: (u64, u64),
 }
 
-/// How far the time of a group may be from true time.
+/// The maximum difference between the time of a group and true time.
 #[derive(Clone, Copy, Debug)]
 pub struct Slack {
-    /// `None`: clocks have jumped, and what expires may do so at any time.
+    /// `None`: clocks have jumped, and an expiry may happen at any time.
     pub ms: Option<u64>,
 }
 
-/// When something ends: not before the first moment, and before the second.
+/// The bounds of an end: not before the first time, and before the second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct End(u64, u64);
 
@@ -64,7 +66,7 @@ const NEVER: End = End(u64::MAX, u64::MAX);
 enum Life {
     Endless,
     Ttl(u64, End),
-    /// A read that nobody had an answer of has kept the entry alive as well: there is no last moment.
+    /// A read with a lost answer may have kept the entry alive as well: there is no upper bound.
     Idle(u64, u64),
 }
 
@@ -78,7 +80,7 @@ impl Life {
     }
 }
 
-/// An operation as the register sees it.
+/// An operation, as applied to the register.
 #[derive(Clone, Copy)]
 struct Moment {
     client: u32,
@@ -87,14 +89,14 @@ struct Moment {
 }
 
 impl Moment {
-    /// The end of something that lasts from now on.
+    /// The end of a duration that begins at this operation.
     fn end_after(&self, ms: u64) -> End {
         let Some(slack) = self.slack.ms else { return End(0, u64::MAX) };
         let (from, to) = self.within_ms;
         End((from + ms).saturating_sub(slack), to.saturating_add(ms + slack))
     }
 
-    /// Whether it may be before the end, and whether behind it.
+    /// Whether the operation may be before the end, and whether it may be after the end.
     fn sides(&self, end: End) -> [bool; 2] {
         [self.within_ms.0 < end.1, self.within_ms.1 >= end.0 && end != NEVER]
     }
@@ -107,7 +109,8 @@ struct Register {
 }
 
 impl Register {
-    /// What it may have become by the time of an operation: what expires has done so, or has not.
+    /// The possible states at the time of an operation: the value and the lock may have expired or
+    /// not.
     fn aged(self, moment: &Moment) -> impl Iterator<Item = Register> {
         let value = self.value.map_or([true, false], |(_, life)| moment.sides(life.end()));
         let lock = self.lock.map_or([true, false], |(_, _, end)| moment.sides(end));
@@ -150,7 +153,7 @@ impl Register {
             Kind::ReplaceIfSame(expected, value) => {
                 let old = self.value.filter(|(value, _)| *value == expected);
                 if let Some((_, life)) = old {
-                    // The same durations begin anew.
+                    // The same durations begin again.
                     let life = match life {
                         Life::Endless => Life::Endless,
                         Life::Ttl(ms, _) => Life::Ttl(ms, moment.end_after(ms)),
@@ -189,11 +192,11 @@ impl Register {
     }
 }
 
-/// Checks all keys of a history; the operations of the first that is not linearizable.
+/// Checks all keys of a history. Returns the operations of the first key that is not linearizable.
 pub fn check(history: &[Operation], slack: Slack) -> Result<(), Vec<Operation>> {
     let mut keys: BTreeMap<u32, Vec<Operation>> = BTreeMap::new();
     for operation in history {
-        // A read that nobody had an answer of says nothing.
+        // A read with a lost answer carries no information.
         if !matches!(operation.kind, Kind::Get | Kind::Look) || operation.ended.is_some() {
             keys.entry(operation.key).or_default().push(operation.clone());
         }
@@ -210,7 +213,8 @@ fn is_linearizable(operations: &[Operation], slack: Slack) -> bool {
     let has = |done: &[u64], at: usize| done[at / 64] >> (at % 64) & 1 == 1;
     while let Some((done, register)) = stack.pop() {
         let open = || operations.iter().enumerate().filter(|(at, _)| !has(&done, *at));
-        // The end of the first to end among those that have not taken effect: what began after it cannot be next.
+        // The earliest end of the operations that have not taken effect: an operation that began
+        // after it cannot be the next one.
         let Some(end) = open().filter_map(|(_, operation)| operation.ended.map(|(end, _)| end)).min() else {
             return true;
         };
@@ -218,7 +222,7 @@ fn is_linearizable(operations: &[Operation], slack: Slack) -> bool {
             let moment = Moment { client: operation.client, within_ms: operation.within_ms, slack };
             for aged in register.aged(&moment) {
                 let (after, outcome) = aged.apply(&moment, operation.kind);
-                if operation.ended.is_some_and(|(_, told)| told != outcome) {
+                if operation.ended.is_some_and(|(_, reported)| reported != outcome) {
                     continue;
                 }
                 let mut done = done.clone();
@@ -239,7 +243,7 @@ mod tests {
     const EXACT: Slack = Slack { ms: Some(0) };
     const JUMPED: Slack = Slack { ms: None };
 
-    /// What a client did, from one event to another, which are as many milliseconds.
+    /// An operation of a client, between two event numbers, which are also the milliseconds.
     fn operation(client: u32, kind: Kind, began: u64, ended: Option<(u64, Outcome)>) -> Operation {
         let within_ms = (began, ended.map_or(u64::MAX, |(end, _)| end));
         Operation { client, key: 1, kind, began, ended, within_ms }
@@ -254,7 +258,7 @@ mod tests {
         assert!(check(&[put.clone(), unseen.clone()], EXACT).is_err());
         let lost = Operation { ended: None, ..put };
         assert!(check(&[lost.clone(), unseen.clone()], EXACT).is_ok());
-        // What was seen once does not go away again.
+        // A value that was seen once does not disappear.
         assert!(check(&[lost, seen, unseen], EXACT).is_err());
         let lock = operation(1, Kind::Lock, 1, Some((2, Outcome::Flag(true))));
         let through = operation(2, Kind::Put(2), 3, Some((4, Outcome::Value(None))));

@@ -1,4 +1,5 @@
-//! Clients with one operation at a time, who note what they did, and who sweeps what has expired.
+//! Clients with one operation at a time, which record their operations, and a task that removes
+//! expired entries.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -16,11 +17,12 @@ use crate::cluster::{Cluster, MAP, PARTITIONS, sleep_ms};
 use crate::runtime::{self, JoinHandle, Sim, TEST, now_ns, spawn_on};
 
 pub const KEYS: u32 = 8;
-/// Times to live, max idle times and leases, in milliseconds: gone before a failover ends, gone within a history, and seldom gone.
+/// Times to live, maximum idle times and leases, in milliseconds: expired before a failover ends,
+/// expired within a history, and rarely expired.
 const LASTING_MS: [u64; 3] = [300, 2_500, 6_000];
 
 impl Cluster {
-    /// Four clients, and one who frees what has expired.
+    /// Starts four clients, and a task that removes expired entries.
     pub fn start_clients(&self) -> Vec<JoinHandle<()>> {
         let sweeper = spawn_on(TEST, self.clone().sweep());
         (0..4).map(|number| spawn_on(TEST, self.clone().client(number))).chain([sweeper]).collect()
@@ -52,7 +54,7 @@ impl Cluster {
         }
     }
 
-    /// Does something, and notes it.
+    /// Carries out an operation, and records it.
     async fn operate(
         &self,
         client: u32,
@@ -73,7 +75,7 @@ impl Cluster {
         self.0.history.lock().unwrap().push(operation);
     }
 
-    /// Frees what has expired, as who leads does all the time.
+    /// Removes expired entries, as a leader does all the time.
     async fn sweep(self) {
         while !self.0.stop.load(Ordering::SeqCst) {
             for partition in (0..PARTITIONS).map(PartitionId) {
@@ -87,7 +89,7 @@ impl Cluster {
         }
     }
 
-    /// Whom a client asks: who seems to lead, or anyone.
+    /// Chooses the member that a client asks: the apparent leader, or any member.
     fn someone(&self, group: u32, random: &mut StdRng) -> MemberId {
         let ids = self.ids();
         if random.random_range(0..3) > 0
@@ -111,7 +113,8 @@ impl Cluster {
         None
     }
 
-    /// A read by lease at one member: no earlier than any read that had ended when it began.
+    /// Reads with a lease at one member. The read time must not be earlier than that of any read
+    /// that had completed before.
     pub async fn get_at(&self, asked: MemberId, key: u32) -> Option<Option<u64>> {
         let partition = PartitionId(key % PARTITIONS);
         let number = partition.0 % self.0.settings.groups;
@@ -136,7 +139,7 @@ impl Cluster {
         Some(value)
     }
 
-    /// A read at a member that need not lead, once it has come as far as the leader.
+    /// Reads at any member, once it has reached the leader's read point.
     async fn look(&self, key: u32, random: &mut StdRng) -> Option<Outcome> {
         let partition = PartitionId(key % PARTITIONS);
         let number = partition.0 % self.0.settings.groups;
@@ -232,7 +235,7 @@ impl Cluster {
         }
     }
 
-    /// Submits a change of one key once, as a client that does not ask again.
+    /// Submits a change of one key once, like a client that does not retry.
     pub async fn change_at(&self, asked: MemberId, client: u32, key: u32, kind: Kind) -> Option<Outcome> {
         let commands = commands_of(client, PartitionId(key % PARTITIONS), key, kind);
         let group = key % PARTITIONS % self.0.settings.groups;

@@ -1,4 +1,5 @@
-//! Members that come, go, and are replaced, and how the test asks something of them.
+//! The members of a simulated cluster: start, crash and replacement, and the operations of the
+//! test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -16,17 +17,17 @@ use openraft::AsyncRuntime;
 
 use crate::checker::{self, Operation, Slack};
 use crate::client::KEYS;
+use crate::event_reports::EventReports;
 use crate::invariants::Seen;
 use crate::network::{End, Network};
 use crate::runtime::{self, NodeId, Sim, TEST, add_node, kill, local_ms, now_ns, spawn_on};
-use crate::told::Told;
 
 pub const MAP: MapId = MapId(1);
 pub const PARTITIONS: u32 = 4;
-/// Between the times of day of two members, at most, when the simulation begins.
+/// The maximum difference between the wall clocks of two members at the start of the simulation.
 const WALLS_MS: i64 = 400;
 
-/// Defects that the checker must find.
+/// Planted defects that the checker must find.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub reads_without_lease: bool,
@@ -37,7 +38,7 @@ pub struct Faults {
     pub forgets_times: bool,
 }
 
-/// The time of day of a member; it may jump.
+/// The wall clock of a member. It may jump.
 struct Wall(AtomicI64);
 
 impl WallClock for Wall {
@@ -59,18 +60,18 @@ pub struct Inner {
     pub history: Mutex<Vec<Operation>>,
     pub faults: Faults,
     pub stop: AtomicBool,
-    /// No group may have fewer voters.
+    /// The minimum number of voters of each group.
     pub voters_min: AtomicUsize,
-    /// The latest time of a read that has ended, by group.
+    /// The latest time of a completed read, by group.
     pub read_times: Mutex<BTreeMap<u32, Millis>>,
     pub invariants: Mutex<Seen>,
-    /// What members have told listeners.
-    pub told: Arc<Mutex<Told>>,
+    /// The changes that members have reported to listeners.
+    pub event_reports: Arc<Mutex<EventReports>>,
     events: AtomicU64,
     next: AtomicU64,
     pub seed: u64,
     have_jumped: AtomicBool,
-    /// What was seen, by name: shows that a test did what it is for.
+    /// The number of observed events, by name. They show that a test covers its purpose.
     pub seen: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -81,7 +82,7 @@ pub async fn sleep_ms(ms: u64) {
     Sim::sleep(Duration::from_millis(ms)).await;
 }
 
-/// Waits for something, for a minute of the simulation at most.
+/// Waits for a condition, for at most a minute of the simulation.
 pub async fn until(what: &str, is_so: impl Fn() -> bool) {
     let end = now_ns() + 60_000_000_000;
     while !is_so() {
@@ -119,7 +120,7 @@ impl Cluster {
             voters_min: AtomicUsize::new(voters as usize),
             read_times: Mutex::default(),
             invariants: Mutex::default(),
-            told: Arc::default(),
+            event_reports: Arc::default(),
             events: AtomicU64::new(0),
             next: AtomicU64::new(1),
             seed,
@@ -155,12 +156,12 @@ impl Cluster {
         *self.0.seen.lock().unwrap().entry(what).or_default() += 1;
     }
 
-    /// The number of the next event of the history.
+    /// Returns the number of the next event of the history.
     pub fn event(&self) -> u64 {
         self.0.events.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// A member with a number that was never used, a clock of its own rate and a time of day of its own.
+    /// Starts a member with a new id, a clock with its own rate, and its own wall clock.
     pub async fn start_member(&self) -> MemberId {
         let id = MemberId(self.0.next.fetch_add(1, Ordering::SeqCst));
         let random = runtime::mix(self.0.seed ^ id.0);
@@ -171,7 +172,7 @@ impl Cluster {
         let of_member = Arc::clone(&replicas);
         let wall = Arc::new(Wall(AtomicI64::new((random >> 32) as i64 % WALLS_MS)));
         let of_groups = Arc::clone(&wall);
-        let told = Arc::clone(&self.0.told);
+        let event_reports = Arc::clone(&self.0.event_reports);
         let groups = spawn_on(node, async move {
             let mut groups = Vec::new();
             let end = Arc::new(End { network, from: id });
@@ -181,8 +182,10 @@ impl Cluster {
                 let transport: Arc<dyn Transport> = if settings.groups > 1 { shared.clone() } else { end.clone() };
                 let (settings, wall) = (settings.clone(), Arc::clone(&of_groups));
                 let state = Partitions::new(group, &settings, random);
-                let told = Arc::clone(&told);
-                let listener = move |event: &Event<'_>, tells| told.lock().unwrap().note(id, event, tells);
+                let event_reports = Arc::clone(&event_reports);
+                let listener = move |event: &Event<'_>, reports_event| {
+                    event_reports.lock().unwrap().record(id, event, reports_event)
+                };
                 let state = Arc::new(state.with_listener(Arc::new(listener)));
                 let started = Group::start(id, group, settings, transport, wall, state).await.unwrap();
                 of_member.add(group, started.clone());
@@ -203,7 +206,7 @@ impl Cluster {
         self.saw("crash");
     }
 
-    /// A member's time of day jumps: from then on, lifetimes say nothing of true time.
+    /// Lets a member's wall clock jump. From then on, lifetimes are not compared with true time.
     pub fn jump_clock(&self, id: MemberId, ms: i64) {
         self.0.have_jumped.store(true, Ordering::SeqCst);
         self.0.members.lock().unwrap()[&id].wall.0.fetch_add(ms, Ordering::SeqCst);
@@ -226,7 +229,7 @@ impl Cluster {
         self.0.members.lock().unwrap().get(&id)?.groups.get(group as usize).cloned()
     }
 
-    /// The member's copy of the first group.
+    /// The member's replica of the first group.
     pub fn of(&self, id: MemberId) -> Group<Sim> {
         self.group(id, 0).unwrap()
     }
@@ -235,7 +238,7 @@ impl Cluster {
         runtime::on(self.node(id), || self.of(id).has_lease().is_some())
     }
 
-    /// Runs something of a member in its own time.
+    /// Runs an operation of a member on the member's node.
     pub async fn at<T, F>(&self, id: MemberId, group: u32, ask: impl FnOnce(Group<Sim>) -> F) -> Option<T>
     where
         T: Send + 'static,
@@ -247,14 +250,14 @@ impl Cluster {
         Sim::timeout(Duration::from_millis(900), spawn_on(node, asked)).await.ok()?.ok()
     }
 
-    /// Who leads in the latest term.
+    /// Returns the leader in the latest term.
     pub fn leader(&self, group: u32) -> Option<MemberId> {
         let members = self.0.members.lock().unwrap();
         let statuses = members.iter().map(|(id, member)| (*id, member.groups[group as usize].status()));
         statuses.filter(|(_, status)| status.leads).max_by_key(|(_, status)| status.term).map(|(id, _)| id)
     }
 
-    /// Who leads the first group and may serve reads, once there is somebody.
+    /// Waits for a leader of the first group with a lease, and returns it.
     pub async fn serving_leader(&self) -> MemberId {
         let serves = || self.leader(0).filter(|id| self.has_lease(*id));
         until("a leader with a lease", || serves().is_some()).await;
@@ -281,7 +284,7 @@ impl Cluster {
         }
     }
 
-    /// Takes dead voters out and a new member in, as one joint change for each group.
+    /// Replaces a dead voter by a new member, in one joint change for each group.
     pub async fn replace(&self, dead: MemberId) -> MemberId {
         let new = self.start_member().await;
         for group in 0..self.0.settings.groups {
@@ -320,7 +323,7 @@ impl Cluster {
         }
     }
 
-    /// Ends all faults and the clients, and waits until all replicas hold the same.
+    /// Ends all faults and stops the clients, and waits until all replicas have the same state.
     pub async fn settle(&self, clients: Vec<runtime::JoinHandle<()>>) {
         self.0.network.heal();
         for id in self.ids() {
@@ -339,15 +342,16 @@ impl Cluster {
         };
         until("rest without faults", || (0..self.0.settings.groups).all(is_at_rest)).await;
         self.check_invariants();
-        // Numbers of changes come again where some were lost.
+        // Numbers of changes are reused if changes were lost.
         if !self.0.invariants.lock().unwrap().has_reformed() {
-            let told = self.0.told.lock().unwrap();
-            assert_eq!(told.untold(), [], "changes of which nobody has told");
+            let event_reports = self.0.event_reports.lock().unwrap();
+            assert_eq!(event_reports.unreported(), [], "changes of which nobody has told");
         }
     }
 
-    /// How far the time of a group may be from true time: what clocks differ by at first, what they have run apart since, also while a
-    /// machine was suspended, a time that stands still while answers are late, and reads that a leader that was lost had not told the log of.
+    /// The maximum difference between the time of a group and true time: the initial difference of
+    /// the wall clocks; their drift since then, including suspensions; the time that stands still
+    /// while answers are late; and reads of a lost leader that were not recorded in the log.
     fn slack(&self) -> Slack {
         let GroupSettings { lease_ms, heartbeat_ms, .. } = self.0.settings;
         let apart_ms = now_ns() / 1_000_000 * 8 / 100 + runtime::ahead_ms();
@@ -355,7 +359,8 @@ impl Cluster {
         Slack { ms: (!jumped).then_some(WALLS_MS as u64 + apart_ms + 2 * lease_ms + 2 * heartbeat_ms) }
     }
 
-    /// How many operations there were, and those of the first key whose history is not linearizable.
+    /// Returns the number of operations, and the operations of the first key with a history that is
+    /// not linearizable.
     pub fn checked(&self) -> (usize, Result<(), Vec<Operation>>) {
         let history = self.0.history.lock().unwrap();
         (history.len(), checker::check(&history, self.slack()))

@@ -1,4 +1,4 @@
-//! What must hold of all members at every moment. The list stands in `main.rs`.
+//! The invariants of all members at all times. `main.rs` lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,52 +8,54 @@ use filbert_data::PartitionId;
 use crate::cluster::{Cluster, Member, PARTITIONS};
 use crate::runtime::{self, Sim};
 
-/// What was seen so far.
+/// The observations so far.
 #[derive(Default)]
 pub struct Seen {
-    /// By group and term.
+    /// The leader, by group and term.
     leaders: BTreeMap<(u32, u64), MemberId>,
     marks: BTreeMap<(MemberId, u32), Mark>,
-    /// By group and index: the term of an entry that was applied.
+    /// The term of an applied entry, by group and index.
     applied: BTreeMap<(u32, u64), u64>,
-    /// By group, index and term: the term of the entry before.
+    /// The term of the previous entry, by group, index and term.
     before: BTreeMap<(u32, u64, u64), u64>,
-    /// By group and number of entries: the state after them.
+    /// The state of a group, by group and number of entries.
     states: BTreeMap<(u32, u64), Vec<u8>>,
-    /// By group and index: the sets of voters of an entry that was applied.
+    /// The sets of voters of an applied entry, by group and index.
     voters: BTreeMap<(u32, u64), Vec<BTreeSet<MemberId>>>,
-    /// By group and index: entries by which a group went on without a majority, whose voters follow from none before.
+    /// The entries that re-formed a group without a majority, by group and index. Their voters do
+    /// not follow from earlier voters.
     reformed: BTreeSet<(u32, u64)>,
 }
 
 impl Seen {
-    /// Whether a group has gone on without what others had.
+    /// Whether a group was re-formed, and may have lost entries of other members.
     pub fn has_reformed(&self) -> bool {
         !self.reformed.is_empty()
     }
 }
 
-/// How far a member has come in a group.
+/// The progress of a member in a group.
 #[derive(Clone, Copy)]
 struct Mark {
-    /// Number of entries.
+    /// The number of applied entries.
     applied: u64,
     committed: Option<u64>,
     term: u64,
-    /// Of the partition that is the last.
+    /// The time of the partition that is behind all others.
     time: i64,
 }
 
-/// Of replicas that pass by, only the latest states are compared.
+/// The maximum number of states that are kept for comparisons. The earliest states are dropped.
 const STATES_MAX: usize = 400;
 
 impl Cluster {
-    /// A group is about to go on with a copy that ends at an entry: what only others had is lost, and its voters are others.
+    /// Prepares for a group that is re-formed from a copy that ends at index `last`: later entries
+    /// are lost, and the voters change.
     pub fn forget_lost(&self, group: u32, last: u64) {
         let mut seen = self.0.invariants.lock().unwrap();
         let is_kept = |of: u32, index: u64| of != group || index <= last;
         seen.applied.retain(|(of, index), _| is_kept(*of, *index));
-        // By number of entries.
+        // The keys are numbers of entries.
         seen.states.retain(|(of, count), _| is_kept(*of, count.saturating_sub(1)));
         seen.voters.retain(|(of, index), _| is_kept(*of, *index));
         seen.reformed.insert((group, last + 1));
@@ -88,7 +90,7 @@ impl Cluster {
         }
     }
 
-    /// Nothing goes back, and what is applied is the same everywhere.
+    /// Checks that nothing goes back, and that applied entries are the same on all members.
     fn check_progress(&self, seen: &mut Seen, id: MemberId, group: u32, of: &Group<Sim>, status: &GroupStatus) {
         let (applied, state) = of.state();
         let applied = applied.map_or(0, |index| index + 1);
@@ -131,7 +133,7 @@ impl Cluster {
         {
             let has = |index: u64| log.get((index - first) as usize).map(|(_, term)| *term);
             let committed = seen.applied.range((group, *first)..=(group, u64::MAX));
-            // The leader of a later term may be there already, and not be seen yet.
+            // A leader of a later term may exist already, and may not be observed yet.
             for ((_, index), term) in committed.filter(|(_, term)| **term <= status.term) {
                 assert_eq!(has(*index), Some(*term), "a leader has what was committed: entry {index}, member {id}");
             }
@@ -150,7 +152,8 @@ impl Cluster {
         }
     }
 
-    /// Majorities of one configuration and of the next have a member in common: the next begins with the sets that the one ends with.
+    /// Majorities of consecutive configurations have a member in common: a configuration begins
+    /// with the set that the previous one ends with.
     fn check_voters(&self, seen: &mut Seen, group: u32, index: u64, voters: Vec<BTreeSet<MemberId>>) {
         if seen.voters.contains_key(&(group, index)) {
             return;

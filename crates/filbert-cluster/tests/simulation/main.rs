@@ -1,55 +1,62 @@
-//! Groups under simulation: the real crate over a network, clocks and randomness that follow from a seed, clients whose history must be
-//! linearizable, and invariants that are looked at every 23 ms of the simulation.
+//! Simulation of groups: the real crate over a simulated network, with clocks and randomness that
+//! are derived from a seed. Histories of clients must be linearizable. Invariants are checked every
+//! 23 ms of the simulation.
 //!
-//! `FILBERT_SIM_HISTORIES=1000 cargo test --release -p filbert-cluster --test simulation random` for more histories than usual,
-//! `FILBERT_SIM_SECONDS=600` for as many as fit; `FILBERT_SIM_SEED=7` begins with one seed. A failure prints its seed.
+//! `FILBERT_SIM_HISTORIES=1000 cargo test --release -p filbert-cluster --test simulation random`
+//! runs more histories than usual, `FILBERT_SIM_SECONDS=600` as many as fit into the time;
+//! `FILBERT_SIM_SEED=7` begins with the given seed. A failure prints its seed.
 //!
-//! # What must hold
+//! # Invariants
 //!
-//! | | invariant | looked at in |
+//! | | invariant | checked in |
 //! |---|---|---|
-//! | 1 | histories are linearizable: what was acknowledged is there, what was refused is not, nothing happens twice | `checker.rs` |
-//! | 2 | what has expired, an entry or a lock's lease, does not come back | `checker.rs`, `Register::aged` |
-//! | 3 | nothing expires earlier or later than clocks can differ by | `checker.rs`, `Moment::end_after` |
-//! | 4 | the time of reads does not go back, whoever leads | `client.rs`, `get_at` |
-//! | 5 | one leader in a term | `invariants.rs` |
-//! | 6 | one holder of a lease at a moment | `invariants.rs` |
-//! | 7 | the term of a member does not go back | `invariants.rs`, `check_progress` |
-//! | 8 | what is committed does not go back | there |
-//! | 9 | what is applied does not go back, and is committed | there |
-//! | 10 | the time of partitions does not go back | there |
-//! | 11 | replicas that have applied the same hold the same: entries, lifetimes, locks, claims, journals, answers to origins; from the log or a snapshot | there |
-//! | 12 | what is applied stays in the log | `invariants.rs`, `check_log` |
-//! | 13 | logs that have an entry in common are alike before it | there |
-//! | 14 | a leader has all that was committed before | there |
-//! | 15 | only what is applied is purged | there |
-//! | 16 | a log keeps to its limit of memory | there |
-//! | 17 | what waits for an entry keeps to its limit of memory | there |
-//! | 18 | majorities of one configuration and the next overlap | `invariants.rs`, `check_voters` |
-//! | 19 | never fewer voters than configured | there |
+//! | 1 | histories are linearizable (see below) | `checker.rs` |
+//! | 2 | an expired entry or lock lease does not come back | `checker.rs`, `Register::aged` |
+//! | 3 | no expiry is off by more than clocks differ | `checker.rs`, `Moment::end_after` |
+//! | 4 | the time of reads never goes back, across leaders | `client.rs`, `get_at` |
+//! | 5 | each term has at most one leader | `invariants.rs` |
+//! | 6 | at most one member holds a lease at a time | `invariants.rs` |
+//! | 7 | the term of a member never goes back | `invariants.rs`, `check_progress` |
+//! | 8 | the commit index never goes back | there |
+//! | 9 | the applied index never goes back, and applied entries are committed | there |
+//! | 10 | the time of partitions never goes back | there |
+//! | 11 | replicas at the same entry have the same state (see below) | there |
+//! | 12 | applied entries stay in the log | `invariants.rs`, `check_log` |
+//! | 13 | logs with a common entry are equal before it | there |
+//! | 14 | a leader has all entries that were committed before | there |
+//! | 15 | only applied entries are purged | there |
+//! | 16 | a log stays within its memory limit | there |
+//! | 17 | submissions that wait for an entry stay within their memory limit | there |
+//! | 18 | majorities of consecutive configurations overlap | `invariants.rs`, `check_voters` |
+//! | 19 | there are never fewer voters than configured | there |
 //! | 20 | no group stops by itself | `invariants.rs` |
-//! | 21 | a group whose faults have ended comes to rest, and all voters are alike | `cluster.rs`, `settle` |
+//! | 21 | without faults a group comes to rest, and its voters are equal | `cluster.rs`, `settle` |
 //! | 22 | the same seed gives the same history | `random.rs` |
-//! | 23 | a snapshot keeps to its rate | `scenarios/members.rs` |
-//! | 24 | the state machine of a member with a lease is told that it leads, and in which term | `invariants.rs` |
-//! | 25 | listeners are told of each change of an entry, from one member where leadership is handed over, from two at most where a leader is lost | `told.rs` |
-//! | 26 | where leadership is handed over, the changes of a key are told in their order | `told.rs` |
+//! | 23 | a snapshot stays within its rate limit | `scenarios/members.rs` |
+//! | 24 | the state machine of a lease holder knows the term of its leadership | `invariants.rs` |
+//! | 25 | listeners receive each change (see below) | `event_reports.rs` |
+//! | 26 | a hand-over keeps the order of events of each key | `event_reports.rs` |
 //!
-//! # What goes wrong
+//! In 1, each acknowledged change takes effect, no refused change does, and no change takes effect
+//! twice. The state in 11 includes entries, lifetimes, locks, claims, journals, and answers to
+//! origins, from the log or from a snapshot. In 25, one member reports each change if leadership is
+//! handed over, and at most two members do if a leader is lost.
 //!
-//! | | fault | made in |
+//! # Faults
+//!
+//! | | fault | injected in |
 //! |---|---|---|
 //! | 1 | a member crashes, and is replaced by a new one | `random.rs` |
 //! | 2 | the leader crashes | `random.rs` |
-//! | 3 | several crash, one after the other | `random.rs`, `scenarios/members.rs` |
-//! | 4 | a member is paused, and goes on | `random.rs` |
+//! | 3 | several members crash, one after the other | `random.rs`, `scenarios/members.rs` |
+//! | 4 | a member is paused, and continues | `random.rs` |
 //! | 5 | the leader is paused beyond its lease | `random.rs`, `scenarios/leases.rs` |
-//! | 6 | a machine is suspended: its clock runs on | `random.rs`, `scenarios/leases.rs` |
+//! | 6 | a machine is suspended while its clock runs | `random.rs`, `scenarios/leases.rs` |
 //! | 7 | clocks run at different rates | `cluster.rs`, `start_member` |
-//! | 8 | times of day differ, and jump | `cluster.rs`, `jump_clock` |
+//! | 8 | wall clocks differ, and jump | `cluster.rs`, `jump_clock` |
 //! | 9 | the leader is cut off | `random.rs` |
 //! | 10 | a minority is cut off | `random.rs` |
-//! | 11 | a bridge: two do not see each other | `random.rs` |
+//! | 11 | a bridge: two members do not see each other | `random.rs` |
 //! | 12 | messages arrive in one direction only | `random.rs` |
 //! | 13 | messages are lost | `network.rs` |
 //! | 14 | messages are lost in bursts | `network.rs` |
@@ -57,12 +64,12 @@
 //! | 16 | messages overtake each other | `network.rs` |
 //! | 17 | messages are late | `network.rs` |
 //! | 18 | leadership is handed over | `random.rs` |
-//! | 19 | members change while something else goes wrong | `random.rs` |
+//! | 19 | members change during another fault | `random.rs` |
 //! | 20 | a member lags until it needs a snapshot, which is slow | `random.rs` |
-//! | 21 | several need a snapshot at once | `random.rs` |
-//! | 22 | more is submitted than fits | `random.rs` |
-//! | 23 | clients lose answers, and ask others again | `client.rs` |
-//! | 24 | most voters die at once, and what is left goes on | `scenarios/recovery.rs` |
+//! | 21 | several members need a snapshot at the same time | `random.rs` |
+//! | 22 | more is submitted than the limits allow | `random.rs` |
+//! | 23 | clients lose answers, and retry at other members | `client.rs` |
+//! | 24 | most voters die at once, and the survivors continue | `scenarios/recovery.rs` |
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::panic, clippy::print_stderr, reason = "helpers of tests fail as tests do")]
@@ -70,9 +77,9 @@
 mod checker;
 mod client;
 mod cluster;
+mod event_reports;
 mod invariants;
 mod network;
 mod random;
 mod runtime;
 mod scenarios;
-mod told;

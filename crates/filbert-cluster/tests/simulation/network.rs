@@ -1,4 +1,5 @@
-//! A network between members that delays, reorders, drops and repeats, and has cuts in one direction or both.
+//! A simulated network between members that delays, reorders, drops and repeats messages, and has
+//! cuts in one direction or in both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -15,22 +16,23 @@ use crate::runtime::{NodeId, Sim, TEST, now_ns, spawn_on};
 
 pub struct State {
     pub members: BTreeMap<MemberId, (NodeId, Arc<Replicas<Sim>>)>,
-    /// Directions in which nothing arrives.
+    /// The directions in which all messages are lost.
     pub cuts: BTreeSet<(MemberId, MemberId)>,
-    /// Directions in which nothing of a lane arrives.
+    /// The directions in which all messages of a lane are lost.
     pub lane_cuts: BTreeSet<(MemberId, MemberId, Lane)>,
-    /// For how long everything is lost, and how often, in milliseconds.
+    /// The length and the interval of bursts in which all messages are lost, in milliseconds.
     pub bursts_ms: Option<(u64, u64)>,
-    /// A member whose messages of a lane take so much longer, in microseconds.
+    /// A member, a lane, and the additional delay of the member's messages of the lane, in
+    /// microseconds.
     pub slow: Option<(MemberId, Lane, u64)>,
-    /// Planted: members acknowledge the times that they are told, and do not keep them.
+    /// Planted defect: members acknowledge the times in requests, and do not keep them.
     pub forgets_times: bool,
     pub delay_us: (u64, u64),
-    /// In thousandths.
+    /// In thousandths. Also for `repeats`.
     pub drops: u32,
     pub repeats: u32,
     pub reorders: bool,
-    /// Requests of a lane so far.
+    /// The number of requests of each lane so far.
     pub requests: BTreeMap<Lane, u64>,
     last: BTreeMap<(MemberId, MemberId, Lane), u64>,
     random: StdRng,
@@ -62,7 +64,7 @@ impl Network {
         change(&mut self.0.lock().unwrap());
     }
 
-    /// Cuts both directions between the two sides.
+    /// Cuts both directions between two sides.
     pub fn cut(&self, one: &[MemberId], other: &[MemberId]) {
         self.set(|state| {
             for a in one {
@@ -73,7 +75,7 @@ impl Network {
         });
     }
 
-    /// No cuts and no faults any more.
+    /// Removes all cuts and faults.
     pub fn heal(&self) {
         self.set(|state| {
             state.cuts.clear();
@@ -83,7 +85,7 @@ impl Network {
         });
     }
 
-    /// How long a message is on its way; `None` if it is lost.
+    /// The delay of a message. `None` if it is lost.
     fn delay(&self, from: MemberId, to: MemberId, lane: Lane) -> Option<Duration> {
         let mut state = self.0.lock().unwrap();
         let (least, most) = state.delay_us;
@@ -106,7 +108,7 @@ impl Network {
     }
 }
 
-/// A member's end of the network.
+/// The network endpoint of a member.
 pub struct End {
     pub network: Network,
     pub from: MemberId,
@@ -122,7 +124,7 @@ impl Transport for End {
             1 + u32::from(state.random.random_range(0..1_000) < often)
         };
         let forgets = network.0.lock().unwrap().forgets_times;
-        let (request, told) = if forgets { without_time(&request) } else { (request, None) };
+        let (request, time) = if forgets { without_time(&request) } else { (request, None) };
         let (sender, receiver) = oneshot::channel();
         let sender = Arc::new(Mutex::new(Some(sender)));
         for _ in 0..repeats {
@@ -137,7 +139,7 @@ impl Transport for End {
                 Sim::sleep(back).await;
                 let Some(sender) = sender.lock().unwrap().take() else { return };
                 let _gone = match answer {
-                    Ok(Ok(answer)) => sender.send(Ok(with_time(answer, told))),
+                    Ok(Ok(answer)) => sender.send(Ok(with_time(answer, time))),
                     Ok(Err(_)) => sender.send(Err(TransportError::Broken(to))),
                     Err(_) => return,
                 };
@@ -152,24 +154,25 @@ impl Transport for End {
     }
 }
 
-/// Where the time of its sender stands in a request, behind version, member, group and epoch; its kind follows. See `wire/messages.rs`.
+/// The offset of the sender's time in a request, after version, member, group and epoch. The kind
+/// follows. See `wire/messages.rs`.
 const REQUEST_TIME: usize = 21;
 const APPEND: u8 = 1;
 
-/// A request that tells no time; the time of an append.
+/// Removes the time from a request. Returns the time if the request is an append.
 fn without_time(request: &Bytes) -> (Bytes, Option<[u8; 8]>) {
     let mut bytes = request.to_vec();
-    let time = &mut bytes[REQUEST_TIME..REQUEST_TIME + 8];
-    let told = time.try_into().unwrap();
-    time.copy_from_slice(&i64::MIN.to_le_bytes());
+    let field = &mut bytes[REQUEST_TIME..REQUEST_TIME + 8];
+    let time = field.try_into().unwrap();
+    field.copy_from_slice(&i64::MIN.to_le_bytes());
     let is_append = bytes[REQUEST_TIME + 8] == APPEND;
-    (bytes.into(), is_append.then_some(told))
+    (bytes.into(), is_append.then_some(time))
 }
 
 /// An answer that claims to know a time.
-fn with_time(answer: Bytes, told: Option<[u8; 8]>) -> Bytes {
-    let Some(told) = told else { return answer };
+fn with_time(answer: Bytes, time: Option<[u8; 8]>) -> Bytes {
+    let Some(time) = time else { return answer };
     let mut bytes = answer.to_vec();
-    bytes[1..9].copy_from_slice(&told);
+    bytes[1..9].copy_from_slice(&time);
     bytes.into()
 }

@@ -1,4 +1,4 @@
-//! Histories with faults drawn from a seed.
+//! Histories with random faults, derived from a seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// What became of one history.
+/// The result of one history.
 pub struct Played {
-    /// A hash of all that ran.
+    /// A hash of all steps.
     trace: u64,
     operations: usize,
-    /// What happened, and how often.
+    /// The number of observed events, by name.
     seen: BTreeMap<&'static str, u64>,
-    /// The operations of the first key that is wrong.
+    /// The operations of the first wrong key.
     pub checked: Result<(), String>,
 }
 
-/// One history of so many faults.
+/// Runs one history with `rounds` faults.
 pub fn history(seed: u64, faults: Faults, rounds: u32) -> Played {
     let main = async move {
         let mut random = StdRng::seed_from_u64(seed);
@@ -54,7 +54,7 @@ pub fn history(seed: u64, faults: Faults, rounds: u32) -> Played {
     Played { trace, operations, seen, checked }
 }
 
-/// A fault of a random kind.
+/// Injects a random fault.
 async fn fault(cluster: &Cluster, random: &mut StdRng) {
     let ids = cluster.ids();
     let one = ids[random.random_range(0..ids.len())];
@@ -73,13 +73,13 @@ async fn fault(cluster: &Cluster, random: &mut StdRng) {
         }
         2 => runtime::pause(cluster.node(leader)),
         3 => runtime::pause(cluster.node(one)),
-        // The leader alone on its side.
+        // The leader is alone on its side.
         4 => network.cut(&[leader], &others),
         5 => {
             let (few, many) = ids.split_at(ids.len() / 2);
             network.cut(few, many);
         }
-        // A bridge: two do not see each other, all others see both.
+        // A bridge: two members do not see each other, and all others see both.
         6 => network.cut(&[one], &[other]),
         7 => network.set(|state| state.cuts.extend(others.iter().map(|id| (*id, leader)))),
         8 => network.set(|state| state.cuts.extend(others.iter().map(|id| (leader, *id)))),
@@ -96,12 +96,13 @@ async fn fault(cluster: &Cluster, random: &mut StdRng) {
         13 => runtime::suspend(cluster.node(one), Duration::from_millis(random.random_range(200..3_000))),
         14 => cluster.jump_clock(one, random.random_range(-2_000..2_000)),
         15 => network.set(|state| state.bursts_ms = Some((250, 400))),
-        // Both need a snapshot afterwards, while one gets its pages late.
+        // Both members need a snapshot afterwards, and one of them receives its pages late.
         16 => lag(cluster, &others, others[0]).await,
         17 => lag(cluster, &others[..1], others[0]).await,
         18 => overload(cluster, leader).await,
         _ => {
-            // A majority is left of the group, and then of the change that replaces the first.
+            // A majority is left of the group, and then of the change that replaces the first
+            // member.
             cluster.crash(one);
             let changing = cluster.clone();
             let change = spawn_on(TEST, async move { changing.replace(one).await });
@@ -114,7 +115,8 @@ async fn fault(cluster: &Cluster, random: &mut StdRng) {
     }
 }
 
-/// Keeps members behind until they need a snapshot, unless that leaves no majority to go on with; one of them gets pages late.
+/// Keeps members behind until they need a snapshot, as far as a majority remains. One of them
+/// receives its pages late.
 async fn lag(cluster: &Cluster, behind: &[MemberId], slow: MemberId) {
     let voters: BTreeSet<MemberId> = cluster.ids().into_iter().collect();
     let count = behind.len().min((voters.len() - 1) / 2);
@@ -174,7 +176,7 @@ fn random_histories_are_linearizable() {
 
 #[test]
 fn one_seed_gives_one_history() {
-    let (first, again) = (history(77, Faults::default(), 2), history(77, Faults::default(), 2));
-    assert_eq!((first.trace, first.operations), (again.trace, again.operations));
+    let (first, second) = (history(77, Faults::default(), 2), history(77, Faults::default(), 2));
+    assert_eq!((first.trace, first.operations), (second.trace, second.operations));
     assert_ne!(first.trace, history(78, Faults::default(), 2).trace);
 }

@@ -1,5 +1,6 @@
-//! A runtime whose time, randomness and order of tasks follow from a seed. Each task belongs to a node; nodes have clocks of their own rate,
-//! can be stopped for a while, and killed with all of their tasks.
+//! A simulated runtime: time, randomness and the order of tasks are derived from a seed. Each task
+//! belongs to a node. Each node has a clock with its own rate, and can be paused, or killed with
+//! all of its tasks.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -18,14 +19,14 @@ use tokio::sync::oneshot;
 
 type BoxTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub type NodeId = usize;
-/// The node of the test itself: its clock is true, and it is never stopped.
+/// The node of the test itself. Its clock is exact, and it is never stopped.
 pub const TEST: NodeId = 0;
 const START_NS: u64 = 86_400_000_000_000;
 
 struct Node {
-    /// Nanoseconds of its clock in a second.
+    /// The nanoseconds that its clock advances per second.
     rate: u64,
-    /// What its clock has run on while the machine was suspended.
+    /// The time that its clock has advanced while the machine was suspended.
     ahead_ns: u64,
     paused: bool,
     dead: bool,
@@ -103,7 +104,7 @@ impl State {
     }
 }
 
-/// A node whose clock runs at `rate` nanoseconds in a second.
+/// Adds a node. Its clock advances by `rate` nanoseconds per second.
 pub fn add_node(rate: u64) -> NodeId {
     with(|state| {
         state.nodes.push(Node { rate, ahead_ns: 0, paused: false, dead: false, held: Vec::new() });
@@ -120,12 +121,12 @@ pub fn spawn_on<T: Send + 'static>(node: NodeId, future: impl Future<Output = T>
     JoinHandle(receiver)
 }
 
-/// Suspends a node for so long: its clock has run on, and nothing else has. What sleeps there sleeps on.
+/// Suspends a node: only its clock advances by `duration`. Its sleeping tasks continue to sleep.
 pub fn suspend(node: NodeId, duration: Duration) {
     with(|state| state.nodes[node].ahead_ns += duration.as_nanos() as u64);
 }
 
-/// How far the clock of any node is before true time, in milliseconds, for having been suspended.
+/// The greatest lead of a node's clock over true time because of suspensions, in milliseconds.
 pub fn ahead_ms() -> u64 {
     with(|state| state.nodes.iter().map(|node| node.ahead_ns).max().unwrap_or_default() / 1_000_000)
 }
@@ -142,7 +143,7 @@ pub fn resume(node: NodeId) {
     });
 }
 
-/// Ends all tasks of a node.
+/// Kills a node: drops all of its tasks.
 pub fn kill(node: NodeId) {
     let ended: Vec<_> = with(|state| {
         state.nodes[node].dead = true;
@@ -152,17 +153,17 @@ pub fn kill(node: NodeId) {
     drop(ended);
 }
 
-/// True time, in nanoseconds since the simulation began.
+/// True time, in nanoseconds since the start of the simulation.
 pub fn now_ns() -> u64 {
     with(|state| state.now)
 }
 
-/// The time of the node that asks, in milliseconds.
+/// The time of the current node, in milliseconds.
 pub fn local_ms() -> i64 {
     with(|state| (state.local(state.current) / 1_000_000) as i64)
 }
 
-/// Runs a simulation; the result, and a hash of all that happened in it.
+/// Runs a simulation. Returns the result, and a hash of all steps.
 pub fn run<T: Send + 'static>(seed: u64, main: impl Future<Output = T> + Send + 'static) -> (T, u64) {
     let node = Node { rate: 1_000_000_000, ahead_ns: 0, paused: false, dead: false, held: Vec::new() };
     let state = State {
@@ -283,7 +284,7 @@ pub struct Sleep {
     world: Weak<World>,
 }
 
-/// A sleep until a moment of the clock of the node that asks.
+/// Sleeps until an instant of the current node's clock.
 fn sleep_until(deadline: SimInstant) -> Sleep {
     let world = world();
     let mut state = world.0.lock().unwrap();
@@ -402,7 +403,7 @@ impl AsyncRuntime for Sim {
     }
 }
 
-/// Looks at something with a node's clock.
+/// Runs a function with a node's clock.
 pub fn on<T>(node: NodeId, look: impl FnOnce() -> T) -> T {
     let before = with(|state| std::mem::replace(&mut state.current, node));
     let seen = look();

@@ -1,27 +1,29 @@
-//! What a Compact object is: its type, its fields, and all of it as JSON text.
+//! Descriptions of Compact objects: type, fields, and JSON text.
 
 use std::sync::Arc;
 
 use super::object::{Items, Object, Shape, input, schema_id};
-use super::schema::{FieldKind, Place, Schema};
+use super::schema::{FieldKind, FieldLocation, Schema};
+use crate::items::broken;
 use crate::json_text::JsonText;
-use crate::parts::broken;
 use crate::{DataError, FieldType, SchemaSource, TypeId, Value};
 
-/// Objects within each other, at most, in an object that is shown. What clients nest deeper is an error.
+/// The maximum nesting depth of an object that is shown. Deeper nesting is an error.
 const DEPTH_MAX: usize = 256;
 
-/// The schema of the object at the front of `payload`, which is a blob without its header: its type's name and fields.
+/// The schema of the object at the front of `payload`, which is a blob without its header: its
+/// type's name and fields.
 ///
 /// # Errors
 ///
-/// The schema is unknown, or fewer than 8 bytes are there.
+/// The schema is unknown, or `payload` has fewer than 8 bytes.
 pub fn schema_of(payload: &[u8], schemas: &dyn SchemaSource) -> Result<Arc<Schema>, DataError> {
     let id = schema_id(payload)?;
     schemas.schema(id).ok_or(DataError::UnknownSchema(id))
 }
 
-/// Bytes of the object at the front of `payload`, which may go on: lists hold objects without telling where they end.
+/// The number of bytes of the object at the front of `payload`. Other bytes may follow: lists do
+/// not contain the lengths of their objects.
 ///
 /// # Errors
 ///
@@ -40,7 +42,8 @@ pub fn fields_of(payload: &[u8], schemas: &dyn SchemaSource) -> Result<Vec<(Stri
     Ok(schema.fields().iter().map(|field| (field.name.clone(), field.kind.field_type())).collect())
 }
 
-/// The object at the front of `payload` as JSON text: decimals as numbers, dates and times as texts of ISO 8601.
+/// The object at the front of `payload` as JSON text: decimals as numbers, dates and times as texts
+/// in ISO 8601.
 ///
 /// # Errors
 ///
@@ -52,7 +55,7 @@ pub fn to_json(payload: &[u8], schemas: &dyn SchemaSource) -> Result<String, Dat
 }
 
 impl FieldKind {
-    /// What fields of this kind hold in SQL.
+    /// The SQL type of fields of this kind.
     pub fn field_type(self) -> FieldType {
         let array = |item: FieldKind| FieldType::Array(Box::new(item.field_type()));
         match self {
@@ -102,16 +105,16 @@ fn write_object(
     json.charge(1)?;
     let schema = schema_of(payload, schemas)?;
     let object = Object::open(payload, schema.extent())?;
-    let fields: Vec<_> = schema.fields().iter().zip(schema.places()).collect();
+    let fields: Vec<_> = schema.fields().iter().zip(schema.locations()).collect();
     json.list(['{', '}'], fields.len(), |json, number| {
-        let Some((field, place)) = fields.get(number) else { return Ok(()) };
+        let Some((field, location)) = fields.get(number) else { return Ok(()) };
         json.name(&field.name);
-        let Some(bytes) = object.field(**place)? else { return json.value(&Value::Null) };
-        match (Shape::of(field.kind), **place) {
-            (_, Place::Bit(_, bit)) => {
+        let Some(bytes) = object.field(**location)? else { return json.value(&Value::Null) };
+        match (Shape::of(field.kind), **location) {
+            (_, FieldLocation::Bit(_, bit)) => {
                 json.value(&Value::Boolean(bytes.first().is_some_and(|byte| byte >> bit & 1 == 1)))
             }
-            (Shape::One(part), _) => json.value(&part.read(&mut input(bytes))?),
+            (Shape::One(item_type), _) => json.value(&item_type.read(&mut input(bytes))?),
             (Shape::Object, _) => write_object(bytes, schemas, depth_left, json),
             (shape, _) => {
                 let items = Items::open(shape, bytes)?;

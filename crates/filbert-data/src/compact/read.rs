@@ -1,18 +1,21 @@
-//! Finding fields in Compact objects by path, and remembering where a schema has them.
+//! Finds fields in Compact objects by path, and remembers the locations of the fields in each
+//! schema.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use super::object::{Items, Object, Shape, schema_id, whole};
-use super::schema::{Extent, FieldKind, Place, Schema, SchemaId};
+use super::schema::{Extent, FieldKind, FieldLocation, Schema};
+use crate::type_id::SchemaId;
 use crate::{DataError, Path, SchemaSource, Step, Value};
 
-/// Schemas that one field of a [`Reader`] remembers. A type has as many as it has versions in the map; more are looked
-/// up again for each object, which is slower and nothing else.
+/// The maximum number of schemas that one field of a [`Reader`] remembers. A type has one schema
+/// for each of its versions in the map. Further schemas are looked up for each object, which is
+/// slower but has no other effect.
 const REMEMBERED_MAX: usize = 16;
 
-/// Reads a fixed set of fields from Compact objects. It remembers where each schema has its fields, so that a field
-/// costs no lookup by name and no lock after the first object of a schema.
+/// Reads a fixed set of fields from Compact objects. It remembers the location of each field in
+/// each schema: after the first object of a schema, a field needs no lookup by name and no lock.
 pub struct Reader {
     paths: Vec<RememberedPath>,
     schemas: Arc<dyn SchemaSource>,
@@ -21,46 +24,46 @@ pub struct Reader {
 struct RememberedPath {
     number: usize,
     path: Path,
-    /// One for each step.
-    places: Box<[Remembered]>,
+    /// The remembered locations, one item for each step.
+    locations: Box<[Remembered]>,
 }
 
 impl Reader {
-    /// A reader of these paths; each carries the number that its values are visited with.
+    /// A reader of these paths. Each path has a number, which is passed to `visit` with the value.
     pub fn new(paths: Vec<(usize, Path)>, schemas: Arc<dyn SchemaSource>) -> Reader {
         let paths = paths.into_iter().map(|(number, path)| {
-            let places = path.steps().iter().map(|_| Remembered::default()).collect();
-            RememberedPath { number, path, places }
+            let locations = path.steps().iter().map(|_| Remembered::default()).collect();
+            RememberedPath { number, path, locations }
         });
         Reader { paths: paths.collect(), schemas }
     }
 
-    /// Visits each path once. A field that the object's schema does not have is null; `[any]` finds an array, and
-    /// several of them one flat array. `payload` is the blob without its header.
+    /// Visits each path once. A field that is not in the object's schema is null. `[any]` finds an
+    /// array; several `[any]` steps find one flat array. `payload` is the blob without its header.
     ///
     /// # Errors
     ///
-    /// A schema on the way is unknown, or the bytes are broken where they had to be read.
+    /// A schema of an object on the path is unknown, or the bytes are broken where they are read.
     pub fn read<'a>(&self, payload: &'a [u8], visit: &mut dyn FnMut(usize, Value<'a>)) -> Result<(), DataError> {
-        for RememberedPath { number, path, places } in &self.paths {
-            visit(*number, Search { schemas: &*self.schemas }.find(payload, path.steps(), places)?);
+        for RememberedPath { number, path, locations } in &self.paths {
+            visit(*number, Search { schemas: &*self.schemas }.find(payload, path.steps(), locations)?);
         }
         Ok(())
     }
 
-    /// The value of the first path alone; null if there is no path.
+    /// Reads only the first path; null if there is no path.
     ///
     /// # Errors
     ///
     /// As [`Reader::read`].
     #[inline]
     pub fn read_first<'a>(&self, payload: &'a [u8]) -> Result<Value<'a>, DataError> {
-        let Some(RememberedPath { path, places, .. }) = self.paths.first() else { return Ok(Value::Null) };
-        Search { schemas: &*self.schemas }.find(payload, path.steps(), places)
+        let Some(RememberedPath { path, locations, .. }) = self.paths.first() else { return Ok(Value::Null) };
+        Search { schemas: &*self.schemas }.find(payload, path.steps(), locations)
     }
 }
 
-/// As [`Reader::read`], for one object and without remembering anything.
+/// As [`Reader::read`], for one object, without remembering locations.
 ///
 /// # Errors
 ///
@@ -77,21 +80,22 @@ pub fn read_fields<'a>(
     Ok(())
 }
 
-/// Where a field is in the objects of one schema.
+/// The location of a field in the objects of one schema.
 #[derive(Clone, Copy)]
 struct Found {
     extent: Extent,
-    field: Option<(Shape, Place)>,
+    field: Option<(Shape, FieldLocation)>,
 }
 
 impl Found {
     fn of(schema: &Schema, name: &str) -> Found {
-        let field = schema.find(name).map(|(kind, place): (FieldKind, Place)| (Shape::of(kind), place));
+        let field = schema.find(name).map(|(kind, location): (FieldKind, FieldLocation)| (Shape::of(kind), location));
         Found { extent: schema.extent(), field }
     }
 }
 
-/// Where one field is in the objects of the schemas seen so far: a list that only grows, read without a lock.
+/// The locations of one field in the objects of the schemas seen so far: a list that only grows and
+/// is read without a lock.
 #[derive(Default)]
 struct Remembered(OnceLock<Box<Entry>>);
 
@@ -106,7 +110,8 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// What `steps` lead to from the object at the front of `payload`. `remembered` has an item for each step, or none.
+    /// The value that `steps` find in the object at the front of `payload`. `remembered` has one
+    /// item for each step, or is empty.
     fn find<'a>(&self, payload: &'a [u8], steps: &[Step], remembered: &[Remembered]) -> Result<Value<'a>, DataError> {
         let Some((step, rest)) = steps.split_first() else {
             return whole(payload, self.schemas);
@@ -117,17 +122,17 @@ impl Search<'_> {
             Some(remembered) => self.recall(id, name, remembered)?,
             None => Found::of(&*self.schema(id)?, name),
         };
-        let Some((shape, place)) = found.field else { return Ok(Value::Null) };
+        let Some((shape, location)) = found.field else { return Ok(Value::Null) };
         let object = Object::open(payload, found.extent)?;
-        let Some(bytes) = object.field(place)? else { return Ok(Value::Null) };
-        if let Place::Bit(_, bit) = place {
+        let Some(bytes) = object.field(location)? else { return Ok(Value::Null) };
+        if let FieldLocation::Bit(_, bit) = location {
             let set = bytes.first().is_some_and(|byte| byte >> bit & 1 == 1);
             return Ok(if rest.is_empty() { Value::Boolean(set) } else { Value::Null });
         }
         self.follow(shape, bytes, rest, remembered.get(1..).unwrap_or_default())
     }
 
-    /// What `steps` lead to from a field's bytes.
+    /// The value that `steps` find in the bytes of a field.
     #[inline]
     fn follow<'a>(
         &self,
@@ -137,7 +142,7 @@ impl Search<'_> {
         remembered: &[Remembered],
     ) -> Result<Value<'a>, DataError> {
         match (shape, steps.split_first()) {
-            (Shape::One(part), None) => part.read(&mut super::object::input(bytes)),
+            (Shape::One(item_type), None) => item_type.read(&mut super::object::input(bytes)),
             (Shape::One(_), Some(_)) => Ok(Value::Null),
             (Shape::Object, _) => self.find(bytes, steps, remembered),
             (_, None) => Items::open(shape, bytes)?.read_all(self.schemas),
@@ -164,7 +169,7 @@ impl Search<'_> {
         }
     }
 
-    /// What `steps` lead to from the item at this place of an array.
+    /// The value that `steps` find in the item at this index of an array.
     fn item<'a>(
         &self,
         items: &Items<'a>,
@@ -190,7 +195,8 @@ impl Search<'_> {
                 Some(entry) => list = &entry.next,
                 None => {
                     let found = Found::of(&*self.schema(id)?, name);
-                    // Whoever was faster has remembered something as true; the next object asks again.
+                    // If another thread has set the entry first, its entry is also correct. The
+                    // next object tries again.
                     let _ = list.0.set(Box::new(Entry { schema: id, found, next: Remembered::default() }));
                     return Ok(found);
                 }
@@ -204,7 +210,7 @@ impl Search<'_> {
     }
 }
 
-/// A nested object as a blob of its own.
+/// A nested object as a separate blob.
 pub(super) fn blob(payload: &[u8]) -> Value<'static> {
     let mut blob = Vec::with_capacity(crate::BLOB_HEADER_BYTES + payload.len());
     blob.extend_from_slice(&[0; 4]);

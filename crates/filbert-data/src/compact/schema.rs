@@ -1,17 +1,15 @@
-//! Schemas of the Compact format, their ids, and where a schema puts each of its fields.
+//! Schemas of the Compact format, their ids, the source of schemas, and the locations of fields in
+//! objects.
 
-use std::fmt;
+use std::sync::Arc;
 
 use crate::DataError;
+use crate::type_id::SchemaId;
 
-/// The id under which a schema travels: its 64-bit Rabin fingerprint, the same whichever client computes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SchemaId(pub i64);
-
-impl fmt::Display for SchemaId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+/// The source of Compact schemas.
+pub trait SchemaSource: Send + Sync {
+    /// The schema with this id; `None` if it was not announced.
+    fn schema(&self, id: SchemaId) -> Option<Arc<Schema>>;
 }
 
 /// A type of the Compact format: its name and its fields.
@@ -19,28 +17,28 @@ impl fmt::Display for SchemaId {
 pub struct Schema {
     type_name: String,
     fields: Vec<FieldDescriptor>,
-    /// Where each of the fields is, in the same order.
-    places: Vec<Place>,
+    /// The location of each field, in the same order.
+    locations: Vec<FieldLocation>,
     extent: Extent,
 }
 
-/// Where a field is within an object's data.
+/// The location of a field in an object's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum FieldLocation {
     /// From this byte of the data on.
     At(usize),
     /// This bit of this byte of the data.
     Bit(usize, u8),
-    /// Where the position of this number says.
+    /// At the position with this number.
     Position(usize),
 }
 
-/// What of an object's size follows from its schema.
+/// The parts of an object's size that are determined by its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Extent {
-    /// Bytes of all fields of fixed size, booleans' bits included.
+    /// The number of bytes of all fields of fixed size, including the bits of booleans.
     pub(super) fixed_bytes: usize,
-    /// Fields of variable size.
+    /// The number of fields of variable size.
     pub(super) positions: usize,
 }
 
@@ -49,35 +47,36 @@ pub(super) struct Extent {
 pub struct FieldDescriptor {
     /// The field's name, unique within its schema.
     pub name: String,
-    /// What the field holds.
+    /// The kind of the field.
     pub kind: FieldKind,
 }
 
 impl Schema {
-    /// A schema of these fields. Their order does not matter: they are sorted by name, and of two with the same name
-    /// the last counts, as in the stock clients.
+    /// A schema of these fields. Their order does not matter: they are sorted by name. If several
+    /// fields have the same name, the last field is used, as in the stock clients.
     pub fn new(type_name: impl Into<String>, fields: impl IntoIterator<Item = FieldDescriptor>) -> Self {
         let mut fields: Vec<FieldDescriptor> = fields.into_iter().collect();
-        // Reversed and then sorted stably, the last of equal names comes first, and that is the one dedup keeps.
+        // After the reversal and the stable sort, the last of several fields with equal names comes
+        // first, and `dedup_by` keeps the first.
         fields.reverse();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         fields.dedup_by(|a, b| a.name == b.name);
-        let (places, extent) = lay_out(&fields);
-        Self { type_name: type_name.into(), fields, places, extent }
+        let (locations, extent) = lay_out(&fields);
+        Self { type_name: type_name.into(), fields, locations, extent }
     }
 
-    /// The field of this name: what it holds and where it is.
-    pub(super) fn find(&self, name: &str) -> Option<(FieldKind, Place)> {
+    /// The kind and the location of the field with this name.
+    pub(super) fn find(&self, name: &str) -> Option<(FieldKind, FieldLocation)> {
         let at = self.fields.binary_search_by(|field| field.name.as_str().cmp(name)).ok()?;
-        Some((self.fields.get(at)?.kind, *self.places.get(at)?))
+        Some((self.fields.get(at)?.kind, *self.locations.get(at)?))
     }
 
-    /// Where each of the fields is, in the order of [`Schema::fields`].
-    pub(super) fn places(&self) -> &[Place] {
-        &self.places
+    /// The locations of the fields, in the order of [`Schema::fields`].
+    pub(super) fn locations(&self) -> &[FieldLocation] {
+        &self.locations
     }
 
-    /// What of an object's size follows from the schema.
+    /// The parts of an object's size that are determined by the schema.
     pub(super) fn extent(&self) -> Extent {
         self.extent
     }
@@ -92,7 +91,7 @@ impl Schema {
         &self.fields
     }
 
-    /// The schema's id.
+    /// The schema's id: the fingerprint of the type's name and its fields.
     pub fn fingerprint(&self) -> SchemaId {
         let mut rabin = Rabin(EMPTY);
         rabin.text(&self.type_name);
@@ -105,39 +104,40 @@ impl Schema {
     }
 }
 
-/// Where fields that are sorted by name are.
-fn lay_out(fields: &[FieldDescriptor]) -> (Vec<Place>, Extent) {
-    let mut places = vec![Place::Position(0); fields.len()];
+/// The locations of fields that are sorted by name, and the extent of an object.
+fn lay_out(fields: &[FieldDescriptor]) -> (Vec<FieldLocation>, Extent) {
+    let mut locations = vec![FieldLocation::Position(0); fields.len()];
     let mut positions = 0;
-    for (place, field) in places.iter_mut().zip(fields) {
+    for (location, field) in locations.iter_mut().zip(fields) {
         if field.kind != FieldKind::Boolean && field.kind.fixed_bytes().is_none() {
-            *place = Place::Position(positions);
+            *location = FieldLocation::Position(positions);
             positions += 1;
         }
     }
     let mut fixed_bytes = 0;
     for bytes in [8, 4, 2, 1] {
-        for (place, field) in places.iter_mut().zip(fields) {
+        for (location, field) in locations.iter_mut().zip(fields) {
             if field.kind.fixed_bytes() == Some(bytes) {
-                *place = Place::At(fixed_bytes);
+                *location = FieldLocation::At(fixed_bytes);
                 fixed_bytes += bytes;
             }
         }
     }
     let mut bit = 0;
-    for (place, field) in places.iter_mut().zip(fields) {
+    for (location, field) in locations.iter_mut().zip(fields) {
         if field.kind == FieldKind::Boolean {
-            *place = Place::Bit(fixed_bytes, bit);
+            *location = FieldLocation::Bit(fixed_bytes, bit);
             bit = (bit + 1) % 8;
             fixed_bytes += usize::from(bit == 0);
         }
     }
     fixed_bytes += usize::from(bit != 0);
-    (places, Extent { fixed_bytes, positions })
+    (locations, Extent { fixed_bytes, positions })
 }
 
 impl FieldKind {
-    /// Bytes of a field or an item of this kind, if they are always the same; a boolean is a bit and not among them.
+    /// The number of bytes of a field of this kind if it is fixed. `None` for kinds of variable
+    /// size, and for a boolean, which is a bit.
     pub(super) fn fixed_bytes(self) -> Option<usize> {
         Some(match self {
             FieldKind::Int8 => 1,
@@ -151,7 +151,7 @@ impl FieldKind {
 
 macro_rules! field_kinds {
     ($($kind:ident = $number:literal,)*) => {
-        /// What a field of the Compact format holds. The numbers are part of the schema's fingerprint.
+        /// The kind of a Compact field. The numbers are part of the schema's fingerprint.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(i32)]
         #[allow(missing_docs, reason = "the names say it")]
@@ -222,10 +222,10 @@ field_kinds! {
     ArrayOfNullableFloat64 = 46,
 }
 
-/// The fingerprint of no bytes, and the polynomial: CRC-64-AVRO.
+/// The fingerprint of an empty input, and the polynomial: CRC-64-AVRO.
 const EMPTY: u64 = 0xc15d_213a_a4d7_a795;
 
-/// A fingerprint in the making.
+/// The state of the computation of a fingerprint.
 struct Rabin(u64);
 
 impl Rabin {

@@ -1,18 +1,18 @@
-//! Writing Compact objects, as the stock clients write theirs.
+//! Writes Compact objects as the stock clients write them.
 
 use super::object::{Positions, Shape};
-use super::schema::{FieldDescriptor, FieldKind, Place, Schema};
-use crate::parts::Part;
-use crate::parts::{Unfit, write_count};
+use super::schema::{FieldDescriptor, FieldKind, FieldLocation, Schema};
+use crate::items::ItemType;
+use crate::items::{Unfit, write_count};
 use crate::{BLOB_HEADER_BYTES, Blob, DataError, FieldType, TypeId, Value, type_id};
 
 /// Writes objects of one type.
 pub struct Writer {
     schema: Schema,
     id: i64,
-    /// In the order of their names, which is the order of writing.
+    /// The fields in the order of writing: sorted by name.
     fields: Vec<Field>,
-    /// Values that [`Writer::write`] takes.
+    /// The number of values that [`Writer::write`] takes.
     values: usize,
 }
 
@@ -20,14 +20,15 @@ struct Field {
     name: String,
     kind: FieldKind,
     shape: Shape,
-    place: Place,
-    /// Which of the values goes here.
+    location: FieldLocation,
+    /// The index of the field's value.
     value: usize,
 }
 
 impl FieldKind {
-    /// The kind of field that holds values of a type: as SQL in Hazelcast has it, the nullable one. UUIDs, JSON and
-    /// intervals, for which the format has no kind, are texts; an array in an array is an object, which no value fits.
+    /// The kind of field for values of a type: the nullable kind, as in Hazelcast's SQL. UUIDs,
+    /// JSON documents, intervals and characters are texts, because the format has no usable kind
+    /// for them. An array of arrays becomes an array of objects, which accepts no such value.
     pub fn of_type(field_type: &FieldType) -> FieldKind {
         match field_type {
             FieldType::Boolean => FieldKind::NullableBoolean,
@@ -68,37 +69,40 @@ impl FieldKind {
 }
 
 impl Writer {
-    /// A writer of objects of these fields, each of the kind that [`FieldKind::of_type`] tells.
+    /// A writer of objects of these fields, with the kinds of [`FieldKind::of_type`].
     pub fn new(type_name: impl Into<String>, fields: Vec<(String, FieldType)>) -> Writer {
         let fields = fields.into_iter().map(|(name, field_type)| (name, FieldKind::of_type(&field_type)));
         Writer::of_kinds(type_name, fields.collect())
     }
 
-    /// A writer of objects of these fields. Of two with the same name the last counts.
+    /// A writer of objects of these fields. If several fields have the same name, the last field is
+    /// used.
     pub fn of_kinds(type_name: impl Into<String>, fields: Vec<(String, FieldKind)>) -> Writer {
         let values = fields.len();
         let descriptors = fields.iter().map(|(name, kind)| FieldDescriptor { name: name.clone(), kind: *kind });
         let schema = Schema::new(type_name, descriptors);
-        let written = schema.fields().iter().zip(schema.places()).map(|(field, place)| Field {
+        let written = schema.fields().iter().zip(schema.locations()).map(|(field, location)| Field {
             name: field.name.clone(),
             kind: field.kind,
             shape: Shape::of(field.kind),
-            place: *place,
+            location: *location,
             value: fields.iter().rposition(|(name, _)| *name == field.name).unwrap_or(values),
         });
         Writer { fields: written.collect(), id: schema.fingerprint().0, schema, values }
     }
 
-    /// The schema of the objects, which has to be announced before anyone can read them.
+    /// The schema of the objects. It must be announced before the objects can be read.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// An object of these values, in the order of the fields that the writer was made with, as a blob.
+    /// Writes an object of these values, in the order of the fields given to the constructor, as a
+    /// blob.
     ///
     /// # Errors
     ///
-    /// There are more or fewer values than fields, or a value does not fit into its field.
+    /// The number of values differs from the number of fields, or a value does not fit into its
+    /// field.
     pub fn write(&self, values: &[Value<'_>]) -> Result<Blob, DataError> {
         if values.len() != self.values {
             return Err(DataError::WrongCount { values: values.len(), fields: self.values });
@@ -108,12 +112,13 @@ impl Writer {
         Ok(Blob::from(out))
     }
 
-    /// Writes an object, as a blob, into a buffer whose content it replaces: `value` gives the value of a field by its number
-    /// among those that the writer was made with.
+    /// Writes an object as a blob into a buffer, and replaces the buffer's content. `value` returns
+    /// the value of the field with a number, which is its index in the list given to the
+    /// constructor.
     ///
     /// # Errors
     ///
-    /// A value does not fit into its field. What is in the buffer then is no blob.
+    /// A value does not fit into its field. The buffer then does not contain a valid blob.
     pub fn write_into<'v>(&self, value: impl Fn(usize) -> &'v Value<'v>, out: &mut Vec<u8>) -> Result<(), DataError> {
         let extent = self.schema.extent();
         let has_positions = extent.positions > 0;
@@ -128,7 +133,7 @@ impl Writer {
         let mut positions = Vec::with_capacity(extent.positions);
         for field in &self.fields {
             let value = value(field.value);
-            if let Place::Position(_) = field.place {
+            if let FieldLocation::Position(_) = field.location {
                 positions.push((!value.is_null()).then(|| out.len() - start));
                 if value.is_null() {
                     continue;
@@ -146,26 +151,26 @@ impl Writer {
 }
 
 fn write_field(field: &Field, start: usize, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
-    match (field.place, field.shape) {
-        (Place::Bit(at, bit), _) => {
+    match (field.location, field.shape) {
+        (FieldLocation::Bit(at, bit), _) => {
             let Value::Boolean(value) = value else { return Err(Unfit) };
             if let Some(byte) = out.get_mut(start + at) {
                 *byte |= u8::from(*value) << bit;
             }
             Ok(())
         }
-        (Place::At(at), Shape::One(part)) => {
+        (FieldLocation::At(at), Shape::One(item_type)) => {
             let mut bytes = Vec::with_capacity(8);
-            part.write(value, &mut bytes)?;
-            if let Some(place) = out.get_mut(start + at..start + at + bytes.len()) {
-                place.copy_from_slice(&bytes);
+            item_type.write(value, &mut bytes)?;
+            if let Some(location) = out.get_mut(start + at..start + at + bytes.len()) {
+                location.copy_from_slice(&bytes);
             }
             Ok(())
         }
-        (_, Shape::One(part)) => part.write(value, out),
+        (_, Shape::One(item_type)) => item_type.write(value, out),
         (_, Shape::Object) => write_object(value, out),
         (_, shape) => match (shape, value) {
-            (Shape::Row(Part::Int8), Value::Bytes(bytes)) => {
+            (Shape::Row(ItemType::Int8), Value::Bytes(bytes)) => {
                 write_count(bytes.len(), out)?;
                 out.extend_from_slice(bytes);
                 Ok(())
@@ -199,11 +204,11 @@ fn write_array(shape: Shape, items: &[Value<'_>], out: &mut Vec<u8>) -> Result<(
             }
             Ok(())
         }
-        Shape::Row(part) => {
+        Shape::Row(item_type) => {
             write_count(items.len(), out)?;
-            items.iter().try_for_each(|item| part.write(item, out))
+            items.iter().try_for_each(|item| item_type.write(item, out))
         }
-        Shape::Scattered(part) => write_scattered(items, out, |item, out| part.write(item, out)),
+        Shape::Scattered(item_type) => write_scattered(items, out, |item, out| item_type.write(item, out)),
         Shape::Objects => write_scattered(items, out, write_object),
         Shape::One(_) | Shape::Object | Shape::Unsupported(_) => Err(Unfit),
     }
@@ -228,12 +233,13 @@ fn write_scattered(
     end_positions(length_at, start, &positions, out)
 }
 
-/// Writes the length of the data from `start` on to where it belongs, and the positions behind the data.
+/// Writes the length of the data, which begins at `start`, at `length_at`, and appends the
+/// positions.
 fn end_positions(length_at: usize, start: usize, positions: &[Option<usize>], out: &mut Vec<u8>) -> Result<(), Unfit> {
     let data_bytes = out.len() - start;
     let length = i32::try_from(data_bytes).map_err(|_| Unfit)?;
-    if let Some(place) = out.get_mut(length_at..length_at + 4) {
-        place.copy_from_slice(&length.to_be_bytes());
+    if let Some(location) = out.get_mut(length_at..length_at + 4) {
+        location.copy_from_slice(&length.to_be_bytes());
     }
     Positions::write(data_bytes, positions, out);
     Ok(())

@@ -1,21 +1,23 @@
-//! Answers of aggregators that are more than a value: an entry, a set. What a projection of several attributes answers
-//! is a [`List`](crate::List).
+//! Results of aggregators that are not plain values: an entry, a set. The result of a projection of
+//! several attributes is a [`List`](crate::List).
 
 use super::class;
-use crate::parts::broken;
+use crate::items::broken;
 use crate::{DataError, FromBlob, Input, TypeId};
 
-/// The entry that [`Aggregator::MaxBy`](super::Aggregator::MaxBy), [`Aggregator::MinBy`](super::Aggregator::MinBy) and
-/// [`Projection::Identity`](super::Projection::Identity) answer.
+/// An entry, the result of [`Aggregator::MaxBy`](super::Aggregator::MaxBy),
+/// [`Aggregator::MinBy`](super::Aggregator::MinBy) and
+/// [`Projection::Identity`](super::Projection::Identity).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry<K, V> {
-    /// Its key.
+    /// The key.
     pub key: K,
-    /// Its value.
+    /// The value.
     pub value: V,
 }
 
-/// The values that [`Aggregator::Distinct`](super::Aggregator::Distinct) answers, in no order.
+/// The distinct values, the result of [`Aggregator::Distinct`](super::Aggregator::Distinct), in no
+/// particular order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distinct<T>(pub Vec<T>);
 
@@ -44,7 +46,8 @@ impl<T: FromBlob> FromBlob for Distinct<T> {
     fn read_payload(input: &mut Input<'_>) -> Result<Self, DataError> {
         head(input, class::DISTINCT_SET, "a set of distinct values")?;
         let length = input.length(4)?.ok_or_else(|| input.null())?;
-        // Not `with_capacity`: an item in memory may be far larger than the 4 bytes that it has here at least.
+        // Not `with_capacity`: an item in memory may be far larger than the minimum of 4 bytes of a
+        // serialized item.
         let mut items = Vec::new();
         for _ in 0..length {
             items.push(T::read_object(input)?);

@@ -1,7 +1,8 @@
 //! The numbers of Hazelcast's own classes of predicates, aggregators, projections and results.
 //!
-//! Source: Hazelcast's `PredicateDataSerializerHook`, `AggregatorDataSerializerHook`, `MapDataSerializerHook` and the
-//! Python client's predicate.py, aggregator.py, projection.py and serialization/objects.py.
+//! Source: Hazelcast's `PredicateDataSerializerHook`, `AggregatorDataSerializerHook`,
+//! `MapDataSerializerHook` and the Python client's predicate.py, aggregator.py, projection.py and
+//! serialization/objects.py.
 
 use crate::TypeId;
 
@@ -9,7 +10,7 @@ use crate::TypeId;
 pub(super) const HASH_SET: TypeId = TypeId(-37);
 /// Java's `LinkedHashSet`, laid out as a list.
 pub(super) const LINKED_HASH_SET: TypeId = TypeId(-39);
-/// The class of what `Predicates.newPredicateBuilder` gives to Java programs.
+/// The class of the builder that `Predicates.newPredicateBuilder` returns in Java.
 pub(super) const PREDICATE_BUILDER: &str = "com.hazelcast.query.impl.PredicateBuilderImpl";
 /// The factory of the predicates.
 pub(super) const PREDICATES: i32 = -20;
@@ -17,7 +18,7 @@ pub(super) const PREDICATES: i32 = -20;
 pub(super) const AGGREGATORS: i32 = -29;
 /// The factory of the projections.
 pub(super) const PROJECTIONS: i32 = -30;
-/// The factory and the class of an entry that an aggregator answers.
+/// The factory and the class of an entry, the result of an aggregator.
 pub(super) const ENTRY: (i32, i32) = (-4, 120);
 /// The factory and the class of a set of distinct values.
 pub(super) const DISTINCT_SET: (i32, i32) = (AGGREGATORS, 19);

@@ -1,13 +1,15 @@
-//! Reading predicates, aggregators and projections from the blobs that clients send.
+//! Reads predicates, aggregators and projections from the blobs that clients send.
 //!
 //! ```text
-//! type id -2 │ flags u8: bit 0 identified, bit 1 versioned │ factory id i32 │ class id i32 │ [version, 2 bytes] │ fields
+//! type id -2 │ flags u8 │ factory id i32 │ class id i32 │ [version, 2 bytes] │ fields
+//!
+//! flags: bit 0 identified, bit 1 versioned
 //! ```
 
 use super::class::{self, aggregator, predicate, projection};
 use super::object::Source;
 use super::{Aggregator, IterationType, PagingPredicate, Predicate, Projection};
-use crate::parts::broken;
+use crate::items::broken;
 use crate::{Blob, DataError, TypeId};
 
 impl Predicate {
@@ -15,7 +17,8 @@ impl Predicate {
     ///
     /// # Errors
     ///
-    /// The bytes are broken, nested more than 200 deep, or hold something else than one of Hazelcast's own predicates.
+    /// The bytes are broken, nest predicates more than 200 deep, or are not one of Hazelcast's own
+    /// predicates.
     pub fn from_blob(blob: &[u8]) -> Result<Predicate, DataError> {
         let mut source = Source::of(blob)?;
         source.predicate_payload(true)
@@ -23,11 +26,11 @@ impl Predicate {
 }
 
 impl PagingPredicate {
-    /// Reads a paging predicate that travels as a blob. Its anchors are left out: they only save work.
+    /// Reads a paging predicate from a blob. Its anchors are ignored: they only save work.
     ///
     /// # Errors
     ///
-    /// As [`Predicate::from_blob`]; or it has a comparator.
+    /// As [`Predicate::from_blob`], or the paging predicate has a comparator.
     pub fn from_blob(blob: &[u8]) -> Result<PagingPredicate, DataError> {
         let mut source = Source::of(blob)?;
         let class = source.head(class::PREDICATES, "a paging predicate")?;
@@ -54,11 +57,11 @@ impl PagingPredicate {
 }
 
 impl Aggregator {
-    /// Reads an aggregator. What it has gathered already, which clients send as zeros, is not looked at.
+    /// Reads an aggregator. Its accumulated state is ignored; clients send it as zeros.
     ///
     /// # Errors
     ///
-    /// The bytes are broken, or hold something else than one of Hazelcast's own aggregators.
+    /// The bytes are broken, or are not one of Hazelcast's own aggregators.
     pub fn from_blob(blob: &[u8]) -> Result<Aggregator, DataError> {
         let mut source = Source::of(blob)?;
         let class = source.head(class::AGGREGATORS, "an aggregator")?;
@@ -89,7 +92,7 @@ impl Aggregator {
 }
 
 impl Projection {
-    /// Reads a projection. One of a user's own is [`Projection::Unknown`].
+    /// Reads a projection. A user-defined projection is read as [`Projection::Unknown`].
     ///
     /// # Errors
     ///
@@ -112,7 +115,7 @@ impl Projection {
 }
 
 impl Source<'_> {
-    /// Reads what stands before the fields of a class of this factory; the class's id.
+    /// Reads the bytes before the fields of an object of this factory. Returns the class id.
     fn head(&mut self, factory: i32, expected: &'static str) -> Result<i32, DataError> {
         let type_id = self.input().type_id();
         match type_id {
@@ -155,7 +158,7 @@ impl Source<'_> {
         size.ok_or_else(|| broken(self.input(), format!("the {what} {number}"), "one that counts"))
     }
 
-    /// A predicate within another, with its type id before it.
+    /// Reads a nested predicate: its type id, then its payload.
     fn predicate(&mut self) -> Result<Predicate, DataError> {
         self.nested(|source| source.predicate_payload(false))
     }
@@ -170,26 +173,43 @@ impl Source<'_> {
 
     fn predicates(&mut self) -> Result<Vec<Predicate>, DataError> {
         let length = self.input().length(4)?.unwrap_or_default();
-        // Not `with_capacity`: a predicate in memory is far larger than the 4 bytes that it has here at least.
+        // Not `with_capacity`: a predicate in memory is far larger than the minimum of 4 bytes of a
+        // serialized predicate.
         (0..length).map(|_| self.predicate()).collect()
     }
 
-    /// The predicate whose type id was read. `last`: nothing follows it.
+    /// Reads a predicate after its type id. `last`: nothing follows the predicate.
     fn predicate_payload(&mut self, last: bool) -> Result<Predicate, DataError> {
         if let Some(built) = self.built()? {
             return Ok(built);
         }
         let class = self.head(class::PREDICATES, "one of Hazelcast's own predicates")?;
+        match class {
+            predicate::AND => self.predicates().map(Predicate::And),
+            predicate::OR => self.predicates().map(Predicate::Or),
+            predicate::NOT => Ok(Predicate::Not(Box::new(self.predicate()?))),
+            predicate::PARTITION => {
+                let key = self.blob()?;
+                Ok(Predicate::Partition { key, predicate: Box::new(self.predicate()?) })
+            }
+            predicate::PARTITIONS => {
+                let keys = self.partition_keys()?;
+                Ok(Predicate::Partitions { keys, predicate: Box::new(self.predicate()?) })
+            }
+            _ => self.condition(class, last),
+        }
+    }
+
+    /// Reads a predicate of this class that contains no other. It is a function of its own, so that
+    /// a level of nesting uses little of the stack.
+    fn condition(&mut self, class: i32, last: bool) -> Result<Predicate, DataError> {
         Ok(match class {
             predicate::SQL => match self.pattern()? {
                 Some(text) => Predicate::Sql(text),
                 None => return Err(broken(self.input(), "no condition", "its text")),
             },
-            predicate::AND => Predicate::And(self.predicates()?),
-            predicate::OR => Predicate::Or(self.predicates()?),
-            predicate::NOT => Predicate::Not(Box::new(self.predicate()?)),
             predicate::BETWEEN => {
-                // The upper bound stands first.
+                // The upper bound comes first.
                 let (attribute, to, from) = (self.attribute()?, self.value(false)?, self.value(last)?);
                 Predicate::Between { attribute, from, to }
             }
@@ -217,14 +237,6 @@ impl Source<'_> {
             },
             predicate::FALSE => Predicate::False,
             predicate::TRUE => Predicate::True,
-            predicate::PARTITION => {
-                let key = self.blob()?;
-                Predicate::Partition { key, predicate: Box::new(self.predicate()?) }
-            }
-            predicate::PARTITIONS => {
-                let keys = self.partition_keys()?;
-                Predicate::Partitions { keys, predicate: Box::new(self.predicate()?) }
-            }
             predicate::PAGING => {
                 let expected = "one without pages, since pages have messages of their own,";
                 return Err(broken(self.input(), "a paging predicate within another request", expected));
@@ -233,8 +245,9 @@ impl Source<'_> {
         })
     }
 
-    /// What Java's `PredicateBuilder` has made, which comes under its class's name instead of a number: the attribute that
-    /// was asked for last, and a list whose first predicate is the one that counts.
+    /// Reads the object that Java's `PredicateBuilder` creates, which has a class name instead of a
+    /// class number: the last requested attribute, and a list of predicates. The first predicate of
+    /// the list is the result. Returns `None` for any other object.
     fn built(&mut self) -> Result<Option<Predicate>, DataError> {
         let mut ahead = self.input().clone();
         if ahead.type_id() != TypeId::IDENTIFIED {
@@ -253,7 +266,7 @@ impl Source<'_> {
         first.map(Some).ok_or_else(|| broken(self.input(), "a builder without a predicate", "one that it has built"))
     }
 
-    /// A set of keys: a Java collection whose layout is known.
+    /// Reads a set of keys: a Java collection with a known layout.
     fn partition_keys(&mut self) -> Result<Vec<Blob>, DataError> {
         self.nested(|source| {
             let type_id = source.input().type_id();

@@ -1,4 +1,5 @@
-//! Writing predicates, aggregators and projections as the stock clients do, and results as the stock clients read them.
+//! Writes predicates, aggregators and projections as the stock clients write them, and results as
+//! the stock clients read them.
 
 use bigdecimal::BigDecimal;
 
@@ -114,7 +115,7 @@ impl ToBlob for Aggregator {
     }
 
     fn write_payload(&self, out: &mut Vec<u8>) -> Result<(), DataError> {
-        /// What an aggregator has gathered at the start, as its class writes it.
+        /// The initial state of an aggregator, as its class writes it.
         enum Start {
             Number,
             TwoNumbers,
@@ -215,7 +216,7 @@ fn result((factory, class): (i32, i32)) -> Vec<u8> {
     out
 }
 
-/// Appends a blob as an object within another one.
+/// Appends a blob as a nested object: its type id and its payload.
 fn item(blob: &[u8], out: &mut Vec<u8>) -> Result<(), DataError> {
     if crate::type_id(blob)? == TypeId::PORTABLE {
         out.extend_from_slice(&TypeId::PORTABLE.0.to_be_bytes());
@@ -230,8 +231,9 @@ fn item(blob: &[u8], out: &mut Vec<u8>) -> Result<(), DataError> {
     }
 }
 
-/// An entry as [`Aggregator::MaxBy`], [`Aggregator::MinBy`] and [`Projection::Identity`] answer it: key and value are
-/// blobs. Java reads it as a `Map.Entry`, Python as a `MapEntry`.
+/// Serializes an entry, the result of [`Aggregator::MaxBy`], [`Aggregator::MinBy`] and
+/// [`Projection::Identity`]. Key and value are blobs. Java reads it as a `Map.Entry`, Python as a
+/// `MapEntry`.
 ///
 /// # Errors
 ///
@@ -243,12 +245,12 @@ pub fn entry_blob(key: &[u8], value: &[u8]) -> Result<Blob, DataError> {
     Ok(Blob::from(out))
 }
 
-/// The set of distinct values that [`Aggregator::Distinct`] answers; items are blobs. Java reads it as a `Set`, Python
-/// as a `set`.
+/// Serializes the set of distinct values, the result of [`Aggregator::Distinct`]. The items are
+/// blobs. Java reads it as a `Set`, Python as a `set`.
 ///
 /// # Errors
 ///
-/// A blob has no header or holds a broken Portable, or there are more than 2^31 of them.
+/// A blob has no header or holds a broken Portable, or there are 2^31 or more blobs.
 pub fn distinct_blob(items: impl ExactSizeIterator<Item: AsRef<[u8]>>) -> Result<Blob, DataError> {
     let mut out = result(class::DISTINCT_SET);
     write_length(TypeId::IDENTIFIED, items.len(), &mut out)?;
@@ -258,12 +260,12 @@ pub fn distinct_blob(items: impl ExactSizeIterator<Item: AsRef<[u8]>>) -> Result
     Ok(Blob::from(out))
 }
 
-/// The attributes of one entry that [`Projection::Multi`] answers; items are blobs. Java reads it as an `Object[]`,
-/// Python as a list.
+/// Serializes attributes of one entry, the result of [`Projection::Multi`]. The items are blobs.
+/// Java reads it as an `Object[]`, Python as a list.
 ///
 /// # Errors
 ///
-/// A blob has no header or holds a broken Portable, or there are more than 2^31 of them.
+/// A blob has no header or holds a broken Portable, or there are 2^31 or more blobs.
 pub fn row_blob(items: impl ExactSizeIterator<Item: AsRef<[u8]>>) -> Result<Blob, DataError> {
     let mut out = vec![0; 4];
     out.extend_from_slice(&TypeId::OBJECT_ARRAY.0.to_be_bytes());

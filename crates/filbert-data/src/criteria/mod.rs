@@ -1,7 +1,9 @@
-//! What the map API asks of a map: predicates, aggregators and projections, as the stock clients build and send them.
+//! Predicates, aggregators and projections of the map API, as the stock clients build and send
+//! them.
 //!
-//! They travel as IdentifiedDataSerializable of the factories -20 (predicates), -29 (aggregators) and -30 (projections).
-//! Here they are plain trees; what they mean is the query engine's business.
+//! They are serialized as IdentifiedDataSerializable of the factories -20 (predicates), -29
+//! (aggregators) and -30 (projections). In this module they are plain trees. This module must not
+//! know how they are evaluated: that is the task of the query engine.
 
 mod answer;
 mod class;

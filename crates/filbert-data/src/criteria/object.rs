@@ -1,16 +1,17 @@
-//! Values of any type within predicates: reading one from the middle of a blob, and writing one.
+//! Reads and writes values of any type within predicates.
 
 use std::borrow::Cow;
 
 use crate::convert::write_length;
-use crate::parts::broken;
+use crate::items::broken;
 use crate::plain::Items;
 use crate::{BLOB_HEADER_BYTES, Blob, DataError, Input, ToBlob, TypeId, Value};
 
-/// Predicates within each other, at most. It is far beyond what people write and far below what a stack of 2 MB holds.
+/// The maximum nesting depth of predicates. It is far above the depth of real predicates, and far
+/// below the limit of a stack of 2 MB.
 pub(super) const DEPTH_MAX: usize = 200;
 
-/// A payload that is read from the front, with the depth that is left.
+/// A payload that is read from the front, with the remaining nesting depth.
 pub(super) struct Source<'a> {
     payload: &'a [u8],
     items: Items<'a, 'static>,
@@ -29,16 +30,16 @@ impl<'a> Source<'a> {
         Ok(Source { payload, items: Items::of_payload(type_id, payload, None), depth_left: DEPTH_MAX })
     }
 
-    /// What was not read yet.
+    /// The unread bytes.
     pub(super) fn input(&mut self) -> &mut Input<'a> {
         &mut self.items.input
     }
 
-    /// Reads something that stands within what is being read, its type id first.
+    /// Reads a nested object: its type id, then its payload by `read`.
     ///
     /// # Errors
     ///
-    /// It is nested too deep, or as `read` says.
+    /// The object is nested too deep, or `read` returns an error.
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Source<'a>) -> Result<T, DataError>,
@@ -55,17 +56,17 @@ impl<'a> Source<'a> {
         result
     }
 
-    /// Reads a value, its type id first. If it is the `last` thing there is, it may be of any type, else it must be of
-    /// one that tells where it ends.
+    /// Reads a value: its type id, then its payload. The `last` value of the payload may have any
+    /// type. Other values must have a type of known length.
     ///
     /// # Errors
     ///
-    /// It is broken, nested too deep, or its end cannot be known.
+    /// The value is broken, nested too deep, or of unknown length.
     pub(super) fn value(&mut self, last: bool) -> Result<Value<'static>, DataError> {
         self.object(last).map(|(value, _)| value)
     }
 
-    /// Reads a value as the blob that it would be on its own.
+    /// Reads a nested value as a separate blob.
     ///
     /// # Errors
     ///
@@ -77,7 +78,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A value, and the bytes it was read from, type id included.
+    /// Reads a value. Also returns the bytes of the value, including the type id.
     fn object(&mut self, last: bool) -> Result<(Value<'static>, &'a [u8]), DataError> {
         let from = self.payload.len() - self.input().remaining();
         let outer = self.input().type_id();
@@ -98,11 +99,12 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Appends the type id and the payload of a value, as the stock clients write an object within another.
+/// Appends the type id and the payload of a value, as the stock clients write a nested object.
 ///
 /// # Errors
 ///
-/// The format has no place for the value, or it is a Portable, whose positions would have to be moved.
+/// The format cannot represent the value, or the value is a Portable: its positions would have to
+/// be adjusted.
 pub(super) fn write_value(value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), DataError> {
     match value {
         Value::Array(items) => {

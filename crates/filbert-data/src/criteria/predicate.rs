@@ -1,10 +1,12 @@
-//! Predicates: which entries are asked for.
+//! Predicates: the conditions that select entries.
 
 use crate::{Blob, Value};
 
-/// A predicate of the map API. Attributes are paths as [`FieldPath::parse`](crate::FieldPath::parse) reads them.
+/// A predicate of the map API. Attributes are paths in the syntax of
+/// [`FieldPath::parse`](crate::FieldPath::parse).
 ///
-/// Unlike in SQL every predicate is true or false: a null equals a null, and is neither less nor greater than anything.
+/// Unlike in SQL, every predicate is either true or false: a null equals a null, and is neither
+/// less nor greater than any value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
     /// Every entry.
@@ -13,11 +15,11 @@ pub enum Predicate {
     False,
     /// The text of a condition, in the predicates' own SQL-like dialect.
     Sql(String),
-    /// All of them hold.
+    /// All predicates are true.
     And(Vec<Predicate>),
-    /// One of them holds.
+    /// At least one predicate is true.
     Or(Vec<Predicate>),
-    /// It does not hold.
+    /// The predicate is false.
     Not(Box<Predicate>),
     /// The attribute equals the value.
     Equal(String, Value<'static>),
@@ -27,14 +29,14 @@ pub enum Predicate {
     Compare {
         /// The attribute.
         attribute: String,
-        /// What to compare with.
+        /// The value to compare.
         value: Value<'static>,
-        /// Whether equal is enough.
+        /// Whether the predicate is also true if both are equal.
         equal: bool,
-        /// Whether less is asked for, else greater.
+        /// True for less, false for greater.
         less: bool,
     },
-    /// The attribute is within both bounds, which belong to the range.
+    /// The attribute is between the bounds, both inclusive.
     Between {
         /// The attribute.
         attribute: String,
@@ -51,7 +53,7 @@ pub enum Predicate {
         attribute: String,
         /// The pattern.
         pattern: Option<String>,
-        /// Whether upper and lower case are the same.
+        /// Whether upper and lower case are equal.
         ignore_case: bool,
     },
     /// The attribute as a whole matches a regular expression.
@@ -63,23 +65,23 @@ pub enum Predicate {
     },
     /// The value is an instance of a Java class.
     InstanceOf(String),
-    /// The entries of the partition of a key, among them those of another predicate.
+    /// The entries in the partition of a key for which another predicate is true.
     Partition {
         /// The key, as the client serialized it.
         key: Blob,
-        /// Which entries of the partition.
+        /// The predicate on the entries of the partition.
         predicate: Box<Predicate>,
     },
-    /// The same for the partitions of several keys.
+    /// The entries in the partitions of several keys for which another predicate is true.
     Partitions {
         /// The keys, as the client serialized them.
         keys: Vec<Blob>,
-        /// Which entries of the partitions.
+        /// The predicate on the entries of the partitions.
         predicate: Box<Predicate>,
     },
 }
 
-/// What a page holds of each entry.
+/// The content of a page: the part of each entry that is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IterationType {
     /// Keys.
@@ -90,15 +92,16 @@ pub enum IterationType {
     Entry,
 }
 
-/// A predicate whose result is read page by page, in the order of keys or values.
+/// A predicate with a paged result. The pages are in the order of keys or values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PagingPredicate {
-    /// Which entries; `None` = all.
+    /// The predicate on the entries; `None` = all entries.
     pub predicate: Option<Predicate>,
-    /// Entries of one page.
+    /// The number of entries of a page.
     pub page_size: usize,
-    /// The page asked for, counted from 0.
+    /// The requested page, counted from 0.
     pub page: usize,
-    /// What a page holds, and by what it is ordered: keys by keys, values and entries by values... by key for entries.
+    /// The content of a page, which also determines the order: values are ordered by value; keys
+    /// and entries are ordered by key.
     pub iteration: IterationType,
 }

@@ -10,9 +10,10 @@
 //!            | [ NOT ] IN '(' literal { ',' literal } ')'
 //! ```
 //!
-//! Words are read in any case; an attribute on its own must be true. A text stands in single quotes, which are doubled
-//! within it; words without quotes are numbers, `true`, `false`, `null`, or else texts. A `%` before an attribute, which
-//! keeps Hazelcast from using its index, is left out. Source: Hazelcast's `SqlPredicate`.
+//! Keywords are case-insensitive. An attribute without a comparison must be true. A text is written
+//! in single quotes; a single quote within it is doubled. A word without quotes is a number,
+//! `true`, `false`, `null`, or else a text. A `%` before an attribute is ignored; in Hazelcast it
+//! prevents the use of the attribute's index. Source: Hazelcast's `SqlPredicate`.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -28,7 +29,7 @@ impl Predicate {
     ///
     /// # Errors
     ///
-    /// It is no condition, or nested more than 200 deep.
+    /// The text is not a condition, or is nested more than 200 deep.
     pub fn parse_sql(text: &str) -> Result<Predicate, DataError> {
         let mut parser = Parser { text, at: 0, depth_left: DEPTH_MAX };
         let predicate = parser.condition()?;
@@ -39,26 +40,26 @@ impl Predicate {
     }
 }
 
-/// One word or sign, and where it begins.
+/// One token, and the position of its first byte.
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
     at: usize,
-    kind: Kind<'a>,
+    kind: TokenKind<'a>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind<'a> {
+enum TokenKind<'a> {
     /// A word without quotes.
     Word(&'a str),
-    /// What stands between quotes, doubled quotes among it.
+    /// The text between quotes. Quotes within it are still doubled.
     Quoted(&'a str),
-    /// A sign of one or two characters.
+    /// An operator, a parenthesis or a comma, of one or two characters.
     Sign(&'a str),
 }
 
-impl Kind<'_> {
+impl TokenKind<'_> {
     fn is(&self, word: &str) -> bool {
-        matches!(self, Kind::Word(found) if found.eq_ignore_ascii_case(word))
+        matches!(self, TokenKind::Word(found) if found.eq_ignore_ascii_case(word))
     }
 }
 
@@ -78,13 +79,13 @@ impl<'a> Parser<'a> {
 
     fn unexpected(&self, token: Token<'_>, expected: &'static str) -> DataError {
         let found = match token.kind {
-            Kind::Word(text) | Kind::Sign(text) => shortened(text),
-            Kind::Quoted(text) => format!("'{}'", shortened(text)),
+            TokenKind::Word(text) | TokenKind::Sign(text) => shortened(text),
+            TokenKind::Quoted(text) => format!("'{}'", shortened(text)),
         };
         self.error(token.at, found, expected)
     }
 
-    /// The next token, and where it ends.
+    /// The next token, and the position of its end.
     fn scan(&self) -> Result<Option<(Token<'a>, usize)>, DataError> {
         let from = self.text.get(self.at..).unwrap_or_default();
         let rest = from.trim_start();
@@ -100,11 +101,11 @@ impl<'a> Parser<'a> {
             _ => 0,
         };
         let (kind, bytes) = if sign_bytes > 0 {
-            (Kind::Sign(rest.get(..sign_bytes).unwrap_or_default()), sign_bytes)
+            (TokenKind::Sign(rest.get(..sign_bytes).unwrap_or_default()), sign_bytes)
         } else {
             let ends = |c: char| c.is_whitespace() || matches!(c, '(' | ')' | ',' | '=' | '<' | '>' | '!' | '\'');
             let word = rest.split(ends).next().unwrap_or_default();
-            (Kind::Word(word), word.len())
+            (TokenKind::Word(word), word.len())
         };
         Ok(Some((Token { at, kind }, at + bytes)))
     }
@@ -115,7 +116,7 @@ impl<'a> Parser<'a> {
         while let Some(place) = quotes.next() {
             if quotes.next_if_eq(&(place + 1)).is_none() {
                 let text = inner.get(..place).unwrap_or_default();
-                return Ok((Token { at, kind: Kind::Quoted(text) }, at + place + 2));
+                return Ok((Token { at, kind: TokenKind::Quoted(text) }, at + place + 2));
             }
         }
         Err(self.error(at, "a text without an end".into(), "a closing '"))
@@ -125,7 +126,7 @@ impl<'a> Parser<'a> {
         Ok(self.scan()?.map(|(token, _)| token))
     }
 
-    /// The next token, to be read from behind it on.
+    /// Takes the next token.
     fn next(&mut self, expected: &'static str) -> Result<Token<'a>, DataError> {
         match self.scan()? {
             Some((token, end)) => {
@@ -138,7 +139,7 @@ impl<'a> Parser<'a> {
 
     fn next_is(&mut self, word: &str) -> Result<bool, DataError> {
         match self.scan()? {
-            Some((token, end)) if token.kind.is(word) || token.kind == Kind::Sign(word) => {
+            Some((token, end)) if token.kind.is(word) || token.kind == TokenKind::Sign(word) => {
                 self.at = end;
                 Ok(true)
             }
@@ -148,7 +149,11 @@ impl<'a> Parser<'a> {
 
     fn expect(&mut self, word: &'static str) -> Result<(), DataError> {
         let token = self.next(word)?;
-        if token.kind.is(word) || token.kind == Kind::Sign(word) { Ok(()) } else { Err(self.unexpected(token, word)) }
+        if token.kind.is(word) || token.kind == TokenKind::Sign(word) {
+            Ok(())
+        } else {
+            Err(self.unexpected(token, word))
+        }
     }
 
     fn condition(&mut self) -> Result<Predicate, DataError> {
@@ -183,24 +188,26 @@ impl<'a> Parser<'a> {
         self.depth_left = left;
         let term = match token.kind {
             kind if kind.is("not") => Predicate::Not(Box::new(self.term()?)),
-            Kind::Sign("(") => {
+            TokenKind::Sign("(") => {
                 let inner = self.condition()?;
                 self.expect(")")?;
                 inner
             }
-            Kind::Word(word) if !is_keyword(word) => self.comparison(word.strip_prefix('%').unwrap_or(word).into())?,
-            Kind::Quoted(text) => self.comparison(unescaped(text).into_owned())?,
+            TokenKind::Word(word) if !is_keyword(word) => {
+                self.comparison(word.strip_prefix('%').unwrap_or(word).into())?
+            }
+            TokenKind::Quoted(text) => self.comparison(unescaped(text).into_owned())?,
             _ => return Err(self.unexpected(token, "an attribute, NOT or (")),
         };
         self.depth_left = left + 1;
         Ok(term)
     }
 
-    /// What follows an attribute.
+    /// Reads the optional comparison after an attribute.
     fn comparison(&mut self, attribute: String) -> Result<Predicate, DataError> {
         let Some((token, end)) = self.scan()? else { return Ok(is_true(attribute)) };
         let negated = token.kind.is("not");
-        if !negated && (matches!(token.kind, Kind::Sign(")")) || token.kind.is("and") || token.kind.is("or")) {
+        if !negated && (matches!(token.kind, TokenKind::Sign(")")) || token.kind.is("and") || token.kind.is("or")) {
             return Ok(is_true(attribute));
         }
         self.at = end;
@@ -208,7 +215,7 @@ impl<'a> Parser<'a> {
         let operator = if negated { self.next(expected)? } else { token };
         let compare = |attribute, value, equal, less| Predicate::Compare { attribute, value, equal, less };
         let found = match operator.kind {
-            Kind::Sign(sign @ ("=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=")) if !negated => {
+            TokenKind::Sign(sign @ ("=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=")) if !negated => {
                 let value = self.literal()?;
                 match sign {
                     "=" | "==" => Predicate::Equal(attribute, value),
@@ -247,19 +254,19 @@ impl<'a> Parser<'a> {
     fn literal(&mut self) -> Result<Value<'static>, DataError> {
         let token = self.next("a value")?;
         match token.kind {
-            Kind::Quoted(text) => Ok(Value::Text(Cow::Owned(unescaped(text).into_owned()))),
-            Kind::Word(word) if !is_keyword(word) => Ok(bare(word)),
+            TokenKind::Quoted(text) => Ok(Value::Text(Cow::Owned(unescaped(text).into_owned()))),
+            TokenKind::Word(word) if !is_keyword(word) => Ok(bare(word)),
             _ => Err(self.unexpected(token, "a value")),
         }
     }
 
-    /// A pattern is a text even if it looks like a number.
+    /// Reads a pattern. It is a text even if it looks like a number.
     fn pattern(&mut self) -> Result<Option<String>, DataError> {
         let token = self.next("a pattern")?;
         match token.kind {
-            Kind::Quoted(text) => Ok(Some(unescaped(text).into_owned())),
+            TokenKind::Quoted(text) => Ok(Some(unescaped(text).into_owned())),
             kind if kind.is("null") => Ok(None),
-            Kind::Word(word) if !is_keyword(word) => Ok(Some(word.to_owned())),
+            TokenKind::Word(word) if !is_keyword(word) => Ok(Some(word.to_owned())),
             _ => Err(self.unexpected(token, "a pattern")),
         }
     }
@@ -282,7 +289,8 @@ fn shortened(text: &str) -> String {
     if short.len() < text.len() { format!("{short}...") } else { short }
 }
 
-/// Joins predicates by AND or OR, those that are joined by the same already taken apart.
+/// Joins predicates by AND or OR. `apart` returns the operands of a predicate with the same
+/// operator, so that these are joined directly.
 fn joined(
     first: Predicate,
     others: Vec<Predicate>,
@@ -302,7 +310,7 @@ fn joined(
     join(all)
 }
 
-/// The value of a word without quotes. Numbers that would be written otherwise, such as 007, are texts.
+/// The value of a word without quotes. A number with leading zeros, such as 007, is a text.
 fn bare(word: &str) -> Value<'static> {
     let text = || Value::Text(Cow::Owned(word.to_owned()));
     if word.eq_ignore_ascii_case("null") {
@@ -319,7 +327,7 @@ fn bare(word: &str) -> Value<'static> {
         _ => return text(),
     }
     if digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        // Decimals of thousands of digits take long to read; nothing is so large.
+        // Parsing a decimal of thousands of digits is slow, and no real value is so large.
         return match word.parse() {
             Ok(number) => Value::Int64(number),
             Err(_) if digits.len() > 1_000 => text(),

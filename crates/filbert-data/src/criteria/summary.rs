@@ -1,11 +1,11 @@
-//! Aggregators and projections: what is made of the entries that were found.
+//! Aggregators and projections of the entries that were found.
 
 use crate::Blob;
 
-/// An aggregator of the map API; `attribute` `None` = the entry itself.
+/// An aggregator of the map API. It aggregates an attribute; `None` = the entry itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aggregator {
-    /// Number of values that are not null.
+    /// The number of values that are not null.
     Count(Option<String>),
     /// The distinct values.
     Distinct(Option<String>),
@@ -45,15 +45,15 @@ pub enum Aggregator {
     BigDecimalAvg(Option<String>),
 }
 
-/// A projection of the map API: what is answered for each entry.
+/// A projection of the map API: the part of each entry that is returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Projection {
     /// One attribute.
     Single(String),
-    /// Some attributes, as a list.
+    /// Several attributes, as a list.
     Multi(Vec<String>),
     /// The entry itself, as stored.
     Identity,
-    /// A projection that this engine does not know, with its bytes, for the error.
+    /// An unknown projection with its bytes, for the error.
     Unknown(Blob),
 }

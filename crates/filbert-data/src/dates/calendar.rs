@@ -1,4 +1,5 @@
-//! The calendar: the Gregorian one for all times, with a year 0 before the year 1, as PostgreSQL counts inside.
+//! The Gregorian calendar, extended to all years, with a year 0 before the year 1, as PostgreSQL
+//! counts internally.
 
 use super::DateError;
 
@@ -11,25 +12,26 @@ pub const HOUR_US: i64 = 60 * MINUTE_US;
 /// Microseconds of a day of 24 hours.
 pub const DAY_US: i64 = 24 * HOUR_US;
 
-/// The Julian day 0, 4714-11-24 BC: PostgreSQL has no earlier one.
+/// The Julian day 0, 4714-11-24 BC: the earliest date in PostgreSQL.
 const DAYS_MIN: i64 = -2_440_588;
-/// 262142-12-31, the last day that all parts of the program can name; PostgreSQL has some more.
+/// 262142-12-31, the last day that all parts of the program can represent. PostgreSQL has later
+/// dates.
 const DAYS_MAX: i64 = 95_026_236;
 
-/// A date by its parts.
+/// A date as year, month and day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Civil {
     /// The year; 0 is 1 BC.
     pub year: i64,
-    /// 1 to 12.
+    /// The month, 1 to 12.
     pub month: u32,
-    /// 1 to 31.
+    /// The day of the month, 1 to 31.
     pub day: u32,
 }
 
-/// Days since 1970-01-01.
+/// The number of days from 1970-01-01 to a date.
 pub fn days_of_civil(date: Civil) -> i64 {
-    // Years begin in March, so that the leap day is the last one.
+    // Here years begin in March, so that the leap day is the last day of the year.
     let year = if date.month <= 2 { date.year - 1 } else { date.year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -39,7 +41,7 @@ pub fn days_of_civil(date: Civil) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// The date of so many days since 1970-01-01.
+/// The date `days` days after 1970-01-01.
 pub fn civil_of_days(days: i64) -> Civil {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -53,7 +55,7 @@ pub fn civil_of_days(days: i64) -> Civil {
     Civil { year: year_of_era + era * 400 + i64::from(month <= 2), month, day }
 }
 
-/// Days of a month.
+/// The number of days of a month.
 pub fn days_in_month(year: i64, month: u32) -> u32 {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {
@@ -69,7 +71,7 @@ pub fn weekday(days: i64) -> i64 {
     (days + 4).rem_euclid(7)
 }
 
-/// The year and the number of the week of ISO 8601, and the day of that week from 1 = Monday.
+/// The year and the number of the week in ISO 8601, and the day of that week, 1 = Monday.
 pub fn iso_week(days: i64) -> (i64, i64, i64) {
     let day = (weekday(days) + 6) % 7;
     // The week belongs to the year of its Thursday.
@@ -79,24 +81,24 @@ pub fn iso_week(days: i64) -> (i64, i64, i64) {
     (year, (thursday - first) / 7 + 1, day + 1)
 }
 
-/// Days, and microseconds since midnight.
+/// Splits microseconds into whole days, and microseconds since midnight.
 pub fn split_micros(micros: i64) -> (i64, i64) {
     (micros.div_euclid(DAY_US), micros.rem_euclid(DAY_US))
 }
 
-/// The days, if they are a date.
+/// Returns the days if they are in the range of dates.
 ///
 /// # Errors
-/// They are beyond the range of dates.
+/// The days are out of the range of dates.
 pub fn check_days(days: i64) -> Result<i32, DateError> {
     let days = Some(days).filter(|days| (DAYS_MIN..=DAYS_MAX).contains(days));
     days.and_then(|days| i32::try_from(days).ok()).ok_or(DateError::Overflow { kind: "date" })
 }
 
-/// The microseconds, if they are a timestamp.
+/// Returns the microseconds if they are in the range of timestamps.
 ///
 /// # Errors
-/// They are beyond the range of timestamps.
+/// The microseconds are out of the range of timestamps.
 pub fn check_micros(micros: i128) -> Result<i64, DateError> {
     let range = i128::from(DAYS_MIN) * i128::from(DAY_US)..i128::from(DAYS_MAX + 1) * i128::from(DAY_US);
     let micros = Some(micros).filter(|micros| range.contains(micros));

@@ -1,11 +1,11 @@
-//! What can be wrong with a date, a time or an interval, in PostgreSQL's words.
+//! Errors of dates, times and intervals, with the error texts of PostgreSQL.
 
 use thiserror::Error;
 
-/// A date, a time or an interval that cannot be read or computed.
+/// An error of reading or computing a date, a time or an interval.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DateError {
-    /// A text that is none of the type.
+    /// A text that is not a value of the type.
     #[error("invalid input syntax for type {kind}: \"{text}\"")]
     Syntax {
         /// The type's name.
@@ -13,7 +13,7 @@ pub enum DateError {
         /// The text.
         text: String,
     },
-    /// A month, a day, an hour, .. that there is not.
+    /// A month, a day, an hour or another field out of its range.
     #[error("date/time field value out of range: \"{text}\"")]
     Field {
         /// The text.
@@ -25,7 +25,7 @@ pub enum DateError {
         /// The text.
         text: String,
     },
-    /// A value that is written out, beyond what the type holds.
+    /// A value in a text that is out of the range of the type.
     #[error("{kind} out of range: \"{text}\"")]
     Range {
         /// The type's name.
@@ -33,41 +33,41 @@ pub enum DateError {
         /// The text.
         text: String,
     },
-    /// A computed value beyond what the type holds.
+    /// A computed value that is out of the range of the type.
     #[error("{kind} out of range")]
     Overflow {
         /// The type's name.
         kind: &'static str,
     },
-    /// An offset of a day or more.
+    /// An offset from UTC of 16 hours or more, or with an invalid format.
     #[error("time zone displacement out of range: \"{text}\"")]
     Displacement {
         /// The text.
         text: String,
     },
-    /// A time zone that there is not.
+    /// An unknown time zone.
     #[error("time zone \"{name}\" not recognized")]
     Zone {
         /// The name.
         name: String,
     },
-    /// A quotient of nothing.
+    /// A division by zero.
     #[error("division by zero")]
     Division,
-    /// A value that PostgreSQL has and that cannot be held.
+    /// A value of PostgreSQL that is not supported here.
     #[error("{kind} \"{text}\" is not served: {instead}")]
-    Unserved {
+    Unsupported {
         /// The type's name.
         kind: &'static str,
         /// The text.
         text: String,
-        /// What to write instead.
+        /// The reason, or the text to write instead.
         instead: &'static str,
     },
 }
 
 impl DateError {
-    /// The SQLSTATE of it.
+    /// The SQLSTATE of the error.
     pub fn sqlstate(&self) -> &'static str {
         match self {
             DateError::Syntax { .. } => "22007",
@@ -76,7 +76,7 @@ impl DateError {
             DateError::Division => "22012",
             DateError::Displacement { .. } => "22009",
             DateError::Zone { .. } => "22023",
-            DateError::Unserved { .. } => "0A000",
+            DateError::Unsupported { .. } => "0A000",
         }
     }
 }

@@ -1,16 +1,17 @@
-//! Dates, times and intervals as PostgreSQL has them: their text forms, its calendar and its time zones.
+//! Dates, times and intervals of PostgreSQL: their text formats, the calendar and the time zones.
 //!
-//! | here | what |
+//! | module | content |
 //! |---|---|
-//! | `calendar` | days and microseconds as years, months, days, and the range of both |
+//! | `calendar` | days and microseconds as years, months and days; the ranges of both |
 //! | `zone` | time zones: names, abbreviations, offsets |
-//! | `tokens` | a text as the fields that dates, times and intervals are written with |
-//! | `read` | dates, times and timestamps from their text |
-//! | `span` | intervals from their text, and their arithmetic |
-//! | `write` | the text of each |
+//! | `tokens` | the tokens in the text of a date or a time |
+//! | `read` | reading of dates, times and timestamps from text |
+//! | `span` | reading of intervals from text, and their arithmetic |
+//! | `write` | writing of dates, times, timestamps and intervals as text |
 //!
-//! A date is a number of days since 1970-01-01, a time of day and a timestamp are microseconds since midnight and since 1970-01-01.
-//! PostgreSQL's door and the query engine share these, so that a value has one text form in both.
+//! A date is a number of days since 1970-01-01. A time of day is the number of microseconds since
+//! midnight, a timestamp is the number of microseconds since 1970-01-01. The PostgreSQL front door
+//! and the query engine share this module, so that a value has the same text in both.
 
 mod calendar;
 mod error;

@@ -1,4 +1,5 @@
-//! Dates, times and timestamps from their text, in the forms that PostgreSQL takes with the order month, day, year.
+//! Reads dates, times and timestamps from text, in the formats that PostgreSQL accepts with the
+//! order month, day, year.
 
 use super::calendar::{
     Civil, DAY_US, HOUR_US, MINUTE_US, SECOND_US, check_days, check_micros, civil_of_days, days_in_month,
@@ -8,7 +9,7 @@ use super::error::DateError;
 use super::tokens::{Token, is_weekday, month, tokens};
 use super::zone::{Zone, unsigned_offset};
 
-/// Days from the Julian day 0 to 1970-01-01.
+/// The number of days from the Julian day 0 to 1970-01-01.
 const JULIAN_OF_EPOCH: i64 = 2_440_588;
 
 const DATE: &str = "date";
@@ -16,48 +17,50 @@ const TIME: &str = "time";
 const TIMESTAMP: &str = "timestamp";
 const TIMESTAMPTZ: &str = "timestamp with time zone";
 
-/// Reads days since 1970-01-01.
+/// Reads a date. Returns days since 1970-01-01.
 ///
 /// # Errors
-/// It is no date, or none that is served.
+/// The text is not a date, or the date is not supported.
 pub fn read_date(text: &str) -> Result<i32, DateError> {
-    let moment = parse(text, DATE)?;
-    let days = moment.days.ok_or_else(|| syntax(text, DATE))?;
+    let parsed = parse(text, DATE)?;
+    let days = parsed.days.ok_or_else(|| syntax(text, DATE))?;
     check_days(days).map_err(|_| DateError::Range { kind: DATE, text: text.to_owned() })
 }
 
-/// Reads microseconds since midnight.
+/// Reads a time of day. Returns microseconds since midnight.
 ///
 /// # Errors
-/// It is no time of day, or none that is served.
+/// The text is not a time of day, or the time is not supported.
 pub fn read_time(text: &str) -> Result<i64, DateError> {
-    let moment = parse(text, TIME)?;
-    match moment.time {
-        // `epoch` has no time of its own.
-        Some(DAY_US..) => Err(unserved(TIME, text, "a day ends at 23:59:59.999999")),
+    let parsed = parse(text, TIME)?;
+    match parsed.time {
+        // The parser accepts 24:00:00, which is not a time of day here.
+        Some(DAY_US..) => Err(unsupported(TIME, text, "a day ends at 23:59:59.999999")),
         Some(time) => Ok(time),
         None => Err(syntax(text, TIME)),
     }
 }
 
-/// Reads microseconds since 1970-01-01; a time zone is read and does not matter.
+/// Reads a timestamp. Returns microseconds since 1970-01-01. A time zone in the text is accepted
+/// and ignored.
 ///
 /// # Errors
-/// It is no timestamp, or none that is served.
+/// The text is not a timestamp, or the timestamp is not supported.
 pub fn read_timestamp(text: &str) -> Result<i64, DateError> {
-    let moment = parse(text, TIMESTAMP)?;
-    let local = moment.local(text, TIMESTAMP)?;
+    let parsed = parse(text, TIMESTAMP)?;
+    let local = parsed.local(text, TIMESTAMP)?;
     check_micros(local.into()).map_err(|_| DateError::Range { kind: TIMESTAMP, text: text.to_owned() })
 }
 
-/// Reads microseconds since 1970-01-01 in UTC; without a time zone in the text it is a moment of `zone`.
+/// Reads a timestamp with time zone. Returns microseconds since 1970-01-01 in UTC. If the text has
+/// no time zone, the timestamp is a local time of `zone`.
 ///
 /// # Errors
-/// It is no timestamp, or none that is served.
+/// The text is not a timestamp, or the timestamp is not supported.
 pub fn read_timestamptz(text: &str, zone: &Zone) -> Result<i64, DateError> {
-    let moment = parse(text, TIMESTAMPTZ)?;
-    let local = moment.local(text, TIMESTAMPTZ)?;
-    let utc = moment.zone.as_ref().unwrap_or(zone).to_utc(local);
+    let parsed = parse(text, TIMESTAMPTZ)?;
+    let local = parsed.local(text, TIMESTAMPTZ)?;
+    let utc = parsed.zone.as_ref().unwrap_or(zone).to_utc(local);
     check_micros(utc).map_err(|_| DateError::Range { kind: TIMESTAMP, text: text.to_owned() })
 }
 
@@ -65,14 +68,14 @@ fn syntax(text: &str, kind: &'static str) -> DateError {
     DateError::Syntax { kind, text: text.to_owned() }
 }
 
-fn unserved(kind: &'static str, text: &str, instead: &'static str) -> DateError {
-    DateError::Unserved { kind, text: text.to_owned(), instead }
+fn unsupported(kind: &'static str, text: &str, instead: &'static str) -> DateError {
+    DateError::Unsupported { kind, text: text.to_owned(), instead }
 }
 
-/// Why infinities are not served.
+/// The reason why infinities are not supported.
 const FINITE: &str = "timestamps and dates are finite";
 
-/// What a text says.
+/// The values that were read from a text.
 #[derive(Debug, Default)]
 struct Moment {
     days: Option<i64>,
@@ -89,7 +92,7 @@ impl Moment {
     }
 }
 
-/// The parts of a text as they are found.
+/// The parts of a text that were found so far.
 #[derive(Debug, Default)]
 struct Parts<'t> {
     year: Option<(i64, usize)>,
@@ -115,9 +118,9 @@ enum Half {
 
 fn parse(text: &str, kind: &'static str) -> Result<Moment, DateError> {
     let mut parts = Parts { text, kind, ..Parts::default() };
-    // The sign would be that of a displacement.
+    // As a token, the sign would be read as the sign of an offset.
     if kind != TIME && text.trim().eq_ignore_ascii_case("-infinity") {
-        return Err(unserved(kind, text, FINITE));
+        return Err(unsupported(kind, text, FINITE));
     }
     let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or_else(|| syntax(text, kind))?;
     let mut before = None;
@@ -190,7 +193,7 @@ impl<'t> Parts<'t> {
             if self.has_named_month {
                 return self.wrong();
             }
-            // A number that came before is the day.
+            // A number before the name of the month is the day.
             if let Some(shifted) = self.month.replace(number.into()) {
                 self.day = Some(shifted);
             }
@@ -203,7 +206,7 @@ impl<'t> Parts<'t> {
         match word.to_ascii_lowercase().as_str() {
             "t" if self.has_date() && self.time.is_none() => Ok(()),
             "j" if self.julian.is_none() && !self.has_date() => {
-                // The number follows.
+                // The number is the next token.
                 self.julian = Some(-1);
                 Ok(())
             }
@@ -223,9 +226,9 @@ impl<'t> Parts<'t> {
                 self.is_epoch = true;
                 Ok(())
             }
-            "infinity" | "inf" if self.kind != TIME => Err(unserved(self.kind, self.text, FINITE)),
+            "infinity" | "inf" if self.kind != TIME => Err(unsupported(self.kind, self.text, FINITE)),
             "now" | "today" | "tomorrow" | "yesterday" => {
-                Err(unserved(self.kind, self.text, "write now() or current_date"))
+                Err(unsupported(self.kind, self.text, "write now() or current_date"))
             }
             _ if self.has_date() || self.time.is_some() => match Zone::of_word(word) {
                 Some(zone) => self.set_zone(zone),
@@ -257,7 +260,7 @@ impl<'t> Parts<'t> {
             }
             return self.wrong();
         }
-        // A time alone: 040506
+        // A time without a date: 040506
         if self.kind == TIME && whole.len() == 6 && self.year.is_none() && self.time.is_none() {
             self.time = Some((value / 10_000, value / 100 % 100, (value % 100) as f64));
             return Ok(());
@@ -268,7 +271,7 @@ impl<'t> Parts<'t> {
             (self.month, self.day) = (Some(value / 100 % 100), Some(value % 100));
             return Ok(());
         }
-        // A time alone: 040506
+        // A time without a date: 0405
         if self.kind == TIME && whole.len() == 4 && self.year.is_none() && self.month.is_none() && self.time.is_none() {
             self.time = Some((value / 100, value % 100, 0.0));
             return Ok(());
@@ -276,7 +279,8 @@ impl<'t> Parts<'t> {
         self.part(whole, value)
     }
 
-    /// A number of a date whose parts are divided.
+    /// Uses a number of a date with separate parts as the year, the month, the day, or the day of
+    /// the year.
     fn part(&mut self, digits: &str, value: i64) -> Result<(), DateError> {
         let place = if digits.len() >= 3 && self.year.is_none() {
             self.year = Some((value, digits.len()));
@@ -365,7 +369,7 @@ impl<'t> Parts<'t> {
         if hours > 24 || minutes > 59 || seconds >= 61.0 || (seconds > 60.0) {
             return Err(self.out_of_range());
         }
-        // The fraction alone is rounded, as PostgreSQL does.
+        // Only the fraction is rounded, as in PostgreSQL.
         let fraction = (seconds.fract() * SECOND_US as f64).round_ties_even() as i64;
         let micros = hours * HOUR_US + minutes * MINUTE_US + seconds.trunc() as i64 * SECOND_US + fraction;
         if micros > DAY_US { Err(self.out_of_range()) } else { Ok(Some(micros)) }
@@ -414,7 +418,7 @@ impl<'t> Parts<'t> {
             return self.wrong();
         }
         let (mut days, mut time) = (self.days()?, self.time_of_day()?);
-        // Midnight of the next day.
+        // 24:00 is midnight of the next day.
         if let (Some(of_date), Some(of_day)) = (days, time)
             && self.kind != TIME
         {
@@ -460,8 +464,8 @@ mod tests {
             ("2024-07-01 12:00 UTC+3", "2024-07-01 15:00:00+00"),
             ("epoch", "1970-01-01 00:00:00+00"),
         ] {
-            let moment = read_timestamptz(text, &Zone::UTC).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(written(|out| write_timestamptz(moment, &Zone::UTC, out)), expected, "{text}");
+            let timestamp = read_timestamptz(text, &Zone::UTC).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(written(|out| write_timestamptz(timestamp, &Zone::UTC, out)), expected, "{text}");
         }
     }
 

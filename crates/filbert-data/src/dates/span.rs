@@ -1,4 +1,4 @@
-//! Intervals from their text, and multiples of them.
+//! Reads intervals from text, multiplies and divides them.
 
 use super::calendar::{DAY_US, HOUR_US, MINUTE_US, SECOND_US};
 use super::error::DateError;
@@ -7,16 +7,18 @@ use crate::Interval;
 const KIND: &str = "interval";
 const DAYS_PER_MONTH: f64 = 30.0;
 
-/// Reads an interval, in the forms that PostgreSQL takes: `1 year 2 mons -3 days 04:05:06.5 ago`, `1-2`, `P1Y2M3DT4H5M6.5S`.
+/// Reads an interval, in the formats that PostgreSQL accepts: `1 year 2 mons -3 days 04:05:06.5
+/// ago`, `1-2`, `P1Y2M3DT4H5M6.5S`.
 ///
 /// # Errors
-/// It is no interval, or is larger than one can be.
+/// The text is not an interval, or the interval is out of range.
 pub fn read_interval(text: &str) -> Result<Interval, DateError> {
     read_interval_of(text, None)
 }
 
-/// Reads an interval of which only the fields from one to another one count: a number without a unit counts the last of them, and
-/// what is smaller than that is cut off. Fields are named `year` to `second`.
+/// Reads an interval with a range of fields, from the first field to the last field of `fields`. A
+/// number without a unit counts the last field, and smaller fields are cut off. The fields are
+/// named `year` to `second`.
 ///
 /// # Errors
 /// As [`read_interval`].
@@ -37,18 +39,19 @@ pub fn read_interval_of(text: &str, fields: Option<(&str, &str)>) -> Result<Inte
     }
 }
 
-/// The interval times a number. What is left of a month becomes days, and what is left of a day time.
+/// The interval multiplied by a number. Fractions of months become days, and fractions of days
+/// become time.
 ///
 /// # Errors
-/// The product is larger than an interval can be.
+/// The product is out of range.
 pub fn scaled(interval: &Interval, factor: f64) -> Result<Interval, DateError> {
     by(interval, |part| part * factor)
 }
 
-/// The interval divided by a number that is not zero, as [`scaled`].
+/// The interval divided by a number that is not zero. Fractions are handled as in [`scaled`].
 ///
 /// # Errors
-/// The quotient is larger than an interval can be.
+/// The quotient is out of range.
 pub fn spread(interval: &Interval, divisor: f64) -> Result<Interval, DateError> {
     by(interval, |part| part / divisor)
 }
@@ -56,7 +59,7 @@ pub fn spread(interval: &Interval, divisor: f64) -> Result<Interval, DateError> 
 fn by(interval: &Interval, of: impl Fn(f64) -> f64) -> Result<Interval, DateError> {
     const SECONDS_PER_DAY: f64 = 86_400.0;
     let overflow = || DateError::Overflow { kind: KIND };
-    // As PostgreSQL does: digits behind the sixth are noise of the computation.
+    // As in PostgreSQL: digits after the sixth are noise of the computation.
     let noiseless = |value: f64| (value * 1e6).round_ties_even() / 1e6;
     let (months, days) = (of(interval.months.into()), of(interval.days.into()));
     let whole_months = int(months.trunc()).ok_or_else(overflow)?;
@@ -80,14 +83,14 @@ fn int(value: f64) -> Option<i32> {
     (value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX)).then_some(value as i32)
 }
 
-/// What is wrong with a text.
+/// The kind of an error in a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Wrong {
     Syntax,
     Field,
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Microseconds,
@@ -178,7 +181,7 @@ impl Sum {
     fn add_micros(&mut self, whole: i64, fraction: f64, unit: i64) {
         let scaled = fraction * unit as f64;
         let rest = scaled - scaled.trunc();
-        // Halves are cut off.
+        // Halves are rounded towards 0.
         let rounded = scaled.trunc() + if rest.abs() > 0.5 { rest.signum() } else { 0.0 };
         self.micros += i128::from(whole) * i128::from(unit) + rounded as i128;
     }
@@ -189,7 +192,7 @@ impl Sum {
         self.add_micros(0, days - days.trunc(), DAY_US);
     }
 
-    /// The same without what is smaller than a field.
+    /// The same sum without the fields that are smaller than `last`.
     fn down_to(self, last: &str) -> Sum {
         let micros = |unit: i64| self.micros / i128::from(unit) * i128::from(unit);
         match last {
@@ -216,7 +219,7 @@ impl Sum {
     }
 }
 
-/// A number, its fraction apart.
+/// A number, split into its whole part and its fraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Amount {
     whole: i64,
@@ -224,7 +227,7 @@ struct Amount {
 }
 
 impl Amount {
-    /// Digits with a sign and a fraction, which both may be left out.
+    /// Reads digits with an optional sign and an optional fraction.
     fn of(text: &str) -> Result<Amount, Wrong> {
         let (is_negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
@@ -247,7 +250,7 @@ impl Amount {
 /// A part of an interval's text.
 #[derive(Clone, Copy, Debug)]
 enum Piece<'t> {
-    /// A number, which may have a sign and a fraction, or be `1-2`.
+    /// A number with an optional sign and an optional fraction, or years and months as in `1-2`.
     Number(&'t str),
     Clock(&'t str),
     Word(&'t str),
@@ -296,7 +299,7 @@ fn words(text: &str, fields: Option<(&str, &str)>) -> Result<Sum, Wrong> {
     let mut unit = None;
     let mut is_ago = false;
     let mut is_waiting = false;
-    // From the end, as a number's unit stands behind it.
+    // From the end, because the unit of a number follows the number.
     for (at, piece) in pieces.iter().enumerate().rev() {
         match piece {
             Piece::Word(word) if word.eq_ignore_ascii_case("ago") && at + 1 == pieces.len() => is_ago = true,
@@ -345,7 +348,7 @@ fn words(text: &str, fields: Option<(&str, &str)>) -> Result<Sum, Wrong> {
     Ok(sum)
 }
 
-/// Notes units, each of which stands once.
+/// Marks units as used. Each unit may occur only once.
 fn take(used: &mut Vec<Unit>, units: &[Unit]) -> Result<(), Wrong> {
     for unit in units {
         if used.contains(unit) {
@@ -399,7 +402,7 @@ fn clock(text: &str, of_minutes: bool) -> Result<i128, Wrong> {
     Ok(if is_negative { -micros } else { micros })
 }
 
-/// What follows the `P` of ISO 8601.
+/// Reads the text after the `P` of ISO 8601.
 fn iso(text: &str) -> Result<Sum, Wrong> {
     let (date, time) = match text.split_once('T') {
         Some((date, time)) => (date, Some(time)),
@@ -435,7 +438,7 @@ fn iso(text: &str) -> Result<Sum, Wrong> {
     Ok(sum)
 }
 
-/// `P0001-02-03T04:05:06`.
+/// The alternative format of ISO 8601, such as `P0001-02-03T04:05:06`.
 fn alternative(date: &str, time: Option<&str>) -> Result<Sum, Wrong> {
     let mut sum = Sum::default();
     if !date.is_empty() {

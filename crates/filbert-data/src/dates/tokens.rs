@@ -1,23 +1,23 @@
-//! A text as the fields that dates and times are written with.
+//! Splits the text of a date or a time into tokens.
 
-/// A field.
+/// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
-    /// Digits, maybe with a fraction.
+    /// Digits, with an optional fraction.
     Number(&'t str),
-    /// Parts between `-`, `/` or `.`, of which months may be names.
+    /// Parts separated by `-`, `/` or `.`. The month may be a name.
     Date(&'t str),
-    /// Digits between colons, maybe with a fraction.
+    /// Digits separated by colons, with an optional fraction.
     Time(&'t str),
     /// Letters.
     Word(&'t str),
-    /// A sign with digits, which may have colons between them.
+    /// A sign and digits, with optional colons between the digits.
     Signed(&'t str),
-    /// The name of a time zone that is more than letters.
+    /// The name of a time zone with other characters besides letters.
     Zone(&'t str),
 }
 
-/// What a field is, before it is cut out.
+/// The kind of a token, before the token is cut out of the text.
 #[derive(Clone, Copy)]
 enum Shape {
     Number,
@@ -39,7 +39,7 @@ impl Shape {
     }
 }
 
-/// Divides a text; `None` if it has a character that no field has.
+/// Splits a text into tokens; `None` if a character cannot begin a token.
 pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -113,7 +113,7 @@ fn letters(text: &str) -> Option<(Token<'_>, &str)> {
     Some((token.token(field), after))
 }
 
-/// The number of a month's name or its first letters.
+/// The number of a month, from its name or an abbreviation of the name.
 pub(super) fn month(word: &str) -> Option<u32> {
     const NAMES: [&str; 12] = [
         "january",

@@ -1,4 +1,4 @@
-//! The text forms of PostgreSQL's `DateStyle` `ISO` and `IntervalStyle` `postgres`.
+//! Writes the text formats of PostgreSQL's `DateStyle` `ISO` and `IntervalStyle` `postgres`.
 
 use std::fmt::Write;
 
@@ -6,18 +6,18 @@ use super::calendar::{SECOND_US, civil_of_days, split_micros};
 use super::zone::Zone;
 use crate::Interval;
 
-/// Writes such as `2024-02-29`, or `0044-03-15 BC`.
+/// Writes a date, given in days since 1970-01-01, such as `2024-02-29` or `0044-03-15 BC`.
 pub fn write_date(days: i64, out: &mut impl Write) {
     let is_bc = write_day(days, out);
     write_era(is_bc, out);
 }
 
-/// Writes a date without its era; whether that is the one before Christ.
+/// Writes a date without its era. Returns whether the era is BC.
 fn write_day(days: i64, out: &mut impl Write) -> bool {
     let date = civil_of_days(days);
     let is_bc = date.year <= 0;
     let year = if is_bc { 1 - date.year } else { date.year };
-    // Writing to a text does not fail.
+    // Writing to a `String` does not fail.
     let _ = write!(out, "{year:04}-{:02}-{:02}", date.month, date.day);
     is_bc
 }
@@ -28,7 +28,7 @@ fn write_era(is_bc: bool, out: &mut impl Write) {
     }
 }
 
-/// Writes microseconds since midnight, such as `04:05:06.5`.
+/// Writes a time of day, given in microseconds since midnight, such as `04:05:06.5`.
 pub fn write_time(micros: i64, out: &mut impl Write) {
     let (seconds, rest) = (micros / SECOND_US, micros % SECOND_US);
     write_clock(seconds, rest, out);
@@ -41,7 +41,7 @@ fn write_clock(seconds: i64, micros: i64, out: &mut impl Write) {
     }
 }
 
-/// Writes microseconds since 1970-01-01, such as `2024-02-29 04:05:06.5`.
+/// Writes a timestamp, given in microseconds since 1970-01-01, such as `2024-02-29 04:05:06.5`.
 pub fn write_timestamp(micros: i64, out: &mut impl Write) {
     let (days, of_day) = split_micros(micros);
     let is_bc = write_day(days, out);
@@ -50,7 +50,8 @@ pub fn write_timestamp(micros: i64, out: &mut impl Write) {
     write_era(is_bc, out);
 }
 
-/// Writes a moment in a time zone, such as `2024-02-29 04:05:06.5+01`.
+/// Writes a timestamp in a time zone, given in microseconds since 1970-01-01 in UTC, such as
+/// `2024-02-29 04:05:06.5+01`.
 pub fn write_timestamptz(micros: i64, zone: &Zone, out: &mut impl Write) {
     let offset = zone.offset_at(micros);
     let (days, of_day) = split_micros(micros.saturating_add(i64::from(offset) * SECOND_US));
@@ -61,7 +62,7 @@ pub fn write_timestamptz(micros: i64, zone: &Zone, out: &mut impl Write) {
     write_era(is_bc, out);
 }
 
-/// Writes seconds east of Greenwich, such as `+00`, `-03:30`.
+/// Writes an offset, given in seconds east of Greenwich, such as `+00` or `-03:30`.
 pub fn write_offset(seconds: i32, out: &mut impl Write) {
     let sign = if seconds < 0 { '-' } else { '+' };
     let (hours, rest) = (seconds.unsigned_abs() / 3600, seconds.unsigned_abs() % 3600);
@@ -74,7 +75,7 @@ pub fn write_offset(seconds: i32, out: &mut impl Write) {
     }
 }
 
-/// Writes such as `1 year 2 mons -3 days +04:05:06.5`.
+/// Writes an interval, such as `1 year 2 mons -3 days +04:05:06.5`.
 pub fn write_interval(interval: &Interval, out: &mut impl Write) {
     let mut is_first = true;
     let mut was_negative = false;

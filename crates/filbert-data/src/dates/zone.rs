@@ -1,4 +1,5 @@
-//! Time zones: those of the tz database by name, fixed offsets as POSIX writes them, and abbreviations of fixed offsets.
+//! Time zones: names of the tz database, fixed offsets in POSIX notation, and abbreviations of
+//! fixed offsets.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,33 +11,35 @@ use chrono_tz::{OffsetName, TZ_VARIANTS, Tz};
 
 use super::calendar::{Civil, DAY_US, SECOND_US, civil_of_days, days_of_civil, split_micros, weekday};
 
-/// From this year on the tz database has no transitions; the rules of its last years go on.
+/// From this year on, the tz database contains no transitions. The rules of its last years are
+/// continued.
 const YEARS_KNOWN_END: i64 = 2095;
-/// The calendar of any year is that of one of these: 28 years in a row have all combinations of weekday and leap day.
+/// The years with the rules that are continued. Any year has the same calendar as one of these
+/// years: 28 consecutive years have all combinations of weekday and leap day.
 const YEARS_TAKEN: std::ops::Range<i64> = 2067..2095;
-/// The largest offset, exclusive, in seconds.
+/// The upper limit of an offset in seconds, exclusive.
 const OFFSET_SECONDS_MAX: i64 = 16 * 3600;
 
 /// A time zone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Zone {
-    /// One of the tz database.
+    /// A time zone of the tz database.
     Named(Tz),
-    /// Always the same distance from UTC.
+    /// A time zone with a fixed offset from UTC.
     Fixed {
         /// Seconds east of Greenwich.
         seconds: i32,
-        /// The name as it is shown, such as `<+03>-03`.
+        /// The name for display, such as `<+03>-03`.
         name: Cow<'static, str>,
     },
 }
 
 impl Zone {
-    /// Greenwich's time all year.
+    /// UTC: the offset is always 0.
     pub const UTC: Zone = Zone::Fixed { seconds: 0, name: Cow::Borrowed("UTC") };
 
-    /// The zone of a name of the tz database, in letters of any case, or of a fixed offset as POSIX writes it (`UTC+3` is west of
-    /// Greenwich).
+    /// The zone with a name of the tz database, in upper or lower case, or with a fixed offset in
+    /// POSIX notation (`UTC+3` is west of Greenwich).
     pub fn of_name(name: &str) -> Option<Zone> {
         let name = name.trim();
         if name.eq_ignore_ascii_case("utc") {
@@ -45,13 +48,13 @@ impl Zone {
         named(name).or_else(|| posix(name))
     }
 
-    /// The zone of an abbreviation that stands for the same offset wherever and whenever it is used, such as `CEST`.
+    /// The zone of an abbreviation with a fixed offset, such as `CEST`.
     pub fn of_abbreviation(name: &str) -> Option<Zone> {
         let found = ABBREVIATIONS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
         found.map(|(name, seconds)| Zone::Fixed { seconds: *seconds, name: Cow::Borrowed(name) })
     }
 
-    /// The zone that `AT TIME ZONE` and a timestamp's text name: an abbreviation or a name.
+    /// The zone of an abbreviation or a name, as in `AT TIME ZONE` and in the text of a timestamp.
     pub fn of_word(name: &str) -> Option<Zone> {
         Zone::of_abbreviation(name.trim()).or_else(|| Zone::of_name(name))
     }
@@ -65,7 +68,7 @@ impl Zone {
         }
     }
 
-    /// The zone of an offset east of Greenwich, named as PostgreSQL does.
+    /// The zone of an offset in seconds east of Greenwich, with the same name as in PostgreSQL.
     pub fn of_seconds(seconds: i64) -> Option<Zone> {
         let seconds = i32::try_from(seconds).ok().filter(|_| seconds.abs() < 168 * 3600)?;
         let mut east = String::new();
@@ -75,7 +78,7 @@ impl Zone {
         Some(Zone::Fixed { seconds, name: format!("<{east}>{west}").into() })
     }
 
-    /// The name as it is shown.
+    /// The name for display.
     pub fn name(&self) -> &str {
         match self {
             Zone::Named(zone) => zone.name(),
@@ -83,18 +86,20 @@ impl Zone {
         }
     }
 
-    /// Seconds east of Greenwich at a moment, in microseconds since 1970-01-01 in UTC.
+    /// The offset at a time, in seconds east of Greenwich. The time is given in microseconds since
+    /// 1970-01-01 in UTC.
     pub fn offset_at(&self, micros: i64) -> i32 {
         match self {
             Zone::Fixed { seconds, .. } => *seconds,
             Zone::Named(zone) => match naive(known(micros)) {
-                Some(moment) => zone.offset_from_utc_datetime(&moment).fix().local_minus_utc(),
+                Some(timestamp) => zone.offset_from_utc_datetime(&timestamp).fix().local_minus_utc(),
                 None => 0,
             },
         }
     }
 
-    /// The abbreviation of the zone's name at a moment, as `CEST`.
+    /// The abbreviation of the zone's name at a time, such as `CEST`. The time is given in
+    /// microseconds since 1970-01-01 in UTC.
     pub fn abbreviation_at(&self, micros: i64) -> String {
         match self {
             Zone::Fixed { name, .. } => match name.strip_prefix('<').and_then(|name| name.split_once('>')) {
@@ -102,18 +107,19 @@ impl Zone {
                 None => name.trim_end_matches(|char: char| !char.is_ascii_alphabetic()).to_owned(),
             },
             Zone::Named(zone) => naive(known(micros))
-                .and_then(|moment| zone.offset_from_utc_datetime(&moment).abbreviation().map(str::to_owned))
+                .and_then(|timestamp| zone.offset_from_utc_datetime(&timestamp).abbreviation().map(str::to_owned))
                 .unwrap_or_default(),
         }
     }
 
-    /// Microseconds in UTC of a local time. One that there is twice is the later of both, one that there is not is counted from before
-    /// the change, as in PostgreSQL.
+    /// Converts a local time to UTC, in microseconds since 1970-01-01. If the local time occurs
+    /// twice, the later time is returned. If it does not occur, the offset before the change is
+    /// used, as in PostgreSQL.
     pub fn to_utc(&self, local: i64) -> i128 {
         i128::from(local) - i128::from(self.offset_of_local(local)) * i128::from(SECOND_US)
     }
 
-    /// Microseconds of the local time of a moment in UTC.
+    /// Converts a time in UTC to local time, in microseconds since 1970-01-01.
     pub fn to_local(&self, micros: i64) -> i128 {
         i128::from(micros) + i128::from(self.offset_at(micros)) * i128::from(SECOND_US)
     }
@@ -124,8 +130,8 @@ impl Zone {
             Zone::Named(zone) => zone,
         };
         let shifted = known(local);
-        let Some(moment) = naive(shifted) else { return 0 };
-        match zone.offset_from_local_datetime(&moment) {
+        let Some(timestamp) = naive(shifted) else { return 0 };
+        match zone.offset_from_local_datetime(&timestamp) {
             LocalResult::Single(offset) => offset.fix().local_minus_utc(),
             LocalResult::Ambiguous(one, other) => one.fix().local_minus_utc().min(other.fix().local_minus_utc()),
             LocalResult::None => self.offset_at(shifted - DAY_US).min(self.offset_at(shifted + DAY_US)),
@@ -134,10 +140,10 @@ impl Zone {
 }
 
 fn naive(micros: i64) -> Option<NaiveDateTime> {
-    DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc())
+    DateTime::from_timestamp_micros(micros).map(|timestamp| timestamp.naive_utc())
 }
 
-/// The same moment of a year whose transitions are known: one with the same weekdays.
+/// The same time in a year with known transitions: a year with the same weekdays.
 fn known(micros: i64) -> i64 {
     let (days, rest) = split_micros(micros);
     let date = civil_of_days(days);
@@ -160,7 +166,8 @@ fn named(name: &str) -> Option<Zone> {
     }
 }
 
-/// A name of three letters or more, or anything between `<` and `>`, and the offset west of Greenwich; the name may be left out.
+/// Reads a zone in POSIX notation: a name of three or more letters, or any text between `<` and
+/// `>`, then the offset west of Greenwich. The name is optional.
 fn posix(text: &str) -> Option<Zone> {
     let (shown, offset) = match text.strip_prefix('<') {
         Some(rest) => rest.split_once('>')?,
@@ -171,14 +178,14 @@ fn posix(text: &str) -> Option<Zone> {
     }
     let west = offset_seconds(offset)?;
     let seconds = -west;
-    // A name that is an offset is shown as PostgreSQL shows it.
+    // A zone without a name is named after its offset, as in PostgreSQL.
     if shown.is_empty() {
         return Zone::of_seconds((-west).into());
     }
     Some(Zone::Fixed { seconds, name: Cow::Owned(text.to_owned()) })
 }
 
-/// Seconds of `+3`, `-03:30`, `0530`, `05:30:10`; the sign may be left out.
+/// Reads an offset such as `+3`, `-03:30`, `0530` or `05:30:10`, in seconds. The sign is optional.
 fn offset_seconds(text: &str) -> Option<i32> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -188,7 +195,8 @@ fn offset_seconds(text: &str) -> Option<i32> {
     i32::try_from(sign * seconds).ok()
 }
 
-/// Seconds of `3`, `03`, `0330`, `03:30`, `03:30:10`.
+/// Reads an offset without a sign, such as `3`, `03`, `0330`, `03:30` or `03:30:10`, in seconds.
+/// Returns `None` if the text is malformed or the offset is 16 hours or more.
 pub(super) fn unsigned_offset(digits: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') {
         return None;
@@ -220,7 +228,7 @@ pub(super) fn unsigned_offset(digits: &str) -> Option<i64> {
     (seconds < OFFSET_SECONDS_MAX).then_some(seconds)
 }
 
-/// Abbreviations that mean one offset only, in seconds east of Greenwich.
+/// The abbreviations of fixed offsets, in seconds east of Greenwich.
 const ABBREVIATIONS: &[(&str, i32)] = &[
     ("ACDT", 37_800),
     ("ACST", 34_200),
@@ -299,7 +307,7 @@ mod tests {
     use super::super::{read_timestamp, write_timestamptz};
     use super::*;
 
-    fn moment(text: &str) -> i64 {
+    fn timestamp(text: &str) -> i64 {
         read_timestamp(text).unwrap()
     }
 
@@ -316,7 +324,7 @@ mod tests {
             ("Foo5", -18_000, "Foo5"),
         ] {
             let zone = Zone::of_name(name).unwrap();
-            assert_eq!((zone.offset_at(moment("2024-01-01")), zone.name()), (seconds, shown), "{name}");
+            assert_eq!((zone.offset_at(timestamp("2024-01-01")), zone.name()), (seconds, shown), "{name}");
         }
         assert_eq!(Zone::of_setting("5.5").unwrap().name(), "<+05:30>-05:30");
         assert_eq!(Zone::of_setting("-7").unwrap().offset_at(0), -25_200);
@@ -337,7 +345,7 @@ mod tests {
             ("2500-01-01 12:00:00", "2500-01-01 12:00:00+01"),
             ("1800-01-01 12:00:00", "1800-01-01 12:00:00+00:53:28"),
         ] {
-            let utc = i64::try_from(berlin.to_utc(moment(local))).unwrap();
+            let utc = i64::try_from(berlin.to_utc(timestamp(local))).unwrap();
             let mut out = String::new();
             write_timestamptz(utc, &berlin, &mut out);
             assert_eq!(out, expected);

@@ -1,13 +1,13 @@
-//! Following one path through a document.
+//! Follows one path through a document.
 
 use super::scan::Scan;
 use crate::{DataError, Step, Value};
 
-/// What a path finds in a document; the document itself, as JSON, if the path is empty.
+/// The value that a path finds in a document. An empty path finds the document itself, as JSON.
 ///
 /// # Errors
 ///
-/// The text is no JSON up to what was found.
+/// The text that was read is not valid JSON. The text after the found value is not read.
 pub(crate) fn find<'a>(text: &'a str, steps: &[Step]) -> Result<Value<'a>, DataError> {
     if steps.is_empty() {
         return Ok(Value::Json(text.into()));
@@ -15,8 +15,8 @@ pub(crate) fn find<'a>(text: &'a str, steps: &[Step]) -> Result<Value<'a>, DataE
     in_part(&mut Scan::new(text), steps, false)
 }
 
-/// What `steps` find in the part that is next. With `to_end` the scan stands behind the part afterwards, else anywhere
-/// behind what was found.
+/// The value that `steps` find in the next JSON value. With `to_end` the scan is positioned after
+/// that JSON value afterwards, else at any place after the found value.
 pub(super) fn in_part<'a>(scan: &mut Scan<'a>, steps: &[Step], to_end: bool) -> Result<Value<'a>, DataError> {
     let Some((step, rest)) = steps.split_first() else { return scan.value() };
     match (step, scan.peek()) {

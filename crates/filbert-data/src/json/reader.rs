@@ -1,35 +1,36 @@
-//! Reading many fields of a document in one pass.
+//! Reads many fields of a document in one pass.
 
 use super::find::in_part;
 use super::scan::Scan;
 use crate::{DataError, Path, Step, Value};
 
-/// Nodes of which it is remembered without an allocation whether they were met.
+/// The maximum number of nodes with their `met` flags on the stack. More nodes need an allocation.
 const NODES_ON_STACK: usize = 64;
 
-/// Reads a fixed set of fields from documents. Paths that begin alike are followed together.
+/// Reads a fixed set of fields from documents. Paths with a common beginning are followed together.
 pub(crate) struct Reader {
     /// The tree of all steps; the first node is the document itself.
     nodes: Vec<Node>,
-    /// The steps of the first path, for reading it alone.
+    /// The steps of the first path, for [`Reader::read_first`].
     first: Box<[Step]>,
 }
 
-/// A place that paths lead to or through.
+/// A place in documents on the way of one or more paths.
 #[derive(Default)]
 struct Node {
-    /// Numbers of the fields that are here.
+    /// The numbers of the fields at this place.
     fields: Vec<usize>,
-    /// Members that are followed, each with its node.
+    /// The members on the way of paths, each with its node.
     members: Vec<(Box<str>, usize)>,
-    /// Items that are followed, each with its node.
+    /// The items on the way of paths, each with its node.
     items: Vec<(usize, usize)>,
-    /// Fields that go on with `[any]`, with that step and the rest of their steps.
+    /// The fields with `[any]` as their next step: their numbers, this step and their remaining
+    /// steps.
     many: Vec<(usize, Box<[Step]>)>,
 }
 
 impl Reader {
-    /// A reader of these paths; each carries the number that its values are visited with.
+    /// A reader of these paths. Each path has a number, which is passed to `visit` with the value.
     pub(crate) fn new(paths: &[(usize, Path)]) -> Reader {
         let first = paths.first().map(|(_, path)| path.steps().into()).unwrap_or_default();
         let mut reader = Reader { nodes: vec![Node::default()], first };
@@ -73,11 +74,11 @@ impl Reader {
         }
     }
 
-    /// Visits each path once; a field that the document does not have is null.
+    /// Visits each path once. A field that is not in the document is null.
     ///
     /// # Errors
     ///
-    /// The text is no JSON up to the last of the fields.
+    /// The text is not valid JSON up to the last requested field.
     pub(crate) fn read<'a>(&self, text: &'a str, visit: &mut dyn FnMut(usize, Value<'a>)) -> Result<(), DataError> {
         let mut on_stack = [false; NODES_ON_STACK];
         let mut on_heap = Vec::new();
@@ -99,7 +100,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The value of the first path alone; null if there is no path.
+    /// Reads only the first path; null if there is no path.
     ///
     /// # Errors
     ///
@@ -128,15 +129,15 @@ impl Node {
 /// One pass through one document.
 struct Pass<'r, 'a> {
     nodes: &'r [Node],
-    /// Nodes that were not met yet; with the last of them the pass ends.
+    /// The number of nodes that were not met yet. The pass ends when it is 0.
     left: usize,
     met: &'r mut [bool],
     visit: &'r mut dyn FnMut(usize, Value<'a>),
 }
 
 impl<'a> Pass<'_, 'a> {
-    /// Goes through the part that is next and that `number` leads to. False if there is nothing more to be found; the scan
-    /// may stand anywhere then.
+    /// Reads the next JSON value, which is at the place of the node `number`. Returns false if no
+    /// fields are left to be found; then the position of the scan is arbitrary.
     fn part(&mut self, scan: &mut Scan<'a>, number: usize) -> Result<bool, DataError> {
         let Some(node) = self.nodes.get(number) else { return scan.skip().map(|()| true) };
         if let Some(met) = self.met.get_mut(number) {
@@ -150,7 +151,7 @@ impl<'a> Pass<'_, 'a> {
         if !node.leads_on() {
             return match node.fields.as_slice() {
                 [] => {
-                    // Its parts were read above.
+                    // The fields in `many` were read above.
                     if self.left > 0 {
                         scan.skip()?;
                     }
@@ -178,7 +179,8 @@ impl<'a> Pass<'_, 'a> {
         Ok(goes_on && self.left > 0)
     }
 
-    /// What was not met below a node that lies behind is not there: only the first part of a name counts.
+    /// Visits the unmet nodes below a finished node with nulls. They are missing, because only the
+    /// first member of a name is used.
     fn pass_by(&mut self, node: &Node) {
         let nodes = self.nodes;
         let below = node.members.iter().map(|(_, number)| number).chain(node.items.iter().map(|(_, number)| number));

@@ -1,4 +1,4 @@
-//! Going through the text of a document, part by part.
+//! Scans the text of a document, value by value.
 
 use std::borrow::Cow;
 
@@ -6,33 +6,33 @@ use bigdecimal::BigDecimal;
 
 use crate::{DataError, Value};
 
-/// Objects and arrays within each other, at most, in what is passed over.
+/// The maximum nesting depth of objects and arrays in a value that is skipped or returned as text.
 const DEPTH_MAX: usize = 1024;
 
-/// The text of a document and how far it was read.
+/// The text of a document, and the position of the next byte.
 #[derive(Clone, Copy)]
 pub(super) struct Scan<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// A text between quotes, as it stands there.
+/// A text between quotes, with its escapes.
 #[derive(Clone, Copy)]
 pub(super) struct Quoted<'a> {
     raw: &'a str,
     escaped: bool,
-    /// Where it begins in the document.
+    /// The position of the text in the document, after the opening quote.
     at: usize,
 }
 
 impl<'a> Quoted<'a> {
-    /// Whether it is this text.
+    /// Whether the unescaped text equals `text`.
     #[inline]
     pub(super) fn is(&self, text: &str) -> Result<bool, DataError> {
         if self.escaped { Ok(self.unescape()? == text) } else { Ok(self.raw == text) }
     }
 
-    /// The text that it stands for.
+    /// The unescaped text.
     ///
     /// # Errors
     ///
@@ -70,12 +70,13 @@ impl<'a> Quoted<'a> {
     }
 }
 
-/// The character of `\u` escapes and what follows them. Half of a surrogate pair, which Java may write, becomes the
-/// replacement character, as there is no such text.
+/// The character of a `\u` escape, or of two such escapes for a surrogate pair, and the rest of the
+/// text after them. `text` begins after the first `\u`. A lone surrogate, which Java may write,
+/// becomes the replacement character, because UTF-8 cannot represent it.
 fn unicode(text: &str) -> Option<(char, &str)> {
     let unit = |text: &str| -> Option<u32> {
         let digits = text.get(..4)?;
-        // `from_str_radix` would take a sign.
+        // `from_str_radix` would accept a sign.
         if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) { u32::from_str_radix(digits, 16).ok() } else { None }
     };
     let (first, rest) = (unit(text)?, text.get(4..)?);
@@ -93,7 +94,8 @@ pub(super) fn broken(at: usize, expected: &'static str) -> DataError {
     DataError::BrokenJson { at, expected }
 }
 
-/// Characters of a number that a double always holds: 15 digits, a sign and a point.
+/// Up to this number of characters, a double always holds all digits of a number: 15 digits, a sign
+/// and a point.
 const DOUBLE_DIGITS_MIN: usize = 17;
 
 impl<'a> Scan<'a> {
@@ -107,7 +109,7 @@ impl<'a> Scan<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The next byte that is no white space; it is not taken.
+    /// Skips white space, and returns the next byte without taking it.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
         loop {
@@ -118,7 +120,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Takes the byte if it is the next one, white space aside.
+    /// Skips white space, and takes the next byte if it equals `byte`.
     #[inline]
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let there = self.peek() == Some(byte);
@@ -126,7 +128,7 @@ impl<'a> Scan<'a> {
         there
     }
 
-    /// Takes a byte that must be next.
+    /// Skips white space, and takes the next byte, which must equal `byte`.
     #[inline]
     pub(super) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), DataError> {
         if self.take(byte) { Ok(()) } else { Err(self.broken(expected)) }
@@ -137,7 +139,7 @@ impl<'a> Scan<'a> {
         broken(self.at, expected)
     }
 
-    /// Takes a text between quotes. Its escapes are checked when it is unescaped or passed over.
+    /// Takes a text between quotes. Its escapes are checked when it is unescaped or skipped.
     #[inline]
     pub(super) fn quoted(&mut self) -> Result<Quoted<'a>, DataError> {
         self.expect(b'"', "a text between quotes")?;
@@ -149,7 +151,9 @@ impl<'a> Scan<'a> {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
-                    // What is escaped may be a quote, but no part of another character: those have high bits.
+                    // Skips the escaped byte, since it may be a quote. If it begins a longer
+                    // character, the other bytes of that character have the highest bit set and are
+                    // no quote.
                     self.at += 2;
                 }
                 Some(_) => return Err(self.broken("a character above U+001F, or an escape")),
@@ -161,7 +165,7 @@ impl<'a> Scan<'a> {
         Ok(Quoted { raw, escaped, at: from })
     }
 
-    /// Takes the name of a member and the colon behind it.
+    /// Takes the name of a member and the colon after it.
     #[inline]
     pub(super) fn name(&mut self) -> Result<Quoted<'a>, DataError> {
         let name = self.quoted()?;
@@ -169,7 +173,7 @@ impl<'a> Scan<'a> {
         Ok(name)
     }
 
-    /// Takes a part and makes it a value.
+    /// Takes the next JSON value and converts it.
     pub(super) fn value(&mut self) -> Result<Value<'a>, DataError> {
         match self.peek() {
             Some(b'"') => self.quoted()?.unescape().map(Value::Text),
@@ -186,9 +190,9 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Passes over a part, whatever is in it.
+    /// Skips the next JSON value of any type, and checks its syntax.
     pub(super) fn skip(&mut self) -> Result<(), DataError> {
-        // Of each open object or array whether it is an object.
+        // One bit for each open object or array: 1 for an object, 0 for an array.
         let mut open = [0u64; DEPTH_MAX / 64];
         let mut depth = 0usize;
         loop {
@@ -221,7 +225,7 @@ impl<'a> Scan<'a> {
                 Some(b'n') => self.literal("null")?,
                 _ => return Err(self.broken("a value of JSON")),
             }
-            // Behind a part, or before the end of an empty object or array.
+            // After a value, or before the end of an empty object or array.
             loop {
                 let Some(top) = depth.checked_sub(1) else { return Ok(()) };
                 let in_object = open.get(top / 64).is_some_and(|word| word >> (top % 64) & 1 == 1);
@@ -263,7 +267,8 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Takes the digits of a number; tells whether they are those of a whole number.
+    /// Takes the text of a number. Also returns whether the number is whole: without fraction and
+    /// exponent.
     fn digits(&mut self) -> Result<(&'a str, bool), DataError> {
         let from = self.at;
         self.at += usize::from(self.byte() == Some(b'-'));
@@ -304,7 +309,8 @@ impl<'a> Scan<'a> {
             return Ok(Value::Int64(number));
         }
         if !whole && let Some(number) = digits.parse::<f64>().ok().filter(|number| number.is_finite()) {
-            // More digits than a double has are those of a decimal, unless they are a double's own.
+            // A fraction with more digits than a double holds is a decimal, unless it is the
+            // shortest text of the double.
             if digits.len() <= DOUBLE_DIGITS_MIN || digits.contains(['e', 'E']) || number.to_string() == digits {
                 return Ok(Value::Float64(number));
             }
@@ -313,7 +319,8 @@ impl<'a> Scan<'a> {
         decimal.map(Value::Decimal).map_err(|_| broken(from, "a number with an exponent of 64 bits"))
     }
 
-    /// Takes the comma before a further member or item; false if there is none, as the object or array ends with `end`.
+    /// Takes the comma before a further member or item, and returns true. If there is no comma,
+    /// takes `end`, the end of the object or array, and returns false.
     #[inline]
     pub(super) fn goes_on(&mut self, end: u8) -> Result<bool, DataError> {
         if self.take(b',') {
@@ -324,7 +331,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Bytes at the front that neither end a text nor need a look: no quote, no backslash, no control character.
+/// The number of bytes at the front without a special byte: no quote, no backslash, no control
+/// character.
 #[inline]
 fn plain_bytes(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -332,7 +340,8 @@ fn plain_bytes(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Some((chunk, after)) = rest.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*chunk);
-        // A byte's highest bit is set if the byte is 0 after the xor, or below 0x20; the lowest such bit is right always.
+        // The highest bit of a byte is set if the byte is 0 after the xor, or below 0x20. Borrows
+        // can set wrong bits in later bytes, but the lowest set bit is always right.
         let zero = |word: u64| word.wrapping_sub(ONES) & !word;
         let quotes = zero(word ^ (ONES * 0x22));
         let escapes = zero(word ^ (ONES * 0x5c));

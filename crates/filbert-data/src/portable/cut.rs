@@ -1,18 +1,19 @@
-//! Nested Portable objects as blobs of their own: their positions count from another start then.
+//! Copies nested Portable objects out of blobs and into blobs. Positions are adjusted, because they
+//! count from the start of the blob.
 
 use std::borrow::Cow;
 
 use super::kind::Shape;
 use super::object::{Object, Span, TABLE_AT};
-use crate::parts::broken;
+use crate::items::broken;
 use crate::{BLOB_HEADER_BYTES, Blob, DataError, TypeId, Value};
 
-/// Objects within each other, at most, in an object that is cut out. What clients nest deeper is an error.
+/// The maximum nesting depth of an object that is copied. Deeper nesting is an error.
 const DEPTH_MAX: usize = 256;
 
-/// Cuts the object out that begins with its factory `at` bytes behind the start of `payload`, which is a blob
-/// without its header, and tells how many bytes it has there. Portables stand in the middle of other
-/// blobs where lists hold them.
+/// Copies a nested object into a separate blob. The object begins with its factory at byte `at` of
+/// `payload`, which is a blob without its header. Also returns the number of bytes of the object in
+/// `payload`. Lists contain nested Portables.
 ///
 /// # Errors
 ///
@@ -22,8 +23,8 @@ pub fn cut_out(payload: &[u8], at: usize) -> Result<(Blob, usize), DataError> {
     Ok((Blob::from(cut(&object)?), object.span.len() - at))
 }
 
-/// Appends the Portable of this blob to another blob, which holds `out` from its first byte on: factory, class and
-/// object, without a type id.
+/// Appends the Portable of `blob` to another blob: factory, class and object, without a type id.
+/// `out` must begin with the first byte of the other blob.
 ///
 /// # Errors
 ///
@@ -35,7 +36,7 @@ pub(crate) fn put_in(blob: &[u8], out: &mut Vec<u8>) -> Result<(), DataError> {
     paste(&object, out)
 }
 
-/// The object as a value.
+/// The object as a value: a separate blob.
 pub(super) fn whole(object: &Object<'_>) -> Result<Value<'static>, DataError> {
     cut(object).map(|bytes| Value::Object(Cow::Owned(bytes)))
 }
@@ -50,7 +51,7 @@ fn cut(object: &Object<'_>) -> Result<Vec<u8>, DataError> {
     Ok(out)
 }
 
-/// Appends the object from its version on to a blob, its positions as they are there.
+/// Appends the object, from its version on, to a blob, and adjusts its positions.
 ///
 /// # Errors
 ///
@@ -59,21 +60,22 @@ pub(super) fn paste(object: &Object<'_>, out: &mut Vec<u8>) -> Result<(), DataEr
     let body = object.span.between(object.from, object.span.len());
     let start = out.len();
     out.extend_from_slice(body);
-    // Each field has a position of four bytes; who meets more fields than fit meets one twice.
+    // Each field has a position of four bytes. If there are more fields than positions fit into the
+    // body, a field was visited twice.
     Mover { out, start, origin: object.from, fields_left: body.len() / 4 }.object(object, DEPTH_MAX)
 }
 
 struct Mover<'o> {
     out: &'o mut Vec<u8>,
-    /// Where the outermost object's version is in `out`.
+    /// The place of the outermost object's version in `out`.
     start: usize,
-    /// Where it is in the payload it comes from.
+    /// The place of the same version in the source payload.
     origin: usize,
     fields_left: usize,
 }
 
 impl Mover<'_> {
-    /// Moves the positions of one object.
+    /// Adjusts the positions of one object and its nested objects.
     fn object(&mut self, object: &Object<'_>, depth_left: usize) -> Result<(), DataError> {
         let Some(depth_left) = depth_left.checked_sub(1) else {
             return Err(broken(&object.span.input(0), "more than 256 nested objects", "fewer"));
@@ -103,7 +105,8 @@ impl Mover<'_> {
         Ok(())
     }
 
-    /// Moves the position that stands at this place of the payload; 0 stays, as it says that nothing was written.
+    /// Adjusts the position at this place of the payload. A position of 0 is unchanged: it means
+    /// that the field was not written.
     fn position(&mut self, object: &Object<'_>, at: usize) {
         let Ok(position @ 1..) = object.span.input(at).i32() else { return };
         let Some(place) = (at + self.start).checked_sub(self.origin) else { return };

@@ -1,12 +1,12 @@
-//! What a Portable object is: its class, its fields, and all of it as JSON text.
+//! Descriptions of Portable objects: class, fields, and JSON text.
 
 use super::kind::{FieldKind, Shape};
 use super::object::{ClassId, Object, Span};
+use crate::items::broken;
 use crate::json_text::JsonText;
-use crate::parts::broken;
 use crate::{DataError, FieldType, TypeId, Value};
 
-/// Objects within each other, at most, in an object that is shown. What clients nest deeper is an error.
+/// The maximum nesting depth of an object that is shown. Deeper nesting is an error.
 const DEPTH_MAX: usize = 256;
 
 /// The class of an object; `payload` is a blob without its header.
@@ -18,7 +18,8 @@ pub fn class_of(payload: &[u8]) -> Result<ClassId, DataError> {
     Ok(Object::open(Span::new(payload), 0)?.class)
 }
 
-/// Names and types of an object's fields, in the order of the class; `payload` is a blob without its header.
+/// Names and types of an object's fields, in the order of the class; `payload` is a blob without
+/// its header.
 ///
 /// # Errors
 ///
@@ -28,8 +29,8 @@ pub fn fields_of(payload: &[u8]) -> Result<Vec<(String, FieldType)>, DataError> 
     Ok(fields.map(|field| (field.name, field.kind.field_type())).collect())
 }
 
-/// The class of an object with its fields, by which objects of the same class are written; `payload` is a blob without
-/// its header.
+/// The class of an object with its fields, for writing objects of the same class; `payload` is a
+/// blob without its header.
 ///
 /// # Errors
 ///
@@ -45,7 +46,7 @@ pub fn definition_of(payload: &[u8]) -> Result<super::ClassDefinition, DataError
             .checked_sub(name.len())
             .ok_or_else(|| broken(&object.span.input(0), "names that share bytes", "names one after the other"))?;
         let field = object.field(at)?;
-        // A null object and an empty array have both ids, too.
+        // A null object and an empty array also contain both ids.
         let behind = if field.kind == FieldKind::Portable { 1 } else { 4 };
         let mut nested = (0, 0);
         if matches!(field.kind, FieldKind::Portable | FieldKind::ArrayOfPortable) {
@@ -57,8 +58,8 @@ pub fn definition_of(payload: &[u8]) -> Result<super::ClassDefinition, DataError
     Ok(super::ClassDefinition { factory_id, class_id, version, fields })
 }
 
-/// An object as JSON text: decimals as numbers, dates and times as texts of ISO 8601; raw data is left out.
-/// `payload` is a blob without its header.
+/// An object as JSON text: decimals as numbers, dates and times as texts in ISO 8601. Raw data is
+/// left out. `payload` is a blob without its header.
 ///
 /// # Errors
 ///
@@ -69,13 +70,13 @@ pub fn to_json(payload: &[u8]) -> Result<String, DataError> {
     Ok(json.finish())
 }
 
-/// A name of bytes that objects write it with.
+/// The text of a name from its bytes in an object.
 fn name_text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
 
 impl FieldKind {
-    /// What fields of this kind hold in SQL.
+    /// The SQL type of fields of this kind.
     pub fn field_type(self) -> FieldType {
         let array = |item: FieldKind| FieldType::Array(Box::new(item.field_type()));
         match self {
@@ -118,7 +119,7 @@ fn write_object(object: &Object<'_>, depth_left: usize, json: &mut JsonText) -> 
         return Err(broken(&object.span.input(0), "more than 256 nested objects", "fewer"));
     };
     json.charge(1)?;
-    // A field that the class has and the object did not write has no name.
+    // A field of the class that the object did not write has no name.
     let named = (0..object.count).filter_map(|number| object.name(number).transpose());
     let named = named.collect::<Result<Vec<_>, _>>()?;
     json.list(['{', '}'], named.len(), |json, number| {
@@ -127,10 +128,10 @@ fn write_object(object: &Object<'_>, depth_left: usize, json: &mut JsonText) -> 
         json.name(&name_text(name));
         let field = object.field(at)?;
         let value = match field.kind.shape() {
-            Shape::One(part) => part.read(&mut field.span.input(field.at))?,
-            Shape::Nullable(part) => {
+            Shape::One(item_type) => item_type.read(&mut field.span.input(field.at))?,
+            Shape::Nullable(item_type) => {
                 let mut input = field.span.input(field.at);
-                if input.array()? == [0] { part.read(&mut input)? } else { Value::Null }
+                if input.array()? == [0] { item_type.read(&mut input)? } else { Value::Null }
             }
             Shape::Object => match field.object()? {
                 Some(object) => return write_object(&object, depth_left, json),

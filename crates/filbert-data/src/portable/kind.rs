@@ -1,10 +1,10 @@
-//! What a Portable field can hold.
+//! The kinds of Portable fields and their layouts.
 
-use crate::parts::{Part, Year};
+use crate::items::{ItemType, Year};
 
 macro_rules! field_kinds {
     ($($kind:ident = $number:literal, $shape:expr;)*) => {
-        /// What a field of the Portable format holds. The numbers stand in every object.
+        /// The kind of a Portable field. Each field of an object contains the number of its kind.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "the names say it")]
@@ -13,7 +13,7 @@ macro_rules! field_kinds {
         }
 
         impl FieldKind {
-            /// The kind of this number, if there is one.
+            /// The kind with this number; `None` if there is no such kind.
             pub fn of(number: u8) -> Option<FieldKind> {
                 match number {
                     $($number => Some(FieldKind::$kind),)*
@@ -21,7 +21,7 @@ macro_rules! field_kinds {
                 }
             }
 
-            /// How its bytes are laid out.
+            /// The layout of the field's bytes.
             pub(super) fn shape(self) -> Shape {
                 match self {
                     $(FieldKind::$kind => $shape,)*
@@ -31,52 +31,54 @@ macro_rules! field_kinds {
     };
 }
 
-/// How a field's bytes are laid out.
+/// The layout of a field's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// One item.
-    One(Part),
-    /// A byte that is not 0 for null, then one item.
-    Nullable(Part),
-    /// A byte that is not 0 for null, factory, class, then a nested object from its version on.
+    One(ItemType),
+    /// A byte (0 = not null), then one item unless it is null.
+    Nullable(ItemType),
+    /// A byte (0 = not null), factory and class, then the nested object from its version on unless
+    /// it is null.
     Object,
-    /// Items one after the other, their number before them.
-    Row(Part),
+    /// The number of items, then the items one after the other.
+    Row(ItemType),
     /// The number of items, their positions, then the items.
-    Scattered(Part),
-    /// The number of objects, factory, class, their positions, then the objects from their versions on.
+    Scattered(ItemType),
+    /// The number of objects, factory, class, their positions, then the objects from their versions
+    /// on.
     Objects,
 }
 
-const DATE: Part = Part::Date(Year::Short);
-const TIMESTAMP: Part = Part::Timestamp(Year::Short);
-const TIMESTAMP_TZ: Part = Part::TimestampTz(Year::Short);
+const DATE: ItemType = ItemType::Date(Year::Short);
+const TIMESTAMP: ItemType = ItemType::Timestamp(Year::Short);
+const TIMESTAMP_TZ: ItemType = ItemType::TimestampTz(Year::Short);
 
 field_kinds! {
     Portable = 0, Shape::Object;
-    Byte = 1, Shape::One(Part::Int8);
-    Boolean = 2, Shape::One(Part::Boolean);
-    Char = 3, Shape::One(Part::Char);
-    Short = 4, Shape::One(Part::Int16);
-    Int = 5, Shape::One(Part::Int32);
-    Long = 6, Shape::One(Part::Int64);
-    Float = 7, Shape::One(Part::Float32);
-    Double = 8, Shape::One(Part::Float64);
-    String = 9, Shape::One(Part::Text);
+    Byte = 1, Shape::One(ItemType::Int8);
+    Boolean = 2, Shape::One(ItemType::Boolean);
+    Char = 3, Shape::One(ItemType::Char);
+    Short = 4, Shape::One(ItemType::Int16);
+    Int = 5, Shape::One(ItemType::Int32);
+    Long = 6, Shape::One(ItemType::Int64);
+    Float = 7, Shape::One(ItemType::Float32);
+    Double = 8, Shape::One(ItemType::Float64);
+    String = 9, Shape::One(ItemType::Text);
     ArrayOfPortable = 10, Shape::Objects;
-    ArrayOfByte = 11, Shape::Row(Part::Int8);
-    ArrayOfBoolean = 12, Shape::Row(Part::Boolean);
-    ArrayOfChar = 13, Shape::Row(Part::Char);
-    ArrayOfShort = 14, Shape::Row(Part::Int16);
-    ArrayOfInt = 15, Shape::Row(Part::Int32);
-    ArrayOfLong = 16, Shape::Row(Part::Int64);
-    ArrayOfFloat = 17, Shape::Row(Part::Float32);
-    ArrayOfDouble = 18, Shape::Row(Part::Float64);
-    ArrayOfString = 19, Shape::Row(Part::Text);
-    Decimal = 20, Shape::Nullable(Part::Decimal);
-    ArrayOfDecimal = 21, Shape::Scattered(Part::Decimal);
-    Time = 22, Shape::Nullable(Part::Time);
-    ArrayOfTime = 23, Shape::Scattered(Part::Time);
+    ArrayOfByte = 11, Shape::Row(ItemType::Int8);
+    ArrayOfBoolean = 12, Shape::Row(ItemType::Boolean);
+    ArrayOfChar = 13, Shape::Row(ItemType::Char);
+    ArrayOfShort = 14, Shape::Row(ItemType::Int16);
+    ArrayOfInt = 15, Shape::Row(ItemType::Int32);
+    ArrayOfLong = 16, Shape::Row(ItemType::Int64);
+    ArrayOfFloat = 17, Shape::Row(ItemType::Float32);
+    ArrayOfDouble = 18, Shape::Row(ItemType::Float64);
+    ArrayOfString = 19, Shape::Row(ItemType::Text);
+    Decimal = 20, Shape::Nullable(ItemType::Decimal);
+    ArrayOfDecimal = 21, Shape::Scattered(ItemType::Decimal);
+    Time = 22, Shape::Nullable(ItemType::Time);
+    ArrayOfTime = 23, Shape::Scattered(ItemType::Time);
     Date = 24, Shape::Nullable(DATE);
     ArrayOfDate = 25, Shape::Scattered(DATE);
     Timestamp = 26, Shape::Nullable(TIMESTAMP);

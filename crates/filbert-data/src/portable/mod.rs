@@ -1,27 +1,31 @@
-//! The Portable format: objects that carry names and types of their fields, so that they are read without their class.
+//! The Portable format: objects that contain the names and types of their fields, so that they can
+//! be read without their class.
 //!
 //! # The layout
 //!
 //! ```text
-//! ┌────────────┬──────────┬─────────┬──────────────┬─────────────┬───────────────────────────┬────────────────┐
-//! │ factory i32│ class i32│ version │ end position │ field count │ a position for each field,│ fields, then   │
-//! │            │          │ i32     │ i32          │ i32         │ one for raw data, i32     │ raw data if any│
-//! └────────────┴──────────┴─────────┴──────────────┴─────────────┴───────────────────────────┴────────────────┘
+//! ┌────────────┬──────────┬─────────┬──────────────┬─────────────┬─────────────────┬─────────────┐
+//! │ factory i32│ class i32│ version │ end position │ field count │ one position per│ fields, then│
+//! │            │          │ i32     │ i32          │ i32         │ field, one for  │ raw data,   │
+//! │            │          │         │              │             │ raw data, i32   │ if any      │
+//! └────────────┴──────────┴─────────┴──────────────┴─────────────┴─────────────────┴─────────────┘
 //! field: ┌──────────────────┬──────┬─────────┬───────┐
 //!        │ name's length i16│ name │ type u8 │ value │
 //!        └──────────────────┴──────┴─────────┴───────┘
 //! ```
 //!
-//! All numbers are big-endian; positions count from the start of the blob, its header of 8 bytes included, also within
-//! nested objects. A nested object is a byte (1 for null), factory, class, and what follows the class above. An array of
-//! objects is its length, factory, class, a position for each item, then the items from their version on. Decimals, dates and
-//! times have a byte before them (1 for null), and a position for each item in arrays. The source of the format is the
-//! stock clients.
+//! All numbers are big-endian. Positions count from the start of the blob, including its header of
+//! 8 bytes; this also holds within nested objects. A nested object is a byte (1 for null), factory
+//! and class, then the parts after the class as above. An array of objects is its length, factory
+//! and class, a position for each item, then the items from their version on. Decimals, dates and
+//! times have a byte in front (1 for null); arrays of them have a position for each item. The
+//! source of the format is the stock clients.
 //!
 //! # Invariants
 //!
-//! Parts lie within what holds them, and the items of an array one after the other, as every client writes them. What
-//! breaks this is an error; so no object is read more often than it is there, whatever its positions say.
+//! Each part lies within the part that contains it, and the items of an array follow one another,
+//! as every client writes them. A violation is an error. So no object is read more often than it
+//! occurs, whatever its positions claim.
 
 mod cut;
 mod describe;

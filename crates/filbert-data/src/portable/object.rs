@@ -1,20 +1,20 @@
 //! The bytes of one Portable object and of one array within it.
 
 use super::kind::{FieldKind, Shape};
-use crate::parts::{Part, broken};
+use crate::items::{ItemType, broken};
 use crate::{BLOB_HEADER_BYTES, DataError, Input, TypeId, Value};
 
-/// Bytes from an object's version to its first position.
+/// The number of bytes from an object's version to its first position.
 pub(super) const TABLE_AT: usize = 12;
 
-/// The front of `bytes`, to be read.
+/// An input of `bytes`.
 #[inline]
 pub(super) fn input(bytes: &[u8]) -> Input<'_> {
     Input::new(TypeId::PORTABLE, bytes)
 }
 
-/// Bytes of a blob up to the end of what is being read in it. Places count from the payload, positions in the bytes from
-/// the blob's header on.
+/// The payload of a blob, up to the end of the part that is being read. Places count from the start
+/// of the payload. Positions in the bytes count from the start of the blob's header.
 #[derive(Clone, Copy)]
 pub(super) struct Span<'a>(&'a [u8]);
 
@@ -25,13 +25,13 @@ impl<'a> Span<'a> {
         Span(payload)
     }
 
-    /// Input from this place on; behind the end there is none.
+    /// The input from this place on; empty beyond the end.
     #[inline]
     pub(super) fn input(&self, at: usize) -> Input<'a> {
         input(self.0.get(at..).unwrap_or_default())
     }
 
-    /// Bytes up to the end.
+    /// The number of bytes up to the end.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.0.len()
@@ -42,17 +42,18 @@ impl<'a> Span<'a> {
         self.0.get(from..to).unwrap_or_default()
     }
 
-    /// The same up to an earlier end.
+    /// The same span with an earlier end.
     #[inline]
     fn until(&self, end: usize) -> Span<'a> {
         Span(self.0.get(..end).unwrap_or(self.0))
     }
 
-    /// The place that the position at `at` stands for; none if nothing was written, which leaves a 0.
+    /// The place that the position at `at` refers to; `None` if the position is 0: nothing was
+    /// written.
     ///
     /// # Errors
     ///
-    /// It is before `from` or behind the end.
+    /// The place is before `from` or beyond the end.
     #[inline]
     pub(super) fn place(&self, at: usize, from: usize) -> Result<Option<usize>, DataError> {
         let position = self.input(at).i32()?;
@@ -72,7 +73,7 @@ fn misplaced(position: i32, from: usize, to: usize) -> DataError {
     broken(&input(&[]), range, "a position within the part")
 }
 
-/// Whose class an object is of.
+/// The ids and the version of an object's class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClassId {
     /// The factory's id.
@@ -83,34 +84,34 @@ pub struct ClassId {
     pub version: i32,
 }
 
-/// One object, its parts found but not read.
+/// One object. Its parts are located, but not read.
 #[derive(Clone, Copy)]
 pub(super) struct Object<'a> {
-    /// What it is within, up to its own end.
+    /// The enclosing span, up to the end of the object.
     pub(super) span: Span<'a>,
-    /// Where its version is.
+    /// The place of its version.
     pub(super) from: usize,
     pub(super) class: ClassId,
-    /// Fields it has.
+    /// The number of fields.
     pub(super) count: usize,
 }
 
-/// A field that was found.
+/// A located field.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
-    /// Up to the end of its object.
+    /// The span up to the end of its object.
     pub(super) span: Span<'a>,
-    /// Where its value is.
+    /// The place of its value.
     pub(super) at: usize,
     pub(super) kind: FieldKind,
 }
 
 impl<'a> Object<'a> {
-    /// The object that begins at this place with its factory.
+    /// Opens the object that begins at this place with its factory.
     ///
     /// # Errors
     ///
-    /// It ends too early, or claims more fields than can be.
+    /// The object ends too early, or claims more fields than its bytes can contain.
     #[inline]
     pub(super) fn open(span: Span<'a>, at: usize) -> Result<Object<'a>, DataError> {
         let mut input = span.input(at);
@@ -118,7 +119,7 @@ impl<'a> Object<'a> {
         Object::open_nested(span, at + 8, factory_id, class_id)
     }
 
-    /// The object whose version is at this place.
+    /// Opens the object with its version at this place.
     ///
     /// # Errors
     ///
@@ -129,24 +130,25 @@ impl<'a> Object<'a> {
         let version = input.i32()?;
         input.i32()?;
         let count = input.length(4)?.ok_or(DataError::BrokenLength { type_id: TypeId::PORTABLE, length: -1 })?;
-        // One position more than fields: of raw data.
+        // There is one position more than fields: the position of the raw data.
         input.take((count + 1).saturating_mul(4))?;
         let least = span.len() - input.remaining();
         let end = span.place(from + 4, least)?.ok_or_else(|| misplaced(0, least, span.len()))?;
         Ok(Object { span: span.until(end), from, class: ClassId { factory_id, class_id, version }, count })
     }
 
-    /// Where the fields may begin.
+    /// The first place where fields may begin.
     #[inline]
     pub(super) fn fields_from(&self) -> usize {
         self.from + TABLE_AT + (self.count + 1) * 4
     }
 
-    /// The name of the field of this number as its bytes, and the place behind it; none if it was not written.
+    /// The bytes of the name of the field with this number, and the place after the name; `None` if
+    /// the field was not written.
     ///
     /// # Errors
     ///
-    /// Its position is outside of the object, or its name ends too early.
+    /// The position of the field is outside of the object, or the name ends too early.
     #[inline]
     pub(super) fn name(&self, number: usize) -> Result<Option<(&'a [u8], usize)>, DataError> {
         let Some(place) = self.span.place(self.from + TABLE_AT + number * 4, self.fields_from())? else {
@@ -157,7 +159,7 @@ impl<'a> Object<'a> {
         Ok(Some((input.take(length)?, place + 2 + length)))
     }
 
-    /// The field whose kind is at this place.
+    /// The field with its kind at this place.
     ///
     /// # Errors
     ///
@@ -171,7 +173,8 @@ impl<'a> Object<'a> {
         Ok(Field { span: self.span, at: at + 1, kind })
     }
 
-    /// The number of the field of this name, and the place of its kind.
+    /// The number of the field with this name, and the place of its kind; `None` if there is no
+    /// such field.
     ///
     /// # Errors
     ///
@@ -189,7 +192,7 @@ impl<'a> Object<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The nested object; none if the field is null or no object.
+    /// The nested object; `None` if the field is null or not an object.
     ///
     /// # Errors
     ///
@@ -208,16 +211,16 @@ impl<'a> Field<'a> {
         Object::open_nested(self.span, self.at + 9, factory_id, class_id).map(Some)
     }
 
-    /// The array; none if the field is null or no array.
+    /// The array; `None` if the field is null or not an array.
     ///
     /// # Errors
     ///
-    /// So many items cannot be.
+    /// The bytes are too few for that many items.
     pub(super) fn items(&self) -> Result<Option<Items<'a>>, DataError> {
         let mut input = self.span.input(self.at);
         let item_bytes_min = match self.kind.shape() {
             Shape::One(_) | Shape::Nullable(_) | Shape::Object => return Ok(None),
-            Shape::Row(part) => part.bytes_min(),
+            Shape::Row(item_type) => item_type.bytes_min(),
             Shape::Scattered(_) | Shape::Objects => 4,
         };
         let Some(length) = input.length(item_bytes_min)? else { return Ok(None) };
@@ -230,24 +233,25 @@ impl<'a> Field<'a> {
     }
 }
 
-/// One array, its parts found but not read.
+/// One array. Its parts are located, but not read.
 pub(super) struct Items<'a> {
     field: Field<'a>,
     length: usize,
-    /// Where items or their positions begin.
+    /// The place where the items or their positions begin.
     pub(super) at: usize,
     factory_id: i32,
     class_id: i32,
 }
 
 impl<'a> Items<'a> {
-    /// Items there are.
+    /// The number of items.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.length
     }
 
-    /// Where the scattered item of this number is, and a span that ends where the next one begins.
+    /// The place of the scattered item with this number, and a span that ends where the next item
+    /// begins.
     pub(super) fn scattered(&self, number: usize) -> Result<Option<(Span<'a>, usize)>, DataError> {
         let behind_positions = self.at + self.length.saturating_mul(4);
         let Some(place) = self.field.span.place(self.at + number * 4, behind_positions)? else { return Ok(None) };
@@ -258,7 +262,7 @@ impl<'a> Items<'a> {
         Ok(Some((self.field.span.until(end), place)))
     }
 
-    /// The object of this number; none if there is none.
+    /// The object with this number; `None` if there is no such object.
     ///
     /// # Errors
     ///
@@ -271,7 +275,7 @@ impl<'a> Items<'a> {
         Object::open_nested(span, at, self.factory_id, self.class_id).map(Some)
     }
 
-    /// The item of this number; null if there is none.
+    /// Reads the item with this number; null if there is no such item.
     ///
     /// # Errors
     ///
@@ -281,18 +285,20 @@ impl<'a> Items<'a> {
             return Ok(Value::Null);
         }
         match self.field.kind.shape() {
-            Shape::Row(Part::Text) => {
+            Shape::Row(ItemType::Text) => {
                 let mut input = self.field.span.input(self.at);
                 for _ in 0..number {
                     if let Some(length) = input.length(1)? {
                         input.take(length)?;
                     }
                 }
-                Part::Text.read(&mut input)
+                ItemType::Text.read(&mut input)
             }
-            Shape::Row(part) => part.read(&mut self.field.span.input(self.at + number * part.bytes_min())),
-            Shape::Scattered(part) => match self.scattered(number)? {
-                Some((span, at)) => part.read(&mut span.input(at)),
+            Shape::Row(item_type) => {
+                item_type.read(&mut self.field.span.input(self.at + number * item_type.bytes_min()))
+            }
+            Shape::Scattered(item_type) => match self.scattered(number)? {
+                Some((span, at)) => item_type.read(&mut span.input(at)),
                 None => Ok(Value::Null),
             },
             _ => match self.object(number)? {
@@ -302,14 +308,14 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// All items.
+    /// Reads all items.
     ///
     /// # Errors
     ///
     /// An item is broken.
     pub(super) fn read_all(&self) -> Result<Value<'a>, DataError> {
-        if let Shape::Row(part) = self.field.kind.shape() {
-            return part.read_array(&mut self.field.span.input(self.field.at));
+        if let Shape::Row(item_type) = self.field.kind.shape() {
+            return item_type.read_array(&mut self.field.span.input(self.field.at));
         }
         (0..self.length).map(|number| self.read(number)).collect::<Result<_, _>>().map(Value::Array)
     }

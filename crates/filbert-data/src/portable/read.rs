@@ -1,4 +1,4 @@
-//! Finding fields in Portable objects by path, and remembering where a class has them.
+//! Finds fields in Portable objects by path, and remembers the numbers of the fields in each class.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,12 +8,13 @@ use super::kind::Shape;
 use super::object::{ClassId, Field, Items, Object, Span};
 use crate::{DataError, Path, Step, Value};
 
-/// Classes and versions that one field of a [`Reader`] remembers. In objects of more of them the field is searched by
-/// its name, which is slower and nothing else.
+/// The maximum number of classes and versions that one field of a [`Reader`] remembers. In objects
+/// of further classes the field is searched by name, which is slower but has no other effect.
 const REMEMBERED_MAX: usize = 16;
 
-/// Reads a fixed set of fields from Portable objects. It remembers at which number each class has its fields; the name that
-/// stands there is compared each time, so that classes that share their ids are told apart.
+/// Reads a fixed set of fields from Portable objects. It remembers the number of each field in each
+/// class. The name of the field with that number is compared each time, in order to distinguish
+/// classes with the same ids.
 pub struct Reader {
     paths: Vec<NamedPath>,
 }
@@ -23,7 +24,7 @@ struct NamedPath {
     steps: Box<[NamedStep]>,
 }
 
-/// A step with its name as objects write it, and where it was found.
+/// A step, its name as objects write it, and the remembered numbers of the field.
 struct NamedStep {
     step: Step,
     name: Box<[u8]>,
@@ -31,18 +32,18 @@ struct NamedStep {
 }
 
 impl Reader {
-    /// A reader of these paths; each carries the number that its values are visited with.
+    /// A reader of these paths. Each path has a number, which is passed to `visit` with the value.
     pub fn new(paths: Vec<(usize, Path)>) -> Reader {
         let paths = paths.iter().map(|(number, path)| NamedPath::new(*number, path));
         Reader { paths: paths.collect() }
     }
 
-    /// Visits each path once. A field that the object does not have is null; `[any]` finds an array, and several of
-    /// them one flat array. `payload` is the blob without its header.
+    /// Visits each path once. A missing field is null. `[any]` finds an array; several `[any]`
+    /// steps find one flat array. `payload` is the blob without its header.
     ///
     /// # Errors
     ///
-    /// The bytes are broken where they had to be read.
+    /// The bytes are broken where they are read.
     pub fn read<'a>(&self, payload: &'a [u8], visit: &mut dyn FnMut(usize, Value<'a>)) -> Result<(), DataError> {
         for path in &self.paths {
             visit(path.number, path.find(payload)?);
@@ -50,7 +51,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The value of the first path alone; null if there is no path.
+    /// Reads only the first path; null if there is no path.
     ///
     /// # Errors
     ///
@@ -77,7 +78,7 @@ pub fn read_fields<'a>(
     Ok(())
 }
 
-/// A name as objects write it: one byte for each UTF-16 unit, the lower one, as Java does it.
+/// The bytes of a name as objects write them: the lower byte of each UTF-16 unit, as in Java.
 pub(super) fn name_bytes(name: &str) -> Vec<u8> {
     name.encode_utf16().map(|unit| unit.to_be_bytes()[1]).collect()
 }
@@ -96,7 +97,7 @@ impl NamedPath {
         self.in_object(&Object::open(Span::new(payload), 0)?, &self.steps)
     }
 
-    /// What `steps` lead to from an object.
+    /// The value that `steps` find in an object.
     fn in_object<'a>(&self, object: &Object<'a>, steps: &[NamedStep]) -> Result<Value<'a>, DataError> {
         let Some((step, rest)) = steps.split_first() else { return whole(object) };
         let Step::Field(_) = step.step else { return Ok(Value::Null) };
@@ -109,10 +110,10 @@ impl NamedPath {
     #[inline]
     fn in_field<'a>(&self, field: &Field<'a>, steps: &[NamedStep]) -> Result<Value<'a>, DataError> {
         match (field.kind.shape(), steps.split_first()) {
-            (Shape::One(part), None) => part.read(&mut field.span.input(field.at)),
-            (Shape::Nullable(part), None) => {
+            (Shape::One(item_type), None) => item_type.read(&mut field.span.input(field.at)),
+            (Shape::Nullable(item_type), None) => {
                 let mut input = field.span.input(field.at);
-                if input.array()? == [0] { part.read(&mut input) } else { Ok(Value::Null) }
+                if input.array()? == [0] { item_type.read(&mut input) } else { Ok(Value::Null) }
             }
             (Shape::One(_) | Shape::Nullable(_), Some(_)) => Ok(Value::Null),
             (Shape::Object, _) => match field.object()? {
@@ -161,8 +162,8 @@ impl NamedPath {
     }
 }
 
-/// At which number one field was found in objects of the classes seen so far: a list that only grows, read without a
-/// lock.
+/// The numbers of one field in objects of the classes seen so far: a list that only grows and is
+/// read without a lock.
 #[derive(Default)]
 struct Remembered(OnceLock<Box<Entry>>);
 
@@ -173,7 +174,7 @@ struct Entry {
 }
 
 impl NamedStep {
-    /// The field of this step's name.
+    /// The field with this step's name; `None` if the object does not have it.
     #[inline]
     fn find<'a>(&self, object: &Object<'a>) -> Result<Option<Field<'a>>, DataError> {
         let mut list = &self.remembered;
@@ -197,7 +198,8 @@ impl NamedStep {
                 None => {
                     let found = object.find(&self.name)?;
                     let number = AtomicUsize::new(found.map_or(usize::MAX, |(number, _)| number));
-                    // Whoever was faster has remembered something as true; the next object asks again.
+                    // If another thread has set the entry first, its entry is also correct. The
+                    // next object tries again.
                     let _ = list.0.set(Box::new(Entry { class: object.class, number, next: Remembered::default() }));
                     return found.map(|(_, at)| object.field(at)).transpose();
                 }

@@ -1,10 +1,10 @@
-//! Writing Portable objects, as the stock clients write theirs.
+//! Writes Portable objects as the stock clients write them.
 
 use super::cut::paste;
 use super::kind::{FieldKind, Shape};
 use super::object::{ClassId, Object, Span, TABLE_AT};
 use super::read::name_bytes;
-use crate::parts::{Unfit, write_count};
+use crate::items::{Unfit, write_count};
 use crate::{BLOB_HEADER_BYTES, Blob, DataError, FieldType, TypeId, Value, type_id};
 
 /// A class: its ids and its fields, in the order of writing.
@@ -12,7 +12,7 @@ use crate::{BLOB_HEADER_BYTES, Blob, DataError, FieldType, TypeId, Value, type_i
 pub struct ClassDefinition {
     /// The factory's id.
     pub factory_id: i32,
-    /// The class's id within the factory; clients refuse 0.
+    /// The class's id within the factory; clients reject 0.
     pub class_id: i32,
     /// The version of the class.
     pub version: i32,
@@ -25,15 +25,16 @@ pub struct ClassDefinition {
 pub struct FieldDefinition {
     /// The field's name.
     pub name: String,
-    /// What the field holds.
+    /// The kind of the field.
     pub kind: FieldKind,
-    /// Factory and class of the objects it holds; of no meaning for other kinds.
+    /// Factory and class of the objects in the field; ignored for other kinds.
     pub nested: (i32, i32),
 }
 
 impl FieldKind {
-    /// The kind of field that holds values of a type, as SQL in Hazelcast has it. UUIDs and JSON, for which the format
-    /// has no kind, are texts; an array in an array is an object, which no value fits.
+    /// The kind of field for values of a type, as in Hazelcast's SQL. UUIDs, JSON documents and
+    /// intervals are texts, because the format has no kind for them. An array of arrays becomes an
+    /// array of objects, which accepts no such value.
     pub fn of_type(field_type: &FieldType) -> FieldKind {
         match field_type {
             FieldType::Boolean => FieldKind::Boolean,
@@ -74,7 +75,7 @@ impl FieldKind {
 }
 
 impl ClassDefinition {
-    /// A class of these fields, each of the kind that [`FieldKind::of_type`] tells.
+    /// A class of these fields, with the kinds of [`FieldKind::of_type`].
     pub fn of_types(class: ClassId, fields: Vec<(String, FieldType)>) -> ClassDefinition {
         let fields = fields.into_iter().map(|(name, field_type)| FieldDefinition {
             name,
@@ -89,7 +90,7 @@ impl ClassDefinition {
 /// Writes objects of one class.
 pub struct Writer {
     class: ClassDefinition,
-    /// What stands before each field's value: length of the name, name, type.
+    /// The bytes before each field's value: length of the name, name, type.
     heads: Vec<Vec<u8>>,
 }
 
@@ -98,7 +99,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// A name is longer than the format allows, 32,767 characters.
+    /// A name has more than 32,767 UTF-16 units, the limit of the format.
     pub fn new(class: ClassDefinition) -> Result<Writer, DataError> {
         let head = |field: &FieldDefinition| {
             let name = name_bytes(&field.name);
@@ -115,12 +116,13 @@ impl Writer {
         &self.class
     }
 
-    /// An object of these values, in the order of the class's fields, as a blob. Numbers, booleans and characters
-    /// cannot be null, nor can items of arrays other than texts.
+    /// Writes an object of these values, in the order of the class's fields, as a blob. Numbers,
+    /// booleans and characters cannot be null. In arrays, only texts can be null.
     ///
     /// # Errors
     ///
-    /// There are more or fewer values than fields, or a value does not fit into its field.
+    /// The number of values differs from the number of fields, or a value does not fit into its
+    /// field.
     pub fn write(&self, values: &[Value<'_>]) -> Result<Blob, DataError> {
         let ClassDefinition { factory_id, class_id, version, fields } = &self.class;
         if values.len() != fields.len() {
@@ -144,7 +146,7 @@ impl Writer {
     }
 }
 
-/// Writes the end of the blob so far to where a position belongs.
+/// Writes the current end of the blob as the position at `at`.
 fn put_position(at: usize, out: &mut [u8]) -> Result<(), Unfit> {
     let position = i32::try_from(out.len()).map_err(|_| Unfit)?;
     if let Some(place) = out.get_mut(at..at + 4) {
@@ -156,11 +158,11 @@ fn put_position(at: usize, out: &mut [u8]) -> Result<(), Unfit> {
 fn write_field(field: &FieldDefinition, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     let (factory_id, class_id) = field.nested;
     match (field.kind.shape(), value) {
-        (Shape::One(part), value) => return part.write(value, out),
+        (Shape::One(item_type), value) => return item_type.write(value, out),
         (Shape::Nullable(_), Value::Null) => out.push(1),
-        (Shape::Nullable(part), value) => {
+        (Shape::Nullable(item_type), value) => {
             out.push(0);
-            return part.write(value, out);
+            return item_type.write(value, out);
         }
         (Shape::Object, Value::Null) => {
             out.push(1);
@@ -174,18 +176,18 @@ fn write_field(field: &FieldDefinition, value: &Value<'_>, out: &mut Vec<u8>) ->
             out.extend_from_slice(&object.class.class_id.to_be_bytes());
             return paste(&object, out).map_err(|_| Unfit);
         }
-        (Shape::Row(part), Value::Array(items)) => {
+        (Shape::Row(item_type), Value::Array(items)) => {
             write_count(items.len(), out)?;
-            return items.iter().try_for_each(|item| part.write(item, out));
+            return items.iter().try_for_each(|item| item_type.write(item, out));
         }
-        (Shape::Scattered(part), Value::Array(items)) => {
+        (Shape::Scattered(item_type), Value::Array(items)) => {
             write_count(items.len(), out)?;
-            return write_scattered(items, out, |item, out| part.write(item, out));
+            return write_scattered(items, out, |item, out| item_type.write(item, out));
         }
         (Shape::Objects, Value::Array(items)) => {
             let objects = items.iter().map(nested).collect::<Result<Vec<_>, _>>()?;
             let class = |object: &Object<'_>| (object.class.factory_id, object.class.class_id);
-            // All objects of an array are of one class.
+            // All objects of an array must have the same class.
             let (factory_id, class_id) = objects.first().map_or(field.nested, class);
             if objects.iter().any(|object| class(object) != (factory_id, class_id)) {
                 return Err(Unfit);
@@ -220,7 +222,7 @@ fn write_scattered<T>(
     Ok(())
 }
 
-/// The object that a value is, if it is a Portable.
+/// The object of a value, which must be a Portable.
 fn nested<'a>(value: &'a Value<'_>) -> Result<Object<'a>, Unfit> {
     let Value::Object(blob) = value else { return Err(Unfit) };
     match (type_id(blob), blob.get(BLOB_HEADER_BYTES..)) {

@@ -1,19 +1,20 @@
-//! One row's bytes as its values.
+//! Reads the values from the bytes of one row.
 
 use std::ops::Range;
 
 use super::RowFormat;
 
-/// The values of a row, one behind the other. Used for one row after the other, so that its memory is kept.
+/// The values of a row, one after the other. The struct is reused for all rows, so that its memory
+/// is kept.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) bytes: Vec<u8>,
-    /// Where each value stands; `None` = null.
+    /// The range of each value in `bytes`; `None` = null.
     pub(super) places: Vec<Option<Range<usize>>>,
 }
 
 impl Fields {
-    /// Reads a row, without the end of its line.
+    /// Reads a row. `row` does not contain the end of the line.
     pub(super) fn read(&mut self, row: &[u8], format: &RowFormat) {
         self.bytes.clear();
         self.places.clear();
@@ -30,7 +31,8 @@ impl Fields {
         self.places.push((!is_null).then_some(start..self.bytes.len()));
     }
 
-    /// Reads a value with backslashes; what is behind its delimiter, if there is one.
+    /// Reads a value with backslash escapes. Returns the bytes after its delimiter; `None` if there
+    /// is no delimiter.
     fn escaped<'r>(&mut self, row: &'r [u8], format: &RowFormat) -> Option<&'r [u8]> {
         let start = self.bytes.len();
         let mut rest = row;
@@ -49,13 +51,14 @@ impl Fields {
                 (byte, _) => self.bytes.push(byte),
             }
         }
-        // The null is told by its text, backslashes included.
+        // A null is recognized by its raw text, including backslashes.
         let raw = row.get(..row.len() - rest.len()).unwrap_or_default();
         self.end_field(start, raw == format.null.as_bytes());
         after
     }
 
-    /// Writes what stands behind a backslash.
+    /// Appends the byte of an escape. `escaped` is the byte after the backslash, `rest` are the
+    /// bytes after it.
     fn unescape(&mut self, escaped: u8, rest: &mut &[u8]) {
         let byte = match escaped {
             b'b' => 0x08,
@@ -71,7 +74,8 @@ impl Fields {
         self.bytes.push(byte);
     }
 
-    /// Reads a value with quotes; what is behind its delimiter, if there is one.
+    /// Reads a value with quotes. Returns the bytes after its delimiter; `None` if there is no
+    /// delimiter.
     fn quoted<'r>(&mut self, row: &'r [u8], format: &RowFormat) -> Option<&'r [u8]> {
         let start = self.bytes.len();
         let (mut in_quotes, mut had_quotes) = (false, false);
@@ -106,7 +110,7 @@ impl Fields {
     }
 }
 
-/// Reads up to two more digits behind `value`.
+/// Reads up to two more digits of a number. `value` is the value of the digits before them.
 fn number(rest: &mut &[u8], value: u32, radix: u32) -> u8 {
     let mut value = value;
     for _ in 0..2 {
@@ -115,6 +119,6 @@ fn number(rest: &mut &[u8], value: u32, radix: u32) -> u8 {
         value = value * radix + digit;
         *rest = behind;
     }
-    // Octal numbers above 377 lose their first bit, as in PostgreSQL.
+    // Octal numbers above 377 lose their highest bit, as in PostgreSQL.
     (value & 0xff) as u8
 }

@@ -1,8 +1,8 @@
-//! Values as a row's bytes.
+//! Writes values as the bytes of a row.
 
 use super::RowFormat;
 
-/// Writes a value, with a delimiter in front unless it is the row's first.
+/// Appends a value, with a delimiter in front unless it is the row's first value.
 pub fn put_field(field: Option<&[u8]>, is_first: bool, format: &RowFormat, out: &mut Vec<u8>) {
     if !is_first {
         out.push(format.delimiter);
@@ -14,14 +14,14 @@ pub fn put_field(field: Option<&[u8]>, is_first: bool, format: &RowFormat, out: 
     }
 }
 
-/// Ends a row.
+/// Appends the end of a row.
 pub fn end_row(out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
 fn put_quoted(field: &[u8], format: &RowFormat, out: &mut Vec<u8>) {
     let is_special = |byte: &u8| *byte == format.delimiter || *byte == format.quote || matches!(byte, b'\n' | b'\r');
-    // A value that looks like a null, or like the end of all rows, is quoted, too.
+    // A value that equals the text of a null, or begins like the end mark, is also quoted.
     if field != format.null.as_bytes() && !field.starts_with(b"\\.") && !field.iter().any(is_special) {
         return out.extend_from_slice(field);
     }
@@ -40,7 +40,8 @@ fn put_escaped(field: &[u8], format: &RowFormat, out: &mut Vec<u8>) {
     if field == format.null.as_bytes()
         && let Some((first, rest)) = field.split_first()
     {
-        // As a number, since a backslash before a letter may mean something else.
+        // The first byte is written as an octal number, since a backslash before a letter may have
+        // another meaning.
         out.extend_from_slice(&[b'\\', b'0' + (first >> 6), b'0' + (first >> 3 & 7), b'0' + (first & 7)]);
         field = rest;
     }
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_rows_are_read_back() {
         let fields =
             [Some("\\N"), Some("nil"), None, Some("a;b|c"), Some("\r\n"), Some("'\\''\u{8}\u{b}\u{c}"), Some("")];
         for format in [

@@ -1,12 +1,13 @@
-//! Rows as text: PostgreSQL's `COPY` formats `text` and `csv`, as bytes that come in parts of any size, and back.
+//! Rows as text: reading and writing of PostgreSQL's `COPY` formats `text` and `csv`. The bytes may
+//! arrive in parts of any size.
 //!
 //! ```text
-//!  text   1→Ann→\N          values between tabs, \N for null, backslashes before what would be misread
-//!  csv    1,"Ann, B.",      values between commas, in quotes where needed; what is empty without quotes is null
+//!  text   1→Ann→\N       values between tabs, \N for null, special characters after backslashes
+//!  csv    1,"Ann, B.",   values between commas, in quotes where needed; null is empty, unquoted
 //! ```
 //!
-//! A [`RowReader`] takes bytes and gives rows; [`put_field`] and [`end_row`] write them. What a field means is not known here: it is a
-//! text, or null.
+//! A [`RowReader`] reads rows from bytes; [`put_field`] and [`end_row`] write rows. This module
+//! must not know the types of columns: a value is a text or null.
 //!
 //! ```
 //! use filbert_data::rows::{RowError, RowFormat, RowReader};
@@ -31,20 +32,21 @@ mod reader;
 pub use encode::{end_row, put_field};
 pub use reader::{Row, RowReader};
 
-/// How rows are written.
+/// The format of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowFormat {
-    /// Whether values are quoted, as in CSV; else backslashes are used.
+    /// Whether the format is CSV, with quotes around values. Otherwise values have backslash
+    /// escapes.
     pub is_csv: bool,
-    /// Between values.
+    /// The delimiter between values.
     pub delimiter: u8,
-    /// What stands for a null.
+    /// The text of a null.
     pub null: String,
-    /// Whether the first line has names and no values.
+    /// Whether the first line contains names instead of values.
     pub header: bool,
-    /// Around values, in CSV.
+    /// The quote around values, in CSV.
     pub quote: u8,
-    /// Before a quote within quotes, in CSV.
+    /// The escape before a quote within a quoted value, in CSV.
     pub escape: u8,
 }
 
@@ -60,29 +62,29 @@ impl RowFormat {
     }
 }
 
-/// Bytes that are no rows. Lines are counted from 1, the header included.
+/// An error in the bytes of rows. Lines are counted from 1, including the header.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
-    /// A row that goes on and on, as where a quote is not closed.
+    /// A row that is too long, for example because a quote is not closed.
     #[error("the row in line {line} has more than {bytes_max} bytes")]
     TooLong {
-        /// Where the row begins.
+        /// The line in which the row begins.
         line: u64,
-        /// The most that a row may have.
+        /// The maximum number of bytes of a row.
         bytes_max: usize,
     },
-    /// The bytes end within quotes.
+    /// The bytes end within a quoted value.
     #[error("a quoted value that begins in the row in line {line} is not closed")]
     Unterminated {
-        /// Where the row begins.
+        /// The line in which the row begins.
         line: u64,
     },
     /// A value that is not UTF-8.
     #[error("value {column} of the row in line {line} is not UTF-8")]
     NotUtf8 {
-        /// Where the row begins.
+        /// The line in which the row begins.
         line: u64,
-        /// Which value, from 1 on.
+        /// The number of the value in the row, counted from 1.
         column: usize,
     },
 }

@@ -1,33 +1,34 @@
-//! Bytes in parts of any size, cut into rows.
+//! Splits bytes into rows. The bytes arrive in parts of any size.
 
 use std::ops::Range;
 
 use super::{RowError, RowFormat, decode::Fields};
 
-/// A line that ends the rows.
+/// The end mark: a line after the last row.
 const END_MARK: &[u8] = b"\\.";
 
 /// A row that was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'r> {
-    /// The line in which it begins, from 1 on, the header included.
+    /// The line in which the row begins, counted from 1, including the header.
     pub line: u64,
     text: &'r str,
     places: &'r [Option<Range<usize>>],
 }
 
 impl<'r> Row<'r> {
-    /// How many values it has.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether it has no values, which no row is: an empty line is one empty value, or one null.
+    /// Whether the row has no values. This is never true: an empty line has one empty value or one
+    /// null.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// A value, from 0 on; `None` = null, or not there.
+    /// The value at an index, counted from 0; `None` = null, or no such value.
     pub fn field(&self, at: usize) -> Option<&'r str> {
         self.text.get(self.places.get(at)?.clone()?)
     }
@@ -39,31 +40,32 @@ impl<'r> Row<'r> {
     }
 }
 
-/// Reads rows from bytes that come in parts. Holds no more than one row.
+/// Reads rows from bytes that arrive in parts. It buffers at most one row.
 #[derive(Debug)]
 pub struct RowReader {
     format: RowFormat,
     bytes_max: usize,
-    /// The beginning of a row that is not complete.
+    /// The bytes of an incomplete row.
     pending: Vec<u8>,
     scan: Scan,
-    /// Lines that were read.
+    /// The number of lines that were read.
     lines: u64,
     fields: Fields,
     header_left: bool,
     is_over: bool,
 }
 
-/// How far the search for the end of a row has come.
+/// The state of the search for the end of a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scan {
     in_quotes: bool,
-    /// A backslash, or an escape within quotes, whose next byte is not there yet.
+    /// The previous byte is a backslash, or an escape within quotes.
     is_escaped: bool,
 }
 
 impl Scan {
-    /// Bytes up to the end of a line that is no part of a value, that end included.
+    /// The number of bytes up to the end of the row, including the line end. A line end within a
+    /// value does not count.
     fn row_end(&mut self, bytes: &[u8], format: &RowFormat) -> Option<usize> {
         let end = bytes.iter().position(|byte| self.ends_at(*byte, format))?;
         *self = Scan::default();
@@ -85,7 +87,7 @@ impl Scan {
                 return false;
             }
         }
-        // Where a quote is its own escape, two of them leave the quotes and enter them again.
+        // If the quote is its own escape, two quotes leave the quoted part and enter it again.
         if byte == format.quote {
             self.in_quotes = !self.in_quotes;
         }
@@ -108,10 +110,11 @@ impl RowReader {
         }
     }
 
-    /// Takes bytes, and gives the rows that they complete.
+    /// Reads bytes, and calls `on_row` for each completed row.
     ///
     /// # Errors
-    /// The bytes are no rows, or `on_row` says so. The reader is of no use after that.
+    /// The bytes are not valid rows, or `on_row` returns an error. The reader cannot be used after
+    /// an error.
     pub fn feed<E: From<RowError>>(
         &mut self,
         bytes: &[u8],
@@ -140,7 +143,7 @@ impl RowReader {
         Ok(())
     }
 
-    /// Ends the bytes: the last row need not end its line.
+    /// Reads the last row after the end of the bytes. The last row may have no line end.
     ///
     /// # Errors
     /// As [`RowReader::feed`], or the last row ends within quotes.
@@ -170,7 +173,7 @@ impl RowReader {
         let line = self.lines + 1;
         let within = row.iter().filter(|byte| **byte == b'\n').count();
         let row = row.strip_suffix(b"\n").map_or(row, |row| row.strip_suffix(b"\r").unwrap_or(row));
-        // The last row may lack the end of its line.
+        // The last row may have no line end.
         self.lines += u64::try_from(within.max(1)).unwrap_or(1);
         if row == END_MARK {
             self.is_over = true;
@@ -210,7 +213,8 @@ mod tests {
         Ok(rows)
     }
 
-    /// Reads the bytes whole and in parts of every size, by which nothing may differ.
+    /// Reads the bytes as a whole and in parts of every size, and checks that the results are
+    /// equal.
     fn read(bytes: &[u8], format: &RowFormat) -> Result<Rows, RowError> {
         let whole = read_in(usize::MAX, bytes, format.clone());
         for parts in 1..=bytes.len() {
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_row_is_told_with_its_line() {
+    fn malformed_rows_are_reported_with_their_line() {
         let csv = RowFormat::csv();
         assert_eq!(read(b"1\n\"2\n", &csv), Err(RowError::Unterminated { line: 2 }));
         assert_eq!(read(b"1,2\n3,\xff,4\n", &csv), Err(RowError::NotUtf8 { line: 2, column: 2 }));

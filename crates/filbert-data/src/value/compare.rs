@@ -1,19 +1,20 @@
-//! Which of two values is less.
+//! The order of values.
 
 use std::cmp::Ordering;
 
 use super::Value;
 use super::number::Number;
 
-/// Arrays within each other, at most, that are compared; deeper ones are not comparable.
+/// The maximum nesting depth of arrays that are compared. Deeper arrays are not comparable.
 const DEPTH_MAX: usize = 64;
 
 impl Value<'_> {
-    /// Compares two values; none if one of them is null or their types have no common order.
+    /// Compares two values; `None` if one of them is null or their types have no common order.
     ///
-    /// Numbers compare exactly, whatever their types; NaN is above all other numbers and equals itself, both zeros are
-    /// equal. Texts compare by code points, moments whatever their offsets, UUIDs by their bytes, arrays by their
-    /// first different item. Two JSON texts or two objects are comparable only if they are the same.
+    /// Numbers of all types compare exactly. NaN is greater than all other numbers and equals
+    /// itself; both zeros are equal. Texts compare by code points, timestamps with time zone by
+    /// their time in UTC, intervals by their length, UUIDs by their bytes, arrays by their first
+    /// different item. Two JSON texts or two objects are comparable only if they are equal.
     #[inline]
     pub fn compare(&self, other: &Value<'_>) -> Option<Ordering> {
         compare(self, other, DEPTH_MAX)
@@ -36,7 +37,7 @@ fn compare(a: &Value<'_>, b: &Value<'_>, depth_left: usize) -> Option<Ordering> 
         (Value::TimestampTz(a), Value::TimestampTz(b)) => Some(a.cmp(b)),
         (Value::Uuid(a), Value::Uuid(b)) => Some(a.cmp(b)),
         (Value::Json(a), Value::Json(b)) => (a == b).then_some(Ordering::Equal),
-        // The partition hash in front is no part of the object.
+        // The partition hash in front is not a part of the object.
         (Value::Object(a), Value::Object(b)) => (a.get(4..) == b.get(4..)).then_some(Ordering::Equal),
         (Value::Bytes(a), Value::Bytes(b)) => Some(a.cmp(b)),
         (Value::Interval(a), Value::Interval(b)) => Some(a.length().cmp(&b.length())),

@@ -1,30 +1,33 @@
-//! Values of one type as values of another.
+//! Conversion of values to other types.
 
 use std::borrow::Cow;
 
 use bigdecimal::num_bigint::BigInt;
 use bigdecimal::{BigDecimal, RoundingMode};
-use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Offset, Utc};
+use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeZone, Timelike, Utc};
 use uuid::Uuid;
 
 use super::Value;
 use super::number::{Size, signum, to_f64, to_i64};
 use crate::{DataError, FieldType};
 
-/// Characters of a value that an error shows.
+/// The maximum number of characters of a value in an error text.
 const SHOWN_MAX: usize = 60;
 
 impl<'a> Value<'a> {
-    /// The same value as one of the type `to`. A null stays null; `OBJECT` takes everything as it is.
+    /// Converts the value to the type `to`. A null remains null, and `OBJECT` accepts every value
+    /// unchanged.
     ///
-    /// Numbers become other numbers if they are in range and, for whole numbers, have no fraction; only to `REAL`,
-    /// `DOUBLE` and `DECIMAL(p, s)` they are rounded. Texts are read as what they are to become, and everything but
-    /// objects becomes a text. Dates and timestamps become timestamps, in UTC where a time zone is concerned. The items
+    /// Numbers become other numbers if they are in range; a number with a fraction cannot become a
+    /// whole number. Only conversions to `REAL`, `DOUBLE` and `DECIMAL(p, s)` round. Texts are
+    /// parsed as values of the target type, and every value except objects and arrays becomes a
+    /// text. Dates and timestamps become timestamps, in UTC if a time zone is involved. The items
     /// of an array are converted one by one.
     ///
     /// # Errors
     ///
-    /// There is no such value; the error tells the value, its type and what was expected.
+    /// The value cannot be converted. The error contains the value, its type and the expected
+    /// values.
     pub fn convert(self, to: &FieldType) -> Result<Value<'a>, DataError> {
         if self.is_null() {
             return Ok(self);
@@ -75,18 +78,18 @@ impl<'a> Value<'a> {
                 Value::Text(text)
             }
             (FieldType::Json, Value::Text(text)) => Value::Json(text),
-            (FieldType::Date, Value::Timestamp(moment)) if moment.time() == NaiveTime::MIN => {
-                Value::Date(moment.date())
+            (FieldType::Date, Value::Timestamp(timestamp)) if timestamp.time() == NaiveTime::MIN => {
+                Value::Date(timestamp.date())
             }
             (FieldType::Date, value) => Value::Date(read(&value, to, "a date such as 2024-12-31", date)?),
             (FieldType::Time, value) => Value::Time(read(&value, to, "a time such as 23:59:59.5", time)?),
             (FieldType::Timestamp, Value::Date(date)) => Value::Timestamp(date.and_time(NaiveTime::MIN)),
-            (FieldType::Timestamp, Value::TimestampTz(moment)) => Value::Timestamp(moment.naive_utc()),
+            (FieldType::Timestamp, Value::TimestampTz(timestamp)) => Value::Timestamp(timestamp.naive_utc()),
             (FieldType::Timestamp, value) => {
                 Value::Timestamp(read(&value, to, "a timestamp such as 2024-12-31T23:59:59.5", timestamp)?)
             }
             (FieldType::TimestampTz, Value::Date(date)) => in_utc(date.and_time(NaiveTime::MIN)),
-            (FieldType::TimestampTz, Value::Timestamp(moment)) => in_utc(moment),
+            (FieldType::TimestampTz, Value::Timestamp(timestamp)) => in_utc(timestamp),
             (FieldType::TimestampTz, value) => {
                 let expected = "a timestamp with its offset, such as 2024-12-31T23:59:59.5+01:00";
                 Value::TimestampTz(read(&value, to, expected, timestamp_tz)?)
@@ -141,7 +144,8 @@ fn boolean(value: &Value<'_>) -> Result<bool, DataError> {
     })
 }
 
-/// Texts are hexadecimal after `\x`, else their own bytes; arrays are of whole numbers of 8 bits, with a sign or without.
+/// The bytes of a text or an array. A text is hexadecimal after `\x`, otherwise its own UTF-8 bytes
+/// are returned. The items of an array are whole numbers of 8 bits, signed (`TINYINT`) or unsigned.
 fn bytes(value: &Value<'_>, to: &FieldType) -> Result<Vec<u8>, DataError> {
     let expected = "bytes, such as \\x00ff";
     match value {
@@ -189,7 +193,7 @@ fn whole<T: TryFrom<i64>>(value: &Value<'_>, to: &FieldType, expected: &'static 
 }
 
 fn whole_of(number: f64) -> Option<i64> {
-    // 2^63 is the first that is too large; the cast would cut it off at one less.
+    // 2^63 is the first double that is too large; the cast would saturate at 2^63 - 1.
     let limit = 9_223_372_036_854_775_808.0;
     (number.fract() == 0.0 && number >= -limit && number < limit).then_some(number as i64)
 }
@@ -207,15 +211,30 @@ fn double(value: &Value<'_>) -> Result<f64, DataError> {
         Value::Decimal(number) => {
             Some(to_f64(number)).filter(|number| number.is_finite()).ok_or_else(|| unfit(value, to, expected))
         }
-        value => read(value, to, expected, |text| text.parse().ok()),
+        value => read(value, to, expected, |text| {
+            let number: f64 = text.parse().ok()?;
+            is_within(number, text).then_some(number)
+        }),
     }
+}
+
+/// Whether a number that was read from a text is not one out of range, which would be infinite or
+/// zero.
+fn is_within(number: f64, text: &str) -> bool {
+    let is_spelled = || !text.contains(|char: char| char.is_ascii_digit());
+    let digits = || text.split(['e', 'E']).next().unwrap_or(text);
+    let is_zero = || !digits().contains(|char: char| matches!(char, '1'..='9'));
+    if number.is_infinite() { is_spelled() } else { number != 0.0 || is_zero() }
 }
 
 fn real(value: &Value<'_>) -> Result<f32, DataError> {
     let to = &FieldType::Real;
     let expected = "a number within the range of REAL";
     if let Value::Text(_) = value {
-        return read(value, to, expected, |text| text.parse().ok());
+        return read(value, to, expected, |text| {
+            let number: f32 = text.parse().ok()?;
+            is_within(number.into(), text).then_some(number)
+        });
     }
     let wide = double(value).map_err(|_| unfit(value, to, expected))?;
     let narrow = wide as f32;
@@ -224,7 +243,7 @@ fn real(value: &Value<'_>) -> Result<f32, DataError> {
 
 fn decimal(value: &Value<'_>, to: &FieldType) -> Result<BigDecimal, DataError> {
     let expected = "a number";
-    // The digits that are shown for a double, 0.1, and not the fifty that it has exactly.
+    // The digits of the shortest text of a double, such as 0.1, not its about fifty exact digits.
     let of_text = |text: String| text.parse().map_err(|_| unfit(value, to, "a finite number"));
     match value {
         Value::Int8(number) => Ok((*number).into()),
@@ -238,13 +257,15 @@ fn decimal(value: &Value<'_>, to: &FieldType) -> Result<BigDecimal, DataError> {
     }
 }
 
-/// The number rounded to `scale` digits behind the point; none if more than `precision` digits are left.
+/// Rounds the number to `scale` digits after the point; `None` if the result has more than
+/// `precision` digits.
 fn rescale(number: BigDecimal, precision: u8, scale: i8) -> Option<BigDecimal> {
     let scale = i64::from(scale);
     if signum(&number) == 0 {
         return Some(BigDecimal::new(BigInt::ZERO, scale));
     }
-    // Scales come from outside: neither may a huge number get all its zeros, nor a tiny one lose them one by one.
+    // Scales come from outside and may be extreme: a huge number must not be expanded to all its
+    // zeros, and a tiny number must not be rounded digit by digit.
     let size = Size::of(&number);
     if size.from > i64::from(precision) - scale {
         return None;
@@ -256,8 +277,8 @@ fn rescale(number: BigDecimal, precision: u8, scale: i8) -> Option<BigDecimal> {
     (rounded.digits() <= precision.into()).then_some(rounded)
 }
 
-fn in_utc(moment: NaiveDateTime) -> Value<'static> {
-    Value::TimestampTz(moment.and_utc().with_timezone(&Utc.fix()))
+fn in_utc(timestamp: NaiveDateTime) -> Value<'static> {
+    Value::TimestampTz(timestamp.and_utc().with_timezone(&Utc.fix()))
 }
 
 fn date(text: &str) -> Option<NaiveDate> {
@@ -269,27 +290,41 @@ fn time(text: &str) -> Option<NaiveTime> {
 }
 
 fn timestamp(text: &str) -> Option<NaiveDateTime> {
-    let Some((day, moment)) = text.split_once(['T', 't', ' ']) else {
+    let Some((day, time_of_day)) = text.split_once(['T', 't', ' ']) else {
         return date(text).map(|date| date.and_time(NaiveTime::MIN));
     };
-    Some(date(day)?.and_time(time(moment)?))
+    Some(date(day)?.and_time(time(time_of_day)?))
 }
 
 fn timestamp_tz(text: &str) -> Option<DateTime<FixedOffset>> {
-    if let Ok(moment) = DateTime::parse_from_rfc3339(text) {
-        return Some(moment);
+    if let Ok(timestamp) = DateTime::parse_from_rfc3339(text) {
+        return Some(timestamp);
     }
     let formats = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z", "%Y-%m-%d %H:%M%#z"];
-    if let Some(moment) = formats.iter().find_map(|format| DateTime::parse_from_str(text, format).ok()) {
-        return Some(moment);
+    if let Some(timestamp) = formats.iter().find_map(|format| DateTime::parse_from_str(text, format).ok()) {
+        return Some(timestamp);
     }
     if let Some(local) = text.strip_suffix(['Z', 'z']) {
-        return timestamp(local).map(|moment| moment.and_utc().fixed_offset());
+        return timestamp(local).map(|timestamp| timestamp.and_utc().fixed_offset());
     }
-    timestamp(text).map(|moment| moment.and_utc().fixed_offset())
+    with_seconds_of_offset(text).or_else(|| timestamp(text).map(|timestamp| timestamp.and_utc().fixed_offset()))
 }
 
-/// A UUID of its text: hexadecimal digits in braces or without, with hyphens behind any four digits.
+/// Parses a timestamp whose offset has seconds, such as `+04:04:55`, as Java writes it.
+fn with_seconds_of_offset(text: &str) -> Option<DateTime<FixedOffset>> {
+    let (local, offset) = text.split_at_checked(text.len().checked_sub("+00:00:00".len())?)?;
+    let sign = match offset.as_bytes().first()? {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let offset = NaiveTime::parse_from_str(offset.get(1..)?, "%H:%M:%S").ok()?;
+    let seconds = i32::try_from(offset.num_seconds_from_midnight()).ok()?;
+    FixedOffset::east_opt(sign * seconds)?.from_local_datetime(&timestamp(local)?).single()
+}
+
+/// Parses a UUID: hexadecimal digits with or without braces, with an optional hyphen after each
+/// group of four digits.
 pub fn uuid_of(text: &str) -> Option<Uuid> {
     if let Ok(uuid) = Uuid::try_parse(text) {
         return Some(uuid);

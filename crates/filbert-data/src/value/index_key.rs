@@ -1,4 +1,4 @@
-//! Values as bytes whose order is the order of the values: what ordered indexes are made of.
+//! The keys of values in ordered indexes: bytes with the same order as the values.
 //!
 //! # The layout
 //!
@@ -6,34 +6,39 @@
 //! |---|---|---|
 //! | null | 0 | |
 //! | boolean | 1 | 0 or 1 |
-//! | number | 2 | the nearest double and what it lacks, see below |
+//! | number | 2 | the nearest double and the remainder, see below |
 //! | text | 3 | UTF-8, escaped |
-//! | date | 4 | days from the first of year 1 as `i32`, its sign flipped |
+//! | date | 4 | days from the first day of year 1 as `i32`, with its sign bit flipped |
 //! | time | 5 | seconds as `u32`, nanoseconds as `u32` |
-//! | timestamp | 6 | seconds from 1970 as `i64`, its sign flipped; nanoseconds as `u32` |
-//! | timestamp with time zone | 7 | the same of the moment in UTC |
+//! | timestamp | 6 | seconds from 1970 as `i64`, with its sign bit flipped; nanoseconds as `u32` |
+//! | timestamp with time zone | 7 | as a timestamp, for the time in UTC |
 //! | UUID | 8 | 16 bytes |
 //! | JSON | 9 | UTF-8, escaped |
-//! | array | 10 | of each item a 1 and its key; a 0 |
+//! | array | 10 | for each item a 1 and its key; then a 0 |
 //! | object | 11 | the blob from its type id on, escaped |
+//! | bytes | 12 | the bytes, escaped |
+//! | interval | 13 | length in nanoseconds as `i128`, with its sign bit flipped |
 //!
-//! Escaped bytes have 0x00 0xff in place of 0x00 and end with 0x00 0x00, so that one key can follow another. All numbers
-//! are big-endian.
+//! Escaped bytes have 0x00 0xff in place of 0x00 and end with 0x00 0x00, so that another key can
+//! follow. All numbers are big-endian.
 //!
-//! A number is the bits of the nearest double (all bits flipped if it is negative, else the sign bit), then the
-//! difference between the number and that double, rounded away from 0, as `i16` with its sign flipped. So integers of
-//! 64 bits and doubles are exact, and equal numbers of different types have the same key. Decimals with more digits share
-//! keys with their neighbours: **what was found by a decimal, or among decimals, must be compared again.**
+//! A number is the bits of the nearest double (all bits flipped if it is negative, else only the
+//! sign bit), then the difference between the number and that double, rounded away from 0, as `i16`
+//! with its sign bit flipped. So integers of 64 bits and doubles are exact, and equal numbers of
+//! different types have the same key. Decimals with more digits share keys with their neighbours:
+//! **the results of a lookup by a decimal, or among decimals, must be compared again.**
 
 use super::Value;
 use super::number::Number;
 
-/// Arrays within each other, at most, of which the items are told apart.
+/// The maximum nesting depth of arrays with items in the key. The items of deeper arrays are left
+/// out.
 const DEPTH_MAX: usize = 64;
 
 impl Value<'_> {
-    /// Appends the value's key: less values have less keys, and values that are equal have equal keys. Between types the
-    /// order is that of the table in this file; a null is below all others.
+    /// Appends the value's index key. A smaller value has a smaller key (or, among decimals, the
+    /// same key), and equal values have equal keys. Values of different types are ordered by the
+    /// tags in the table of this file; a null is less than all other values.
     #[inline]
     pub fn append_index_key(&self, out: &mut Vec<u8>) {
         append(self, out, DEPTH_MAX);
@@ -68,9 +73,9 @@ fn append(value: &Value<'_>, out: &mut Vec<u8>, depth_left: usize) {
             out.extend_from_slice(&nanoseconds.to_be_bytes());
         }
         Value::Timestamp(timestamp) => {
-            append_moment(6, timestamp.and_utc().timestamp(), nanosecond(timestamp), out);
+            append_timestamp(6, timestamp.and_utc().timestamp(), nanosecond(timestamp), out);
         }
-        Value::TimestampTz(moment) => append_moment(7, moment.timestamp(), nanosecond(moment), out),
+        Value::TimestampTz(timestamp) => append_timestamp(7, timestamp.timestamp(), nanosecond(timestamp), out),
         Value::Uuid(uuid) => {
             out.push(8);
             out.extend_from_slice(uuid.as_bytes());
@@ -115,7 +120,7 @@ fn append_number(number: Number<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&[2, a, b, c, d, e, f, g, h, i, j]);
 }
 
-fn append_moment(tag: u8, seconds: i64, nanoseconds: u32, out: &mut Vec<u8>) {
+fn append_timestamp(tag: u8, seconds: i64, nanoseconds: u32, out: &mut Vec<u8>) {
     out.push(tag);
     out.extend_from_slice(&(seconds ^ i64::MIN).to_be_bytes());
     out.extend_from_slice(&nanoseconds.to_be_bytes());

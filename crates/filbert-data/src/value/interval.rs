@@ -1,4 +1,4 @@
-//! Spans of time as SQL has them: months and days are no fixed number of seconds.
+//! Intervals of SQL: spans of time with months and days, which have no fixed number of seconds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Its length in nanoseconds, months taken as 30 days, which is how PostgreSQL orders intervals.
+    /// The length in nanoseconds, with 30 days per month and 24 hours per day. PostgreSQL orders
+    /// intervals by this length.
     pub fn length(&self) -> i128 {
         const DAY: i128 = 86_400 * NANOSECONDS_PER_SECOND as i128;
         (i128::from(self.months) * 30 + i128::from(self.days)) * DAY + i128::from(self.nanoseconds)
@@ -57,7 +58,7 @@ fn rounded(nanoseconds: f64) -> Option<i64> {
     (nanoseconds.abs() < i64::MAX as f64).then_some(nanoseconds.round() as i64)
 }
 
-/// As ISO 8601 writes it: `P1Y2M3DT4H5M6.5S`.
+/// The format of ISO 8601, such as `P1Y2M3DT4H5M6.5S`.
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Interval::default() {
@@ -100,12 +101,13 @@ fn part_of_day(f: &mut fmt::Formatter<'_>, nanoseconds: i64) -> fmt::Result {
     f.write_str("S")
 }
 
-/// No interval: expected is ISO 8601 or what PostgreSQL writes.
+/// The error for a text that is neither an interval of ISO 8601 nor an interval of PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no interval, expected such as \"P1Y2M3DT4H5M6.5S\" or \"1 year 2 days 04:05:06.5\"")]
 pub struct NoInterval;
 
-/// Of ISO 8601 (`P1Y2M3DT4H5M6.5S`) or as PostgreSQL writes it (`1 year 2 mons 3 days 04:05:06.5`, `2 hours ago`).
+/// Parses the formats of ISO 8601 (`P1Y2M3DT4H5M6.5S`) and PostgreSQL (`1 year 2 mons 3 days
+/// 04:05:06.5`, `2 hours ago`).
 impl FromStr for Interval {
     type Err = NoInterval;
 
@@ -158,7 +160,7 @@ fn words(text: &str) -> Option<Interval> {
             interval.nanoseconds = interval.nanoseconds.checked_add(clock(word)?)?;
             continue;
         }
-        // The unit may follow at once, as in `5m`.
+        // The unit may follow without a space, as in `5m`.
         let end = word.find(|char: char| char.is_ascii_alphabetic()).unwrap_or(word.len());
         let (amount, unit) = word.split_at(end);
         let unit = match unit.is_empty() {

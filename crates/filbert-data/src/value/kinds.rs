@@ -1,14 +1,16 @@
-//! Kinds of values: what a set of values has in it, as far as conversions and comparisons tell them apart.
+//! Kinds of values: a summary of the values in a set, as detailed as conversions and comparisons
+//! require.
 //!
-//! An index knows the values as they are stored; a column shows them converted, and a predicate compares across types. Whether
-//! a key of the one finds all that the other means depends on which kinds of values there are.
+//! An index contains the stored values. A column shows converted values, and a predicate compares
+//! values of different types. The kinds of the stored values decide whether an index lookup finds
+//! all values that the column or the predicate means.
 
 use super::Value;
 use crate::FieldType;
 
-/// Whole numbers up to this are the same as doubles.
+/// Whole numbers up to this absolute value are exact as doubles.
 const EXACT_DOUBLE_MAX: i64 = 1 << 53;
-/// Digits behind the point that an undeclared DECIMAL has.
+/// The maximum number of digits after the point of a DECIMAL without a declared scale.
 const DECIMAL_SCALE_MAX: i64 = 38;
 
 /// A set of kinds of values.
@@ -21,24 +23,24 @@ impl Kinds {
     /// Nulls.
     pub const NULL: Kinds = Kinds(1);
     const BOOLEAN: Kinds = Kinds(1 << 1);
-    /// Whole numbers that are doubles, too.
+    /// Whole numbers that are exact as doubles.
     const WHOLE: Kinds = Kinds(1 << 2);
-    /// Greater ones.
+    /// Whole numbers beyond this range.
     const BIG_WHOLE: Kinds = Kinds(1 << 3);
     const FLOAT: Kinds = Kinds(1 << 4);
     const DOUBLE: Kinds = Kinds(1 << 5);
     const DECIMAL: Kinds = Kinds(1 << 6);
-    /// Decimals with more digits behind the point than an undeclared DECIMAL shows.
+    /// Decimals with more digits after the point than a DECIMAL without a declared scale shows.
     const FINE_DECIMAL: Kinds = Kinds(1 << 7);
     const TEXT: Kinds = Kinds(1 << 8);
     const DATE: Kinds = Kinds(1 << 9);
     const TIME: Kinds = Kinds(1 << 10);
     const TIMESTAMP: Kinds = Kinds(1 << 11);
     const TIMESTAMP_TZ: Kinds = Kinds(1 << 12);
-    /// Timestamps of both sorts with more digits than microseconds.
+    /// Timestamps with or without time zone that are finer than microseconds.
     const FINE_TIMESTAMP: Kinds = Kinds(1 << 13);
     const UUID: Kinds = Kinds(1 << 14);
-    /// Documents, arrays, objects.
+    /// JSON documents, arrays, bytes, intervals, objects.
     const OTHER: Kinds = Kinds(1 << 15);
     /// Numbers of any type.
     pub const NUMBERS: Kinds = Kinds(
@@ -50,13 +52,13 @@ impl Kinds {
             | Kinds::FINE_DECIMAL.0,
     );
 
-    /// The kind of one value.
+    /// The kinds of one value.
     pub fn of(value: &Value<'_>) -> Kinds {
         let whole = |number: i64| match (-EXACT_DOUBLE_MAX..=EXACT_DOUBLE_MAX).contains(&number) {
             true => Kinds::WHOLE,
             false => Kinds::BIG_WHOLE,
         };
-        let moment = |nanosecond: u32, kind: Kinds| match nanosecond.is_multiple_of(1_000) {
+        let with_precision = |nanosecond: u32, kind: Kinds| match nanosecond.is_multiple_of(1_000) {
             true => kind,
             false => Kinds(kind.0 | Kinds::FINE_TIMESTAMP.0),
         };
@@ -74,21 +76,23 @@ impl Kinds {
             Value::Text(_) => Kinds::TEXT,
             Value::Date(_) => Kinds::DATE,
             Value::Time(_) => Kinds::TIME,
-            Value::Timestamp(timestamp) => moment(chrono::Timelike::nanosecond(timestamp), Kinds::TIMESTAMP),
-            Value::TimestampTz(timestamp) => moment(chrono::Timelike::nanosecond(timestamp), Kinds::TIMESTAMP_TZ),
+            Value::Timestamp(timestamp) => with_precision(chrono::Timelike::nanosecond(timestamp), Kinds::TIMESTAMP),
+            Value::TimestampTz(timestamp) => {
+                with_precision(chrono::Timelike::nanosecond(timestamp), Kinds::TIMESTAMP_TZ)
+            }
             Value::Uuid(_) => Kinds::UUID,
             Value::Json(_) | Value::Array(_) | Value::Bytes(_) | Value::Interval(_) | Value::Object(_) => Kinds::OTHER,
         }
     }
 
-    /// The kinds whose values a column of a type shows as they are, or cannot show at all: none is rounded, and none becomes
-    /// equal to another.
+    /// The kinds of values that a column of a type shows unchanged, or cannot show at all. No such
+    /// value is rounded, and no two different values become equal.
     pub fn shown_as_they_are(field_type: &FieldType) -> Kinds {
         match field_type {
             FieldType::Boolean => Kinds::BOOLEAN,
             FieldType::TinyInt | FieldType::SmallInt | FieldType::Integer | FieldType::BigInt => Kinds::NUMBERS,
             FieldType::Decimal(None) => Kinds::WHOLE.and(Kinds::BIG_WHOLE).and(Kinds::DECIMAL),
-            // Digits behind the declared ones would be rounded.
+            // Digits beyond the declared scale would be rounded.
             FieldType::Decimal(Some(_)) => Kinds::WHOLE.and(Kinds::BIG_WHOLE),
             FieldType::Real => Kinds::FLOAT,
             FieldType::Double => Kinds::WHOLE.and(Kinds::FLOAT).and(Kinds::DOUBLE),
@@ -105,7 +109,8 @@ impl Kinds {
         .and(Kinds::NULL)
     }
 
-    /// The kinds whose values are compared with this one as they are; others are converted, or it is.
+    /// The kinds of values that are compared with this value without a conversion. With all other
+    /// kinds, one of the two values is converted.
     pub fn compared_with(value: &Value<'_>) -> Kinds {
         match value {
             Value::Text(_) => Kinds::TEXT,
@@ -126,23 +131,23 @@ impl Kinds {
         .and(Kinds::NULL)
     }
 
-    /// The kinds of both.
+    /// The union of both sets.
     #[must_use]
     pub const fn and(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
     }
 
-    /// Whether all of these are among the others.
+    /// Whether this set is a subset of `others`.
     pub const fn are_within(self, others: Kinds) -> bool {
         self.0 & !others.0 == 0
     }
 
-    /// The set as a number.
+    /// The set as a bit mask.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// The set of a number that [`Kinds::bits`] gave.
+    /// The set of a bit mask from [`Kinds::bits`].
     pub const fn from_bits(bits: u32) -> Kinds {
         Kinds(bits)
     }

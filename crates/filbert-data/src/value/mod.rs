@@ -1,6 +1,5 @@
-//! A value as queries see it: one item read from a blob, a literal of a statement, a parameter of a predicate.
+//! The values of queries: items read from blobs, literals of statements, parameters of predicates.
 
-mod blob;
 mod compare;
 mod convert;
 mod index_key;
@@ -19,12 +18,12 @@ use bigdecimal::BigDecimal;
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime};
 use uuid::Uuid;
 
-/// One value, borrowed from the bytes it was read from where that is possible.
+/// One value, borrowed from the source bytes where possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// No value: a null, a field that the object does not have.
+    /// A null, or a field that the object does not have.
     Null,
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
     /// A whole number of 8 bits.
     Int8(i8),
@@ -42,26 +41,26 @@ pub enum Value<'a> {
     Decimal(BigDecimal),
     /// A text, or a single character.
     Text(Cow<'a, str>),
-    /// A day.
+    /// A date.
     Date(NaiveDate),
     /// A time of day.
     Time(NaiveTime),
-    /// A day and a time of day, nowhere in particular.
+    /// A date and a time of day, without a time zone.
     Timestamp(NaiveDateTime),
-    /// A moment, with the offset it was written with.
+    /// A date and a time of day with an offset from UTC.
     TimestampTz(DateTime<FixedOffset>),
     /// A UUID.
     Uuid(Uuid),
     /// A JSON document, or an object or array within one, as text.
     Json(Cow<'a, str>),
-    /// Items in order: an array, a list, or what a path with `[any]` finds.
+    /// Items in order: an array, a list, or the result of a path with `[any]`.
     Array(Vec<Value<'a>>),
     /// Bytes.
     Bytes(Cow<'a, [u8]>),
     /// A span of time.
     Interval(Interval),
-    /// A value that queries do not look into as a whole, as a blob of its own (header and payload): a Portable, a
-    /// Compact, an IdentifiedDataSerializable, a Java object.
+    /// An object as a blob (header and payload): a Portable, a Compact, an
+    /// IdentifiedDataSerializable, a Java object. As a whole it is opaque to queries.
     Object(Cow<'a, [u8]>),
 }
 
@@ -72,7 +71,7 @@ impl<'a> Value<'a> {
         Value::Text(Cow::Borrowed(text))
     }
 
-    /// The name that SQL has for the value's type.
+    /// The SQL name of the value's type.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "NULL",
@@ -98,13 +97,13 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether there is no value.
+    /// Whether the value is null.
     #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
-    /// The same value, owning its bytes.
+    /// The same value with owned bytes.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Null => Value::Null,

@@ -1,4 +1,5 @@
-//! Numbers of all types against each other: exact comparison, and the nearest double with what it lacks.
+//! Exact comparison of numbers of all types, and the split of a number into the nearest double and
+//! a remainder.
 
 use std::cmp::Ordering;
 
@@ -7,7 +8,7 @@ use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive};
 
 use super::Value;
 
-/// A number, whatever the width it is stored in.
+/// A number of any type.
 #[derive(Clone, Copy)]
 pub(super) enum Number<'v> {
     Int(i64),
@@ -16,7 +17,7 @@ pub(super) enum Number<'v> {
 }
 
 impl<'v> Number<'v> {
-    /// The number that a value is; none if it is something else.
+    /// The number of a value; `None` if the value is not a number.
     #[inline]
     pub(super) fn of(value: &'v Value<'_>) -> Option<Number<'v>> {
         Some(match value {
@@ -31,7 +32,8 @@ impl<'v> Number<'v> {
         })
     }
 
-    /// Compares exactly, as if both had all digits. Both zeros are equal; NaN equals itself and is above all else.
+    /// Compares exactly, as if both numbers had all digits. Both zeros are equal; NaN equals itself
+    /// and is greater than all other numbers.
     #[inline]
     pub(super) fn compare(self, other: Number<'_>) -> Ordering {
         match (self, other) {
@@ -47,14 +49,15 @@ impl<'v> Number<'v> {
         }
     }
 
-    /// The nearest double, and the number minus that double, rounded away from 0 and cut off at the ends of 16 bits. It
-    /// grows with the number, and is the same for equal numbers. Of integers of 64 bits nothing is lost.
+    /// The nearest double, and the difference between the number and that double, rounded away from
+    /// 0 and limited to 16 bits. The pair has the order of the numbers, and equal numbers have
+    /// equal pairs. Integers of 64 bits are represented exactly.
     #[inline]
     pub(super) fn split(self) -> (f64, i16) {
         match self {
             Number::Int(number) => {
                 let double = number as f64;
-                // A double near 2^63 is off by 512 at most.
+                // Near 2^63, the nearest double differs from the integer by at most 512.
                 let rest = i128::from(number) - double as i128;
                 (double, i16::try_from(rest).unwrap_or_default())
             }
@@ -68,7 +71,7 @@ fn floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// 2 to the power of 63, the first double above all integers.
+/// 2 to the power of 63, the first double above all 64-bit integers.
 const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
 
 fn int_with_float(a: i64, b: f64) -> Ordering {
@@ -95,7 +98,8 @@ fn decimals(a: &BigDecimal, b: &BigDecimal) -> Ordering {
     if by_sign.is_ne() || signum(a) == 0 {
         return by_sign;
     }
-    // Scales come from outside: to compare 1 and 10^-2,000,000,000 digit by digit would need all of these digits.
+    // Scales come from outside and may be extreme: a comparison of 1 and 10^-2,000,000,000 digit by
+    // digit would expand all of these digits.
     let (size_a, size_b) = (Size::of(a), Size::of(b));
     if size_a.below <= size_b.from || size_b.below <= size_a.from {
         let by_size = size_a.from.cmp(&size_b.from);
@@ -104,7 +108,7 @@ fn decimals(a: &BigDecimal, b: &BigDecimal) -> Ordering {
     a.cmp(b)
 }
 
-/// -1, 0 or 1.
+/// The sign of a decimal: -1, 0 or 1.
 pub(super) fn signum(decimal: &BigDecimal) -> i32 {
     match decimal.sign() {
         Sign::Minus => -1,
@@ -113,7 +117,8 @@ pub(super) fn signum(decimal: &BigDecimal) -> i32 {
     }
 }
 
-/// How large a decimal other than 0 is, without its sign: from ten to the power `from` to below ten to the power `below`.
+/// The magnitude of a decimal other than 0. Its absolute value is at least ten to the power `from`,
+/// and less than ten to the power `below`.
 pub(super) struct Size {
     pub(super) from: i64,
     pub(super) below: i64,
@@ -124,14 +129,14 @@ impl Size {
         const DIGITS_PER_BIT: f64 = std::f64::consts::LOG10_2;
         let (digits, scale) = decimal.as_bigint_and_scale();
         let bits = digits.bits() as f64;
-        // One more to both sides than computed, as doubles round.
+        // The bounds are one wider than computed, because doubles are rounded.
         let from = ((bits - 1.0) * DIGITS_PER_BIT).floor() as i64 - 1;
         let below = (bits * DIGITS_PER_BIT).ceil() as i64 + 1;
         Size { from: from.saturating_sub(scale), below: below.saturating_sub(scale) }
     }
 }
 
-/// The double nearest to a decimal; infinite beyond the doubles.
+/// The double nearest to a decimal; infinite beyond the range of doubles.
 pub(super) fn to_f64(decimal: &BigDecimal) -> f64 {
     let sign = f64::from(signum(decimal));
     if sign == 0.0 {
@@ -145,11 +150,11 @@ pub(super) fn to_f64(decimal: &BigDecimal) -> f64 {
         return 0.0;
     }
     let (digits, scale) = decimal.as_bigint_and_scale();
-    // Reading a text rounds to the nearest, which the division of rounded numbers would not.
+    // Parsing a text returns the nearest double; a division of rounded numbers would not.
     format!("{digits}e{}", scale.saturating_neg()).parse().unwrap_or(f64::NAN)
 }
 
-/// The integer that a decimal is; none if it has a fraction or is too large.
+/// The integer equal to a decimal; `None` if the decimal has a fraction or is too large.
 pub(super) fn to_i64(decimal: &BigDecimal) -> Option<i64> {
     if signum(decimal) == 0 {
         return Some(0);
@@ -170,7 +175,7 @@ fn split_decimal(decimal: &BigDecimal) -> (f64, i16) {
     }
     let double = to_f64(decimal);
     if double == 0.0 {
-        // Unless it is 0, it is too small for a double: just above or just below 0.
+        // The decimal is 0, or too small for a double: just above or just below 0.
         return (0.0, i16::try_from(signum(decimal)).unwrap_or_default());
     }
     if double.is_infinite() {

@@ -1,4 +1,4 @@
-//! Values as text, as SQL's `CAST(... AS VARCHAR)` writes them.
+//! Values as text, in the format of SQL's `CAST(... AS VARCHAR)`.
 
 use std::fmt;
 
@@ -8,8 +8,9 @@ use chrono::SecondsFormat;
 use super::Value;
 use super::number::signum;
 
-/// As `CAST(... AS VARCHAR)` writes it: numbers as Java does, dates and times as ISO 8601, UUIDs in lower case. Arrays have
-/// brackets around their items, bytes are hexadecimal after `\x`, objects are told by their type alone.
+/// The format of `CAST(... AS VARCHAR)`: numbers as in Java, dates and times in ISO 8601, UUIDs in
+/// lower case. Arrays have brackets around their items, bytes are hexadecimal after `\x`, and an
+/// object is shown only by its type.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -26,7 +27,11 @@ impl fmt::Display for Value<'_> {
             Value::Date(date) => date.fmt(f),
             Value::Time(time) => time.fmt(f),
             Value::Timestamp(timestamp) => write!(f, "{}T{}", timestamp.date(), timestamp.time()),
-            Value::TimestampTz(moment) => f.write_str(&moment.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+            // RFC 3339 has no seconds of an offset; without them the text is another time.
+            Value::TimestampTz(timestamp) if timestamp.offset().local_minus_utc() % 60 != 0 => {
+                timestamp.format("%Y-%m-%dT%H:%M:%S%.f%::z").fmt(f)
+            }
+            Value::TimestampTz(timestamp) => f.write_str(&timestamp.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
             Value::Uuid(uuid) => uuid.fmt(f),
             Value::Array(items) => {
                 f.write_str("[")?;
@@ -51,7 +56,7 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// `plain` has a fraction always; `scientific` is such as `1.5e-7` or `1e10`.
+/// `plain` always has a fraction; `scientific` has the form `1.5e-7` or `1e10`.
 fn float(
     f: &mut fmt::Formatter<'_>,
     value: f64,
@@ -73,8 +78,8 @@ fn float(
     write!(f, "{digits}{fraction}E{exponent}")
 }
 
-/// Java's way: digits as they are, with an exponent where zeros would have to be added to the end, or more than six in
-/// front.
+/// The format of Java's `BigDecimal`: plain digits, or an exponent if the scale is negative or the
+/// number is smaller than 10^-6.
 fn decimal(f: &mut fmt::Formatter<'_>, value: &BigDecimal) -> fmt::Result {
     let (unscaled, scale) = value.as_bigint_and_scale();
     let digits = unscaled.magnitude().to_string();
@@ -86,7 +91,7 @@ fn decimal(f: &mut fmt::Formatter<'_>, value: &BigDecimal) -> fmt::Result {
         return f.write_str(&digits);
     }
     if scale > 0 && exponent >= -6 {
-        // At least one digit stands before the point.
+        // There is at least one digit before the point.
         let scale = usize::try_from(scale).unwrap_or_default();
         let padded = format!("{digits:0>width$}", width = scale + 1);
         let (whole, fraction) = padded.split_at_checked(padded.len() - scale).unwrap_or((&padded, ""));

@@ -118,7 +118,8 @@ pub fn decimal(text: &str) -> Value<'static> {
     Value::Decimal(text.parse().unwrap())
 }
 
-/// 2024-02-29, 12:34:56.789, and five and a half hours west of Greenwich.
+/// 2024-02-29. The functions below add 12:34:56.789, and an offset of five and a half hours west of
+/// Greenwich.
 pub fn date() -> NaiveDate {
     NaiveDate::from_ymd_opt(2024, 2, 29).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Literals, casts and operators of dates, times and intervals that have a syntax of their own.
+//! Literals, casts and operators of dates, times and intervals with a syntax of their own.
 
 use std::ops::ControlFlow;
 
@@ -12,10 +12,10 @@ use sqlparser::ast::{
 use super::super::json::{call, text};
 use super::{refuse, taken};
 
-/// Digits behind the seconds, at most.
+/// The maximum number of fractional digits of seconds.
 const PRECISION_MAX: u64 = 6;
 
-/// Makes calls of operators, and literals that mean the same to everybody of intervals.
+/// Rewrites operators to calls, and interval literals to an unambiguous form.
 pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
     match expression {
         Expr::Extract { field, expr, .. } => {
@@ -40,7 +40,8 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
                 return in_order(&mut list.args);
             }
         }
-        // The literal itself is one of all parts by now; a sign before it would be taken as that of its first part.
+        // The literal has several parts by now; a sign before it would apply to the first part
+        // only.
         Expr::UnaryOp { expr, .. } => {
             let inner = taken(expr);
             let zero = literal("0", None)?;
@@ -53,7 +54,7 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
         Expr::Interval(interval) => {
             let Interval { value, leading_field, leading_precision, last_field, fractional_seconds_precision } =
                 interval;
-            // `second(2)`: digits behind the seconds.
+            // `second(2)`: fractional digits of the seconds.
             if last_field.is_none() && *leading_field == Some(DateTimeField::Second) {
                 *fractional_seconds_precision = leading_precision.take().or(*fractional_seconds_precision);
             }
@@ -63,7 +64,7 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
             let Some(written) = quoted(value) else {
                 return refuse("an interval's literal is a text in quotes", "42601");
             };
-            // It was made one already.
+            // The literal was rewritten already.
             if written.ends_with(" nanoseconds") {
                 return ControlFlow::Continue(());
             }
@@ -144,7 +145,7 @@ fn in_order(arguments: &mut Vec<FunctionArg>) -> ControlFlow<SqlError> {
     ControlFlow::Continue(())
 }
 
-/// The value with fewer digits behind its seconds.
+/// Rounds the value to fewer fractional digits of its seconds.
 fn rounded(expression: &mut Expr, precision: u64) {
     if precision < PRECISION_MAX {
         let digits = Expr::value(Value::Number(precision.to_string(), false));
@@ -190,7 +191,7 @@ fn range(fields: &IntervalFields) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// An interval as a literal that DataFusion reads as it is.
+/// An interval as a literal that DataFusion parses correctly.
 fn literal(written: &str, range: Option<(&str, &str)>) -> ControlFlow<SqlError, Expr> {
     let interval = match read_interval_of(written, range) {
         Ok(interval) => interval,

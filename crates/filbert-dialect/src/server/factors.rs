@@ -11,14 +11,14 @@ use sqlparser::parser::Parser;
 use super::super::grammar::grammar;
 use super::super::json::call;
 use super::values;
-use crate::system;
+use crate::{system, work};
 
-/// Makes a function of a FROM clause what DataFusion plans.
+/// Rewrites a function of a FROM clause for DataFusion.
 pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlFlow<SqlError> {
     let (name, arguments, alias) = match factor {
         TableFactor::Table { name, args: Some(args), alias, .. } => (name, std::mem::take(&mut args.args), alias),
         TableFactor::Function { name, args, alias, .. } => (name, std::mem::take(args), alias),
-        // The grammar knows it.
+        // The grammar supports it.
         TableFactor::UNNEST { alias, array_exprs, .. } if array_exprs.len() == 1 => {
             *alias = Some(with_column(alias.take(), "unnest", "unnest"));
             return ControlFlow::Continue(());
@@ -36,7 +36,7 @@ pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlF
             with_offset_alias: None,
             with_ordinality: false,
         },
-        // What is known only when a query runs is an array whose items are the rows.
+        // A series that is known only at run time is an array whose elements become rows.
         "generate_series" if !arguments.iter().all(is_number) => {
             let alias = Some(with_column(alias, &function, "generate_series"));
             let series = call(&function, arguments.into_iter().filter_map(expression).collect(), Vec::new(), None);
@@ -66,6 +66,9 @@ pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlF
         "json_each" | "json_each_text" | "jsonb_each" | "jsonb_each_text" => {
             let alias = Some(with_columns(alias, &function, &["key", "value"]));
             let document: Vec<Expr> = arguments.into_iter().filter_map(expression).collect();
+            if let Err(error) = document.iter().try_for_each(work::copy) {
+                return ControlFlow::Break(error);
+            }
             let stem = function.trim_end_matches("_text");
             let values = if stem == function { "values" } else { "texts" };
             let of = |what: &str| call(&format!("{stem}_{what}"), document.clone(), Vec::new(), None);
@@ -90,7 +93,7 @@ pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlF
                 with_ordinality: false,
             }
         }
-        // What these have depends on their arguments in no way that matters here.
+        // The content of these relations does not depend on the arguments in any relevant way.
         _ if system::is_table_function(&function) => {
             let alias = Some(alias.unwrap_or_else(|| named(&function)));
             let parts = vec![Ident::new(system::PG_CATALOG), Ident::with_quote('"', function)];
@@ -116,7 +119,7 @@ fn expression(argument: FunctionArg) -> Option<Expr> {
     }
 }
 
-/// Whether an argument is a number that is written out.
+/// Whether an argument is a numeric literal.
 fn is_number(argument: &FunctionArg) -> bool {
     let (FunctionArg::Unnamed(argument) | FunctionArg::Named { arg: argument, .. }) = argument else { return false };
     let mut expression = match argument {
@@ -133,7 +136,8 @@ fn named(name: &str) -> TableAlias {
     TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: Vec::new(), at: None }
 }
 
-/// The alias of a function with one column: the column is called as the alias unless that names it.
+/// The alias of a function with one column. The column has the name of the alias, unless the alias
+/// names it.
 fn with_column(alias: Option<TableAlias>, function: &str, column: &str) -> TableAlias {
     let column = alias.as_ref().map_or_else(|| Ident::with_quote('"', column), |alias| alias.name.clone());
     let mut alias = alias.unwrap_or_else(|| named(function));

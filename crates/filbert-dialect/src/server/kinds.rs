@@ -1,13 +1,15 @@
-//! What is asked of kinds of types that there are none of: types here are neither composite nor domains, enumerations or ranges.
+//! Queries about kinds of types that do not exist here: composite types, domains, enumerations and
+//! ranges.
 //!
-//! asyncpg asks for the base type of domains by a recursive query that refers to the outer row, which DataFusion does not plan.
+//! asyncpg looks up the base types of domains by a recursive query that refers to the outer row,
+//! which DataFusion does not plan.
 
 use sqlparser::ast::{BinaryOperator, Expr, ObjectName, Select, SelectItem, TableFactor, Value, ValueWithSpan};
 
 /// The values of `pg_type.typtype` that no row has.
 const ABSENT: [&str; 5] = ["c", "d", "e", "m", "r"];
 
-/// Takes recursive queries about such kinds out of the `CASE`s of a SELECT list.
+/// Removes recursive queries about such kinds from `CASE` expressions of a SELECT list.
 pub(super) fn prune(select: &mut Select) {
     let factors = select
         .from
@@ -33,7 +35,7 @@ pub(super) fn prune(select: &mut Select) {
     }
 }
 
-/// The name by which a query knows `pg_type`, if the relation is that.
+/// The alias of `pg_type` in a query, if the relation is `pg_type`.
 fn name_of_types(factor: &TableFactor) -> Option<String> {
     let TableFactor::Table { name: ObjectName(parts), alias, args: None, .. } = factor else { return None };
     let parts: Option<Vec<&str>> = parts.iter().map(|part| Some(part.as_ident()?.value.as_str())).collect();

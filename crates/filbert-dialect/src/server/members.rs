@@ -1,12 +1,14 @@
-//! Members of objects, `object['member']['member']`, and what is done with them where their types show only in their values.
+//! Members of objects, `object['member']['member']`, and their use where types are known only from
+//! values.
 //!
-//! | written | becomes |
+//! | source | becomes |
 //! |---|---|
-//! | `o['a']['b']`, `o['a'][1]` | `object_get(o, 'a', 'b')`, `object_get(o, 'a', 0)`: CrateDB counts items from 1 |
+//! | `o['a']['b']` | `object_get(o, 'a', 'b')` |
+//! | `o['a'][1]` | `object_get(o, 'a', 0)`: CrateDB counts elements from 1 |
 //! | `abs(o['a'])`, `stddev(o['a'])` | `abs(object_number(..))` |
 //! | `min(o['a'])` | `object_min(..)` |
 //! | `WHERE o['a']` | `WHERE object_truth(..)` |
-//! | `o['a']::text` | `object_plain(..)::text`: casts keep marks, and a text is no document |
+//! | `o['a']::text` | `object_plain(..)::text`: casts keep marks, but a text is no document |
 
 use filbert_grid::query::Dialect;
 use sqlparser::ast::{
@@ -17,7 +19,7 @@ use sqlparser::ast::{
 use super::super::json::call;
 use super::taken;
 
-/// Functions of numbers, which do not say so of texts before they run.
+/// Numeric functions that would accept a text at planning, and fail at run time.
 const OF_NUMBERS: [&str; 42] = [
     "abs",
     "acos",
@@ -63,7 +65,7 @@ const OF_NUMBERS: [&str; 42] = [
     "approx_percentile_cont",
 ];
 
-/// The member that a chain of keys finds; `None` if there are only places in an array.
+/// The member that a chain of keys selects; `None` for a chain of array indexes only.
 pub(super) fn access(root: &mut Expr, chain: &[AccessExpr], of: Dialect) -> Option<Expr> {
     // The parts of a column's name: `t.o['a']`.
     let is_part = |access: &&AccessExpr| matches!(access, AccessExpr::Dot(Expr::Identifier(_)));
@@ -79,14 +81,14 @@ pub(super) fn access(root: &mut Expr, chain: &[AccessExpr], of: Dialect) -> Opti
     let column = column(root, parts)?;
     let object = match places.is_empty() {
         true => column,
-        // Of an array of objects, one.
+        // An object in an array of objects.
         false => Expr::CompoundFieldAccess { root: Box::new(column), access_chain: chain.get(..first)?.to_vec() },
     };
     let keys = keys.iter().map(|key| key_of(key, of)).collect::<Option<Vec<_>>>()?;
     Some(call("object_get", std::iter::once(object).chain(keys).collect(), Vec::new(), None))
 }
 
-/// A column with the parts of its name that follow the first; `None` if the first is no name.
+/// A column with the remaining parts of its name; `None` if the first part is not a name.
 pub(super) fn column(root: &mut Expr, parts: &[AccessExpr]) -> Option<Expr> {
     if parts.is_empty() {
         return Some(taken(root));
@@ -107,7 +109,7 @@ fn is_name(index: &Expr) -> bool {
     matches!(index, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
 }
 
-/// The name of a member, or the place of an item from 0.
+/// The name of a member, or the index of an element from 0.
 fn key_of(index: &Expr, of: Dialect) -> Option<Expr> {
     match index {
         name if is_name(name) => Some(name.clone()),
@@ -132,7 +134,7 @@ pub(super) fn is_member(expression: &Expr) -> bool {
     }
 }
 
-/// Whether an expression may be of a type that only its values show.
+/// Whether the type of an expression may be known only from its values.
 fn may_be_untyped(expression: &Expr) -> bool {
     match expression {
         Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => may_be_untyped(inner),
@@ -141,7 +143,7 @@ fn may_be_untyped(expression: &Expr) -> bool {
     }
 }
 
-/// Makes numbers of members that a function of numbers takes, and takes the least of whatever members are.
+/// Converts member arguments of numeric functions to numbers, and replaces aggregates of members.
 pub(super) fn in_call(function: &mut Function) {
     let name = function.name.to_string().to_ascii_lowercase();
     let FunctionArguments::List(list) = &mut function.args else { return };
@@ -158,7 +160,7 @@ pub(super) fn in_call(function: &mut Function) {
     }
 }
 
-/// Takes the mark from a member that is cast to a text.
+/// Removes the mark from a member that is cast to text.
 pub(super) fn in_cast(expression: &mut Expr) {
     let Expr::Cast { expr, data_type, .. } = expression else { return };
     let is_text = matches!(
@@ -170,7 +172,7 @@ pub(super) fn in_cast(expression: &mut Expr) {
     }
 }
 
-/// A sign or a `NOT` before a member, of whatever type that is.
+/// A sign or a `NOT` before a member of unknown type.
 pub(super) fn in_sign(op: UnaryOperator, operand: &mut Expr) -> Option<Expr> {
     match op {
         UnaryOperator::Minus if may_be_untyped(operand) => Some(Expr::Nested(Box::new(Expr::BinaryOp {
@@ -186,7 +188,7 @@ pub(super) fn in_sign(op: UnaryOperator, operand: &mut Expr) -> Option<Expr> {
     }
 }
 
-/// A condition that is a member alone, as true or false.
+/// A condition that consists of a member, as a boolean.
 pub(crate) fn condition(condition: &mut Expr) {
     if is_member(condition) {
         *condition = call("object_truth", vec![taken(condition)], Vec::new(), None);

@@ -1,16 +1,18 @@
-//! What PostgreSQL's and CrateDB's users write and neither DataFusion nor Hazelcast's dialect has, as what they have.
+//! Rewrites constructs of PostgreSQL and CrateDB that neither DataFusion nor Hazelcast's dialect
+//! has.
 //!
-//! | written | becomes |
+//! | source | becomes |
 //! |---|---|
 //! | `pg_catalog.lower(x)`, `current_schema` | `lower(x)`, `current_schema()` |
-//! | `x::regclass`, `x::regtype`, .. | `reg_object('class', x)`: the object's number of a name, its name of a number |
+//! | `x::regclass`, `x::regtype`, .. | `reg_object('class', x)`: converts names and OIDs |
 //! | `x OPERATOR(pg_catalog.~) y COLLATE "C"` | `x ~ y` |
 //! | `ARRAY(SELECT x ..)` | `array_of_rows((SELECT array_agg(x) ..))` |
 //! | `x = ANY($1)`, `x = ANY('{1,2}')` | `x = ANY(array_like($1, x))` |
-//! | `(row).field`, `_pg_expandarray(x)` | `get_field(row, 'field')`, `unnest(_pg_expandarray(x))` |
+//! | `(row).field` | `get_field(row, 'field')` |
+//! | `_pg_expandarray(x)` | `unnest(_pg_expandarray(x))` |
 //! | `x AT TIME ZONE z`, `EXTRACT(f FROM x)` | `timezone(z, x)`, `extract('f', x)` |
 //! | `FROM f(..) AS a(b)` | a table function, rows of an array, or one row of `f`'s value |
-//! | `(a, b) = (c, d)` | `a = c AND b = d`, and the like (`rows`) |
+//! | `(a, b) = (c, d)` | `a = c AND b = d`, and similar comparisons (`rows`) |
 //! | `x <> ALL (array)` | `compare_all('<>', x, array)` |
 //! | columns without a name | the names that PostgreSQL and CrateDB give them |
 //! | patterns, casts, functions of values | see `values` |
@@ -22,6 +24,7 @@ mod members;
 mod names;
 mod operators;
 mod rows;
+mod series;
 mod subqueries;
 mod values;
 
@@ -41,10 +44,11 @@ use sqlparser::ast::{
 use sqlparser::parser::Parser;
 
 use super::grammar::grammar;
+use super::hooks;
 use super::json::{call, text};
 use crate::walk;
 
-/// Rewrites everything within a query or an expression.
+/// Rewrites a whole query or expression.
 pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
     match walk::change(tree, &mut Rewriter { of, derived: 0, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
@@ -54,13 +58,13 @@ pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlE
 
 struct Rewriter {
     of: Dialect,
-    /// Relations that were given a name here.
+    /// The number of relations with a generated name.
     derived: usize,
-    /// Queries that are open.
+    /// The number of enclosing queries.
     depth: usize,
 }
 
-/// Functions that SQL calls without brackets, and sqlparser takes for columns.
+/// Functions that SQL calls without parentheses; sqlparser parses them as columns.
 const WITHOUT_BRACKETS: [&str; 3] = ["current_schema", "current_role", "session_user"];
 
 impl VisitorMut for Rewriter {
@@ -70,6 +74,11 @@ impl VisitorMut for Rewriter {
         self.depth += 1;
         if let SetExpr::Values(rows) = query.body.as_mut() {
             values::same_types(rows, self.of);
+        }
+        if self.of == Dialect::Postgres
+            && let Err(error) = series::place(query)
+        {
+            return ControlFlow::Break(error);
         }
         ControlFlow::Continue(())
     }
@@ -89,7 +98,7 @@ impl VisitorMut for Rewriter {
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
-                let _ = walk::change(expression, &mut SeriesOfRows { queries: 0 });
+                series::as_rows(expression);
             }
         }
         select.selection.iter_mut().chain(&mut select.having).for_each(condition);
@@ -101,7 +110,11 @@ impl VisitorMut for Rewriter {
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        if let Some((mut matches, is_any)) = operators::matches_with_each(expression) {
+        let matches = match operators::matches_with_each(expression) {
+            Ok(matches) => matches,
+            Err(error) => return ControlFlow::Break(error),
+        };
+        if let Some((mut matches, is_any)) = matches {
             for one in &mut matches {
                 if let Err(error) = values::rewrite(one, self.of) {
                     return ControlFlow::Break(error);
@@ -121,10 +134,10 @@ impl VisitorMut for Rewriter {
         match expression {
             Expr::Case { conditions, else_result, .. } if self.of == Dialect::Postgres => {
                 let results = conditions.iter_mut().map(|when| &mut when.result);
-                results.chain(else_result.as_deref_mut()).for_each(told_as_varchar);
+                results.chain(else_result.as_deref_mut()).for_each(marked_as_varchar);
             }
             Expr::Array(array) if self.of == Dialect::Postgres => {
-                array.elem.iter_mut().for_each(told_as_varchar);
+                array.elem.iter_mut().for_each(marked_as_varchar);
             }
             Expr::Function(function) => {
                 unqualify(&mut function.name);
@@ -134,12 +147,12 @@ impl VisitorMut for Rewriter {
                 {
                     for argument in &mut list.args {
                         if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
-                            told_as_varchar(argument);
+                            marked_as_varchar(argument);
                         }
                     }
                     for clause in &mut list.clauses {
                         if let FunctionArgumentClause::OrderBy(order) = clause {
-                            order.iter_mut().for_each(|sort| told_as_varchar(&mut sort.expr));
+                            order.iter_mut().for_each(|sort| marked_as_varchar(&mut sort.expr));
                         }
                     }
                 }
@@ -150,7 +163,7 @@ impl VisitorMut for Rewriter {
                     if let Some(query) = subqueries::array_query(function) {
                         return subqueries::aggregated(expression, *query);
                     }
-                    // A function of rows that are composite, wherever in a SELECT list it stands.
+                    // A function that returns composite rows, anywhere in a SELECT list.
                     if function.name.to_string() == "_pg_expandarray" {
                         *expression = call("unnest", vec![taken(expression)], Vec::new(), None);
                     }
@@ -203,9 +216,10 @@ impl VisitorMut for Rewriter {
             Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right } => {
                 let (left, compare_op, right) = (left.clone(), compare_op.clone(), right.clone());
                 let is_any = matches!(expression, Expr::AnyOp { .. });
-                operators::quantified(&left, &compare_op, &right, is_any, self.of)
-                    .into_iter()
-                    .for_each(|compared| *expression = compared);
+                match operators::quantified(&left, &compare_op, &right, is_any, self.of) {
+                    Ok(compared) => compared.into_iter().for_each(|compared| *expression = compared),
+                    Err(error) => return ControlFlow::Break(error),
+                }
             }
             Expr::Collate { expr, .. } => *expression = taken(expr),
             Expr::BinaryOp { op: BinaryOperator::PGCustomBinaryOperator(parts), .. } => {
@@ -242,7 +256,7 @@ fn taken(expression: &mut Expr) -> Expr {
     std::mem::replace(expression, Expr::value(Value::Null))
 }
 
-/// Texts of PostgreSQL's further forms as plain ones.
+/// Converts PostgreSQL's other forms of string literals to plain ones.
 fn plain_text(value: &mut Value) {
     match value {
         Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) => {
@@ -253,7 +267,7 @@ fn plain_text(value: &mut Value) {
     }
 }
 
-/// Takes `pg_catalog` from a name.
+/// Removes `pg_catalog` from a name.
 fn unqualify(name: &mut ObjectName) {
     let is_system =
         |name: &str| name.eq_ignore_ascii_case("pg_catalog") || name.eq_ignore_ascii_case("information_schema");
@@ -266,63 +280,24 @@ fn unqualify(name: &mut ObjectName) {
     }
 }
 
+/// The terms under one operator, in order, as a balanced tree: a walk over a chain would use the
+/// stack for each term.
 fn all_of(terms: impl Iterator<Item = Expr>, op: &BinaryOperator) -> Option<Expr> {
-    terms.reduce(|left, right| Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) })
+    hooks::balanced(terms.collect(), op)
 }
 
-/// Visits the functions of rows of an item of a SELECT list, wherever in it they stand.
-struct SeriesOfRows {
-    /// How many queries within there are around: their lists are their own.
-    queries: usize,
-}
-
-impl VisitorMut for SeriesOfRows {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.queries += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.queries = self.queries.saturating_sub(1);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if self.queries == 0 {
-            series_of_rows(expression);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// `generate_series(..)` and the like in a SELECT list, which are rows there.
-fn series_of_rows(expression: &mut Expr) {
-    let Expr::Function(function) = &mut *expression else { return };
-    let name = function.name.to_string().to_ascii_lowercase();
-    if name != "unnest" && values::is_of_rows(&name) {
-        let array = taken(expression);
-        let rows = call("unnest", vec![array], Vec::new(), None);
-        *expression = match name.as_str() {
-            "jsonb_array_elements" => call("cast_jsonb", vec![rows], Vec::new(), None),
-            _ => rows,
-        };
-    }
-}
-
-/// Tells the types of a list's items that casts name and plans do not know.
+/// Sets the types of SELECT items that casts name and plans do not know.
 pub(super) fn tell_items(items: &mut [SelectItem], of: Dialect) {
     for item in items {
         if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
             && of == Dialect::Postgres
         {
-            told_as_varchar(expression);
+            marked_as_varchar(expression);
         }
     }
 }
 
-/// Functions by which a `varchar` is told from a `text`.
+/// Functions whose results distinguish `varchar` from `text`.
 const TELLING: [&str; 10] = [
     "array_agg",
     "coalesce",
@@ -336,17 +311,18 @@ const TELLING: [&str; 10] = [
     "pg_typeof",
 ];
 
-/// A cast to `varchar`, which is a text for all that is computed of it, where its type is told. What is compared stays as it is.
-fn told_as_varchar(expression: &mut Expr) {
+/// A cast to `varchar` where its type is reported. Computations treat it as text, and comparisons
+/// stay unchanged.
+fn marked_as_varchar(expression: &mut Expr) {
     let (Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. })) = &*expression else {
         return;
     };
     if matches!(data_type, DataType::Varchar(None) | DataType::CharacterVarying(None) | DataType::CharVarying(None)) {
-        *expression = call("told_as_varchar", vec![taken(expression)], Vec::new(), None);
+        *expression = call("marked_as_varchar", vec![taken(expression)], Vec::new(), None);
     }
 }
 
-/// Casts to types that only catalogs have.
+/// Casts to types of the system catalog.
 fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
     let Expr::Cast { expr, data_type, .. } = &mut *expression else { return Ok(()) };
     if let Some(plain) = system_type(data_type, of) {
@@ -362,7 +338,7 @@ fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
             let message = format!("malformed array literal: {written:?}");
             return Err(filbert_grid::query::data_error(message).with_sqlstate("22P02"));
         };
-        // An array of arrays has the type of its items already.
+        // An array of arrays already has the type of its elements.
         match &array {
             Expr::Array(items) if matches!(items.elem.first(), Some(Expr::Array(_))) => *expression = array,
             _ => **expr = array,
@@ -370,7 +346,7 @@ fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
         return Ok(());
     }
     let Some(name) = type_name(data_type) else {
-        // The name of an object that is cast on to a text, or its number.
+        // An object that is cast further to text becomes its name; to other types, its OID.
         if let Some(argument) = reg_object(expr) {
             let function = match data_type {
                 DataType::Text | DataType::Varchar(_) => "reg_name",
@@ -390,7 +366,7 @@ fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
             *expression =
                 call("left", vec![taken(expr), Expr::value(Value::Number("1".to_owned(), false))], Vec::new(), None)
         }
-        // A text in quotes has the length that it is written with.
+        // A string literal has its own length.
         "bpchar" => {
             let length = literal_of(expr).map(|written| written.chars().count()).filter(|length| *length > 0);
             let length = length.map(|length| Expr::value(Value::Number(length.to_string(), false)));
@@ -409,7 +385,7 @@ fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
                 let kind = if kind == "procedure" { "proc" } else { kind };
                 let mut arguments = vec![text(kind)];
                 arguments.push(match reg_object(expr) {
-                    // Of one kind to another by its number.
+                    // Converts from one kind of object to another by OID.
                     Some(inner) => call("reg_oid", inner, Vec::new(), None),
                     None => taken(expr),
                 });
@@ -428,7 +404,7 @@ fn literal_of(expression: &Expr) -> Option<&str> {
     }
 }
 
-/// The arguments of a call that a cast to a type like `regclass` became.
+/// The arguments of a call for a cast to a type like `regclass`.
 fn reg_object(expression: &mut Expr) -> Option<Vec<Expr>> {
     let mut inner = expression;
     while let Expr::Nested(nested) = inner {
@@ -456,7 +432,7 @@ fn array_of(item: DataType) -> DataType {
     DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(item), None))
 }
 
-/// The name of a type that sqlparser does not know, in lower case.
+/// The lower-case name of a type that sqlparser does not know.
 fn type_name(data_type: &DataType) -> Option<String> {
     match data_type {
         DataType::Custom(name, arguments) if arguments.is_empty() => match name.0.as_slice() {
@@ -468,7 +444,8 @@ fn type_name(data_type: &DataType) -> Option<String> {
     }
 }
 
-/// A type that is named with the schema `pg_catalog`, or an array of a type that only catalogs have, as one without.
+/// A type that is qualified with `pg_catalog`, or an array of a system type, as an unqualified
+/// type.
 fn system_type(data_type: &DataType, of: Dialect) -> Option<DataType> {
     match data_type {
         DataType::Custom(name, arguments) => {

@@ -1,4 +1,6 @@
-//! The names of columns that a SELECT list gives none.
+//! Names of SELECT columns without an alias.
+
+use std::collections::HashSet;
 
 use filbert_grid::query::Dialect;
 use sqlparser::ast::{
@@ -8,26 +10,31 @@ use sqlparser::ast::{
 
 use crate::names::REPEATED;
 
-/// PostgreSQL's name for an expression that suggests none.
+/// PostgreSQL's name for an expression without a natural name.
 const NO_NAME: &str = "?column?";
 
-/// Names the expressions of a SELECT list; `outermost` is that of the result, whose names no other query refers to.
+/// Names the expressions of a SELECT list. `outermost` marks the list of the result, whose names no
+/// other query uses.
 pub(super) fn name(items: &mut [SelectItem], of: Dialect, outermost: bool) {
-    let mut names: Vec<String> = Vec::with_capacity(items.len());
+    let mut names = HashSet::with_capacity(items.len());
+    let mut count = 0_usize;
     for item in items {
         let (expression, given) = match &*item {
             SelectItem::ExprWithAlias { alias, .. } => {
-                names.push(alias.value.clone());
+                names.insert(alias.value.clone());
+                count += 1;
                 continue;
             }
             SelectItem::UnnamedExpr(expression @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_))) => {
-                // A column has its name; `current_schema` and the like only look as if they were one.
+                // A column has its name; `current_schema` and similar functions only look like
+                // columns.
                 match expression {
                     Expr::Identifier(name) if super::WITHOUT_BRACKETS.contains(&name.value.as_str()) => {
                         (expression, name.value.clone())
                     }
                     Expr::Identifier(name) => {
-                        names.push(name.value.clone());
+                        names.insert(name.value.clone());
+                        count += 1;
                         continue;
                     }
                     _ => continue,
@@ -36,19 +43,21 @@ pub(super) fn name(items: &mut [SelectItem], of: Dialect, outermost: bool) {
             SelectItem::UnnamedExpr(expression) => (expression, given_name(expression, of)),
             _ => continue,
         };
-        // Within a plan names are unique; the mark is taken off where results are described.
-        // What is made of a column `t.c` is called `c` as well, and ORDER BY may still be about the column.
+        // Names are unique within a plan. The mark is removed where results are described. An
+        // expression over a column `t.c` may have the same name `c`, but ORDER BY may still refer
+        // to the column.
         let hides = outermost && is_of_qualified(expression);
         let unique = match hides || names.contains(&given) {
-            true => format!("{given}{REPEATED}{}", names.len()),
+            true => format!("{given}{REPEATED}{count}"),
             false => given.clone(),
         };
-        names.push(given);
+        names.insert(given);
+        count += 1;
         *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias: Ident::with_quote('"', unique) };
     }
 }
 
-/// Names the expressions of a `RETURNING`, which no query refers to.
+/// Names the expressions of `RETURNING`, which no query refers to.
 pub(crate) fn name_returned(items: &mut [SelectItem], of: Dialect) {
     for item in items {
         if let SelectItem::UnnamedExpr(expression) = item {
@@ -67,7 +76,7 @@ fn given_name(expression: &Expr, of: Dialect) -> String {
     }
 }
 
-/// Whether an expression is a column `t.c` under casts and brackets.
+/// Whether an expression is a column `t.c` within casts and parentheses.
 fn is_of_qualified(expression: &Expr) -> bool {
     match expression {
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::Collate { expr: inner, .. } => {
@@ -86,18 +95,18 @@ fn last_part(name: &ObjectName) -> Option<String> {
     Some(name.0.last()?.as_ident()?.value.to_ascii_lowercase())
 }
 
-/// The name that PostgreSQL gives an expression, as its `FigureColname` does.
+/// The name that PostgreSQL gives an expression in `FigureColname`.
 fn postgres_name(expression: &Expr) -> Option<String> {
     Some(match suggestion(expression)? {
         Suggestion::Own(name) | Suggestion::Weak(name) => name,
     })
 }
 
-/// A name that an expression suggests.
+/// A natural name of an expression.
 enum Suggestion {
-    /// Of what is computed: it stays under casts.
+    /// The name of a computed expression; a cast keeps it.
     Own(String),
-    /// Of a cast or of `CASE`: a cast around it gives its own.
+    /// The name of a cast or of `CASE`; an outer cast replaces it.
     Weak(String),
 }
 
@@ -156,7 +165,7 @@ fn suggestion(expression: &Expr) -> Option<Suggestion> {
     }
 }
 
-/// A type's name as `pg_type` has it.
+/// A type's name in `pg_type`.
 fn type_name(data_type: &DataType) -> String {
     let fixed = match data_type {
         DataType::Boolean | DataType::Bool => "bool",

@@ -1,13 +1,14 @@
-//! Operators that are functions here, fields of rows, and operands that do not tell their type.
+//! Operators that become functions, fields of rows, and operands of unknown type.
 
-use filbert_grid::query::Dialect;
+use filbert_grid::query::{Dialect, SqlError};
 use sqlparser::ast::{AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Value, ValueWithSpan};
 
 use super::super::json::{call, text};
 use super::values::{cast, written_array};
 use crate::calls::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY};
+use crate::work;
 
-/// Whether an expression does not say of which type it is: a parameter, a text in quotes.
+/// Whether the type of an expression is unknown: a parameter or a string literal.
 pub(super) fn is_untyped(expression: &Expr) -> bool {
     match expression {
         Expr::Nested(inner) => is_untyped(inner),
@@ -16,7 +17,7 @@ pub(super) fn is_untyped(expression: &Expr) -> bool {
     }
 }
 
-/// The operator of a sign within `OPERATOR(..)`.
+/// The operator with a symbol within `OPERATOR(..)`.
 pub(super) fn of_sign(sign: &str) -> Option<BinaryOperator> {
     Some(match sign {
         "=" => BinaryOperator::Eq,
@@ -43,7 +44,7 @@ pub(super) fn of_sign(sign: &str) -> Option<BinaryOperator> {
     })
 }
 
-/// The function that an operator on JSON documents is.
+/// The function for an operator of JSON documents.
 pub(super) fn function(op: &BinaryOperator) -> Option<&'static str> {
     Some(match op {
         BinaryOperator::Arrow => "json_get",
@@ -55,32 +56,45 @@ pub(super) fn function(op: &BinaryOperator) -> Option<&'static str> {
 }
 
 /// `left <op> ANY (right)` or `ALL` over an array; `None` over a subquery.
-pub(super) fn quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool, of: Dialect) -> Option<Expr> {
+///
+/// # Errors
+/// 54001: too much is copied.
+pub(super) fn quantified(
+    left: &Expr,
+    op: &BinaryOperator,
+    right: &Expr,
+    is_any: bool,
+    of: Dialect,
+) -> Result<Option<Expr>, SqlError> {
     let mut array = right;
     while let Expr::Nested(inner) = array {
         array = inner;
     }
     if matches!(array, Expr::Subquery(_)) {
-        return None;
+        return Ok(None);
     }
     let negated = match (op, is_any) {
         (BinaryOperator::Eq, true) => Some(false),
         (BinaryOperator::NotEq, false) => Some(true),
         _ => None,
     };
-    // Items that are written out are a list, which indexes serve.
+    // An `ARRAY[..]` constructor becomes a list, which indexes serve.
     if let (Some(negated), Expr::Array(items)) = (negated, array)
         && !items.elem.is_empty()
         && !items.elem.iter().any(|item| matches!(item, Expr::Array(_)))
     {
-        // In PostgreSQL an array of texts in quotes alone is one of `text`, whatever it is compared with.
+        // In PostgreSQL an array of string literals only is an array of `text`, whatever it is
+        // compared with.
         let are_texts = of == Dialect::Postgres && are_quoted(&items.elem);
         let item = |item: &Expr| if are_texts { cast(item.clone(), DataType::Text) } else { item.clone() };
         let list = items.elem.iter().map(item).collect();
-        return Some(Expr::InList { expr: Box::new(left.clone()), list, negated });
+        return Ok(Some(Expr::InList { expr: Box::new(left.clone()), list, negated }));
     }
     let array = match is_untyped(array) {
-        true => call(ARRAY_LIKE, vec![array.clone(), left.clone()], Vec::new(), None),
+        true => {
+            work::copy(left)?;
+            call(ARRAY_LIKE, vec![array.clone(), left.clone()], Vec::new(), None)
+        }
         false => array.clone(),
     };
     let sign = match op {
@@ -90,15 +104,19 @@ pub(super) fn quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any:
         BinaryOperator::LtEq => "<=",
         BinaryOperator::Gt => ">",
         BinaryOperator::GtEq => ">=",
-        _ => return None,
+        _ => return Ok(None),
     };
     let function = if is_any { COMPARE_ANY } else { COMPARE_ALL };
-    Some(call(function, vec![text(sign), left.clone(), array], Vec::new(), None))
+    Ok(Some(call(function, vec![text(sign), left.clone(), array], Vec::new(), None)))
 }
 
-/// `text LIKE ANY (array)`, `text ~ ALL (array)` and the like over an array that is written out, as the matches with each item, and
-/// whether one of them is enough; `None` for all else.
-pub(super) fn matches_with_each(expression: &Expr) -> Option<(Vec<Expr>, bool)> {
+/// `text LIKE ANY (array)`, `text ~ ALL (array)` and similar tests over an `ARRAY[..]` constructor,
+/// as the tests of single elements; the flag says whether one match is enough. `None` for other
+/// expressions.
+///
+/// # Errors
+/// 54001: too much is copied.
+pub(super) fn matches_with_each(expression: &Expr) -> Result<Option<(Vec<Expr>, bool)>, SqlError> {
     match expression {
         Expr::Like { any: true, negated, expr, pattern, escape_char } => {
             let like = |pattern| Expr::Like {
@@ -108,7 +126,7 @@ pub(super) fn matches_with_each(expression: &Expr) -> Option<(Vec<Expr>, bool)> 
                 pattern: Box::new(pattern),
                 escape_char: escape_char.clone(),
             };
-            Some((written_items(pattern)?.into_iter().map(like).collect(), true))
+            each_match(expr, written_items(pattern), like, true)
         }
         Expr::ILike { any: true, negated, expr, pattern, escape_char } => {
             let like = |pattern| Expr::ILike {
@@ -118,20 +136,32 @@ pub(super) fn matches_with_each(expression: &Expr) -> Option<(Vec<Expr>, bool)> 
                 pattern: Box::new(pattern),
                 escape_char: escape_char.clone(),
             };
-            Some((written_items(pattern)?.into_iter().map(like).collect(), true))
+            each_match(expr, written_items(pattern), like, true)
         }
         Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right }
             if sign_of(compare_op).is_some() =>
         {
             let one = |item| Expr::BinaryOp { left: left.clone(), op: compare_op.clone(), right: Box::new(item) };
-            let is_any = matches!(expression, Expr::AnyOp { .. });
-            Some((written_items(right)?.into_iter().map(one).collect(), is_any))
+            each_match(left, written_items(right), one, matches!(expression, Expr::AnyOp { .. }))
         }
-        _ => None,
+        _ => Ok(None),
     }
 }
 
-/// The same over an array that is computed: `matches_each(text, patterns, operator, whether one is enough)`; `None` for all else.
+/// The test of an operand with each element, which copies the operand.
+fn each_match(
+    operand: &Expr,
+    items: Option<Vec<Expr>>,
+    one: impl Fn(Expr) -> Expr,
+    is_any: bool,
+) -> Result<Option<(Vec<Expr>, bool)>, SqlError> {
+    let Some(items) = items else { return Ok(None) };
+    let matches = items.into_iter().map(|item| work::copy(operand).map(|()| one(item)));
+    Ok(Some((matches.collect::<Result<_, _>>()?, is_any)))
+}
+
+/// The same over a computed array: `matches_each(text, patterns, operator, whether one is enough)`;
+/// `None` for other expressions.
 pub(super) fn matches_with_items(expression: &Expr) -> Option<Expr> {
     let (left, sign, right, is_any) = match expression {
         Expr::Like { any: true, negated, expr, pattern, escape_char: None } => {
@@ -160,7 +190,7 @@ pub(super) fn matches_with_items(expression: &Expr) -> Option<Expr> {
     Some(call("matches_each", vec![left.as_ref().clone(), patterns, text(sign), is_any], Vec::new(), None))
 }
 
-/// The sign of an operator that matches a text with a pattern.
+/// The symbol of an operator that matches a text with a pattern.
 fn sign_of(op: &BinaryOperator) -> Option<&'static str> {
     Some(match op {
         BinaryOperator::PGLikeMatch => "~~",
@@ -175,7 +205,7 @@ fn sign_of(op: &BinaryOperator) -> Option<&'static str> {
     })
 }
 
-/// The items of an array that is written out; `None` of one without items, and of all else.
+/// The elements of an `ARRAY[..]` constructor; `None` for an empty one and for other expressions.
 fn written_items(array: &Expr) -> Option<Vec<Expr>> {
     match array {
         Expr::Nested(inner) => written_items(inner),
@@ -190,7 +220,7 @@ fn written_items(array: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Whether items of an array are texts in quotes, or such and nulls.
+/// Whether the elements of an array are string literals, possibly with nulls.
 fn are_quoted(items: &[Expr]) -> bool {
     let is_quoted =
         |item: &Expr| matches!(item, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }));
@@ -198,7 +228,7 @@ fn are_quoted(items: &[Expr]) -> bool {
     items.iter().any(is_quoted) && items.iter().all(|item| is_quoted(item) || is_null(item))
 }
 
-/// The fields of `(row).field.field`; `None` if it is not only those that are looked into.
+/// The fields of `(row).field.field`; `None` if the chain has other accesses.
 pub(super) fn fields(root: &Expr, chain: &[AccessExpr]) -> Option<Vec<String>> {
     if !matches!(root, Expr::Nested(_) | Expr::Function(_)) {
         return None;

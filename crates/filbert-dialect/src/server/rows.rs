@@ -1,20 +1,21 @@
-//! Comparisons of rows, which DataFusion does not know, as comparisons of their columns.
+//! Rewrites comparisons of rows, which DataFusion does not support, to comparisons of their
+//! columns.
 //!
-//! | written | becomes |
+//! | source | becomes |
 //! |---|---|
 //! | `(a, b) = (c, d)`, `<>` | `a = c AND b = d`, `a <> c OR b <> d` |
-//! | `(a, b) < (c, d)` and the like | `CASE WHEN a = c THEN b < d WHEN a <> c THEN a < c END` |
-//! | `(a, b) IS NULL`, `IS NOT NULL` | both are, neither is |
+//! | `(a, b) < (c, d)`, .. | `CASE WHEN a = c THEN b < d WHEN a <> c THEN a < c END` |
+//! | `(a, b) IS NULL`, `IS NOT NULL` | both are null, neither is null |
 //! | `(a, b) IS DISTINCT FROM (c, d)` | `a IS DISTINCT FROM c OR b IS DISTINCT FROM d` |
 //! | `(a, b) IN ((c, d), ..)`, `BETWEEN` | comparisons of the rows |
-//! | `(a, b) IN (SELECT c, d ..)` | whether there is such a row, else whether there may be one for a null |
+//! | `(a, b) IN (SELECT c, d ..)` | true for an equal row, else unknown for a possible one |
 
 use std::ops::ControlFlow;
 
-use filbert_grid::query::{Dialect, SqlError};
+use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SetExpr,
+    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SetExpr,
     TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 use sqlparser::parser::Parser;
@@ -22,12 +23,16 @@ use sqlparser::parser::Parser;
 use super::super::grammar::grammar;
 use super::super::rewrite::alias_of;
 use super::{all_of, refuse, taken};
-use crate::walk;
+use crate::{walk, work};
 
-/// The relation that rows are looked for in.
+/// The relation name of the subquery's rows.
 pub const ROWS: &str = "$rows";
 
-/// The columns of a row that is written out: `(a, b)`, `ROW(a)`.
+/// The maximum number of columns of a row that is ordered, with the columns of rows within it. The
+/// comparison of each column is nested in that of the column before it.
+const ORDERED_COLUMNS_MAX: usize = 128;
+
+/// The columns of a row constructor: `(a, b)`, `ROW(a)`.
 pub fn columns(expression: &Expr) -> Option<Vec<Expr>> {
     match expression {
         Expr::Tuple(columns) => Some(columns.clone()),
@@ -44,7 +49,26 @@ pub fn columns(expression: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Makes `(a, b) = ANY (query)` an `IN`, and `(a, b) <> ALL (query)` a `NOT IN`; whether the expression is one of these.
+/// The number of columns of a row, with those of rows within it; 1 for other expressions.
+fn width(expression: &Expr) -> usize {
+    match expression {
+        Expr::Tuple(columns) => columns.iter().map(width).sum(),
+        Expr::Nested(inner) => width(inner),
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
+            if name.to_string().eq_ignore_ascii_case("row") =>
+        {
+            let column = |argument: &FunctionArg| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(column)) => width(column),
+                _ => 1,
+            };
+            list.args.iter().map(column).sum()
+        }
+        _ => 1,
+    }
+}
+
+/// Turns `(a, b) = ANY (query)` into `IN`, and `(a, b) <> ALL (query)` into `NOT IN`; returns
+/// whether the expression was one of these.
 pub(super) fn among(expression: &mut Expr) -> bool {
     let (Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right }) = &*expression else {
         return false;
@@ -95,9 +119,10 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
             if row.iter().any(has_window) {
                 return refuse("a window function in a row among the rows of a subquery is not served", "0A000");
             }
-            match in_subquery(&row, subquery) {
-                Some(found) => Ok(not_if(*negated, found)),
-                None => return refuse("a row is among the rows of a subquery with as many columns", "0A000"),
+            match work::copy(subquery).map(|()| in_subquery(&row, subquery)) {
+                Ok(Some(found)) => Ok(not_if(*negated, found)),
+                Ok(None) => return refuse("a row is among the rows of a subquery with as many columns", "0A000"),
+                Err(error) => Err(error),
             }
         }
         Expr::Between { expr, negated, low, high } => {
@@ -117,7 +142,7 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
             *expression = Expr::Nested(Box::new(not_if(negated, rewritten)));
             ControlFlow::Continue(())
         }
-        Err(()) => refuse("unequal number of entries in row expressions", "42601"),
+        Err(error) => ControlFlow::Break(error),
     }
 }
 
@@ -142,28 +167,41 @@ fn not_if(negated: bool, expression: Expr) -> Expr {
     }
 }
 
-/// `left <op> right`, of rows if they are rows.
-fn pair(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Expr, ()> {
+#[cold]
+fn unequal() -> SqlError {
+    parsing_error("unequal number of entries in row expressions").with_sqlstate("42601")
+}
+
+/// `left <op> right`, as a row comparison if both are rows.
+fn pair(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Expr, SqlError> {
     match (columns(left), columns(right)) {
         (Some(lefts), Some(rights)) => Ok(Expr::Nested(Box::new(compared(&lefts, op, &rights)?))),
-        _ => Ok(both(left.clone(), op.clone(), right.clone())),
+        _ => {
+            work::copy(left)?;
+            work::copy(right)?;
+            Ok(both(left.clone(), op.clone(), right.clone()))
+        }
     }
 }
 
-/// A comparison of rows; an error if one has more columns than the other.
-fn compared(lefts: &[Expr], op: &BinaryOperator, rights: &[Expr]) -> Result<Expr, ()> {
+/// A comparison of rows; an error if they have different numbers of columns.
+fn compared(lefts: &[Expr], op: &BinaryOperator, rights: &[Expr]) -> Result<Expr, SqlError> {
     if lefts.len() != rights.len() {
-        return Err(());
+        return Err(unequal());
     }
     let pairs = lefts.iter().zip(rights);
     match op {
         BinaryOperator::Eq | BinaryOperator::NotEq => {
             let joined = if *op == BinaryOperator::Eq { BinaryOperator::And } else { BinaryOperator::Or };
-            let terms = pairs.map(|(left, right)| pair(left, op, right)).collect::<Result<Vec<_>, ()>>()?;
+            let terms = pairs.map(|(left, right)| pair(left, op, right)).collect::<Result<Vec<_>, SqlError>>()?;
             Ok(all_of(terms.into_iter(), &joined).unwrap_or_else(|| boolean(*op == BinaryOperator::Eq)))
         }
         _ => {
-            // The first pair that differs decides; before it, a null makes all unknown.
+            // The first different pair decides; a null before it makes the result unknown.
+            if lefts.iter().map(width).sum::<usize>() > ORDERED_COLUMNS_MAX {
+                let text = format!("rows of more than {ORDERED_COLUMNS_MAX} columns have no order");
+                return Err(parsing_error(text).with_sqlstate("54001"));
+            }
             let strict = match op {
                 BinaryOperator::LtEq => &BinaryOperator::Lt,
                 BinaryOperator::GtEq => &BinaryOperator::Gt,
@@ -188,27 +226,27 @@ fn compared(lefts: &[Expr], op: &BinaryOperator, rights: &[Expr]) -> Result<Expr
                     },
                 });
             }
-            decided.ok_or(())
+            decided.ok_or_else(unequal)
         }
     }
 }
 
-fn distinct(lefts: &[Expr], rights: &[Expr]) -> Result<Expr, ()> {
+fn distinct(lefts: &[Expr], rights: &[Expr]) -> Result<Expr, SqlError> {
     if lefts.len() != rights.len() {
-        return Err(());
+        return Err(unequal());
     }
     let differ = |(left, right): (&Expr, &Expr)| match (columns(left), columns(right)) {
         (Some(lefts), Some(rights)) => distinct(&lefts, &rights),
         _ => Ok(Expr::IsDistinctFrom(Box::new(left.clone()), Box::new(right.clone()))),
     };
-    let terms = lefts.iter().zip(rights).map(differ).collect::<Result<Vec<_>, ()>>()?;
+    let terms = lefts.iter().zip(rights).map(differ).collect::<Result<Vec<_>, SqlError>>()?;
     Ok(Expr::Nested(Box::new(all_of(terms.into_iter(), &BinaryOperator::Or).unwrap_or_else(|| boolean(false)))))
 }
 
-fn in_list(lefts: &[Expr], list: &mut [Expr], negated: bool) -> Result<Expr, ()> {
+fn in_list(lefts: &[Expr], list: &mut [Expr], negated: bool) -> Result<Expr, SqlError> {
     let mut terms = Vec::with_capacity(list.len());
     for item in list {
-        let Some(rights) = columns(item) else { return Err(()) };
+        let Some(rights) = columns(item) else { return Err(unequal()) };
         taken(item);
         terms.push(Expr::Nested(Box::new(compared(lefts, &BinaryOperator::Eq, &rights)?)));
     }
@@ -216,7 +254,7 @@ fn in_list(lefts: &[Expr], list: &mut [Expr], negated: bool) -> Result<Expr, ()>
     Ok(not_if(negated, any))
 }
 
-/// `EXISTS (same row) OR (EXISTS (row that may be the same) AND NULL)`.
+/// `EXISTS (equal row) OR (EXISTS (row that may be equal) AND NULL)`.
 fn in_subquery(row: &[Expr], subquery: &Query) -> Option<Expr> {
     let names: Vec<String> = (0..row.len()).map(|number| format!("$column{number}")).collect();
     let pairs = row
@@ -246,7 +284,7 @@ fn in_subquery(row: &[Expr], subquery: &Query) -> Option<Expr> {
     Some(both(there(same)?, BinaryOperator::Or, Expr::Nested(Box::new(unknown))))
 }
 
-/// Whether a window function is within an expression.
+/// Whether an expression contains a window function.
 fn has_window(expression: &Expr) -> bool {
     let found = walk::expressions(expression, |inner| match inner {
         Expr::Function(function) if function.over.is_some() => ControlFlow::Break(()),

@@ -1,4 +1,4 @@
-//! Subqueries that are one value: those over relations of catalogs that have no rows, and arrays of rows.
+//! Scalar subqueries over empty system relations, and arrays of rows.
 
 use std::ops::ControlFlow;
 
@@ -15,9 +15,9 @@ use super::super::json::call;
 use super::super::rewrite::alias_of;
 use super::{refuse, taken};
 use crate::calls::ARRAY_OF_ROWS;
-use crate::{system, walk};
+use crate::{system, walk, work};
 
-/// Aggregates: a SELECT list with one of them is one row.
+/// Aggregates. A SELECT list with one of them returns one row.
 const AGGREGATES: [&str; 24] = [
     "any_value",
     "arbitrary",
@@ -45,12 +45,12 @@ const AGGREGATES: [&str; 24] = [
     "variance",
 ];
 
-/// Whether a call is one of the aggregates, and of no window.
+/// Whether a call is one of the aggregates, and not a window function.
 pub fn is_aggregate(function: &Function) -> bool {
     function.over.is_none() && AGGREGATES.contains(&function.name.to_string().to_ascii_lowercase().as_str())
 }
 
-/// Whether a query reads a relation that never has rows, so that it has none either.
+/// Whether a query reads a relation that never has rows, and thus returns none.
 pub(super) fn is_always_empty(query: &Query) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let reads_nothing = |factor: &TableFactor| match factor {
@@ -76,7 +76,7 @@ pub(super) fn empty(query: &Query) -> Option<Expr> {
     (is_always_empty(query) && !has_aggregate).then(|| Expr::value(Value::Null))
 }
 
-/// Whether a SELECT neither groups nor leaves rows out after the fact.
+/// Whether a SELECT neither groups nor filters its result.
 fn is_plain(select: &Select) -> bool {
     let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
     !is_grouped && select.having.is_none() && select.distinct.is_none()
@@ -146,6 +146,9 @@ pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow
         _ => Vec::new(),
     };
     for item in order.iter_mut().filter(|item| by_number(&item.expr)) {
+        if let Err(error) = work::copy(&value) {
+            return ControlFlow::Break(error);
+        }
         item.expr = value.clone();
     }
     let aggregate = call("array_agg", vec![value], order, None);
@@ -155,7 +158,8 @@ pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow
     ControlFlow::Continue(())
 }
 
-/// Whether a SELECT list has a function of rows, or an aggregate, within which there is no aggregate.
+/// Whether a SELECT list has a set-returning function, or an aggregate, which prevents another
+/// aggregate.
 fn unnests(select: &Select) -> bool {
     select.projection.iter().any(|item| match item {
         SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } => {
@@ -165,7 +169,8 @@ fn unnests(select: &Select) -> bool {
     })
 }
 
-/// `array_of_rows((SELECT array_agg(item) FROM (query) AS rows(item)))`, which keeps the query's order.
+/// `array_of_rows((SELECT array_agg(item) FROM (query) AS rows(item)))`, which preserves the
+/// query's order.
 fn of_rows(query: Query) -> Expr {
     let item = Ident::with_quote('"', "$item");
     let mut alias = alias_of("$array");
@@ -182,12 +187,12 @@ fn of_rows(query: Query) -> Expr {
     array_of(*outer)
 }
 
-/// The array of a query of one aggregate, which has no items where there are no rows.
+/// The array of a query of one aggregate; it is empty if there are no rows.
 fn array_of(query: Query) -> Expr {
     call(ARRAY_OF_ROWS, vec![Expr::Subquery(Box::new(query))], Vec::new(), None)
 }
 
-/// An array without items.
+/// An empty array.
 fn no_texts() -> Expr {
     let item = Box::new(DataType::Text);
     Expr::Cast {
@@ -199,8 +204,8 @@ fn no_texts() -> Expr {
     }
 }
 
-/// `ARRAY(SELECT x FROM unnest(array) AS x)` is the array, and with `'text' || x` its items behind a text: the rows of an array of the
-/// outer row are not planned otherwise.
+/// `ARRAY(SELECT x FROM unnest(array) AS x)` becomes the array; with `'text' || x` its elements get
+/// a prefix. Rows of an outer row's array could not be planned otherwise.
 fn of_array(query: &Query) -> Option<Expr> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
     let [from] = select.from.as_slice() else { return None };

@@ -1,13 +1,14 @@
-//! Patterns, casts and functions of values, as the functions that compute them.
+//! Rewrites patterns, casts and functions of values to function calls.
 //!
-//! | written | becomes |
+//! | source | becomes |
 //! |---|---|
-//! | `a LIKE b ESCAPE e`, `a ~~ b` | `a LIKE escaped_pattern(b, e)`; the pattern itself if it is a literal |
+//! | `a LIKE b ESCAPE e`, `a ~~ b` | `a LIKE escaped_pattern(b, e)`; a literal is converted here |
 //! | `a ILIKE b` | `lower(a) LIKE lower(..)` |
 //! | `a SIMILAR TO b ESCAPE e` | `text_matches(a, similar_pattern(b, e), '')` |
 //! | `a ~ b`, `a ~* b` | `text_matches(a, b, '')`, `text_matches(a, b, 'i')` |
 //! | `substring(a FROM b FOR c)`, `overlay(..)` | `substring(a, b, c)`, `overlay(a, b, c, d)` |
-//! | `a[1]`, `a[1][2]`, `a[1:2]` | `array_item(a, 1)`, `array_item_of_two(a, 1, 2)`, `array_section(a, 1, 2)` |
+//! | `a[1]`, `a[1][2]` | `array_item(a, 1)`, `array_item_of_two(a, 1, 2)` |
+//! | `a[1:2]`, `a[1:2][3]` | `array_section(a, 1, 2)`, `array_section(a, 1, 2, 1, 3)` |
 //! | `a::varchar(3)`, `a::char(3)`, `a::bytea`, `a::jsonb` | `cast_varchar(a, 3)`, .. |
 //! | `jsonb_agg(a ORDER BY b)` | `jsonb_array_of_items(array_agg(json_item(a) ORDER BY b))` |
 
@@ -22,10 +23,10 @@ use super::super::json::{call, text};
 use super::{members, taken};
 use crate::like::{escaped_pattern, lower};
 
-/// Characters of a text at most, as PostgreSQL has them.
+/// The maximum length of a text in characters, as in PostgreSQL.
 const LENGTH_MAX: u64 = 10_485_760;
 
-/// Functions whose values are rows: arrays here, whose items are the rows.
+/// Set-returning functions. Here they return arrays whose elements are the rows.
 const OF_ROWS: [&str; 12] = [
     "generate_series",
     "generate_subscripts",
@@ -41,16 +42,17 @@ const OF_ROWS: [&str; 12] = [
     "unnest",
 ];
 
-/// Functions for which a whole number that is written out is an `integer`, as in PostgreSQL, and not the widest one.
+/// Functions for which a whole-number literal is an `integer`, as in PostgreSQL, and not the widest
+/// type.
 const OF_INTEGERS: [&str; 7] =
     ["array_append", "array_position", "array_positions", "array_prepend", "array_remove", "array_replace", "to_hex"];
 
-/// Whether a function's value is rows of one column.
+/// Whether a function returns a set of rows with one column.
 pub(super) fn is_of_rows(name: &str) -> bool {
     OF_ROWS.contains(&name)
 }
 
-/// Rewrites an expression of values; what is within it is rewritten already.
+/// Rewrites an expression of values, after its operands.
 pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
     as_predicate(expression);
     match expression {
@@ -91,23 +93,24 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
         Expr::Array(array) => array.elem.iter_mut().for_each(as_integer),
         Expr::Cast { expr, data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)), .. } => {
             let is_of_its_own = cast_function(item, of).is_some() || is_varchar(item);
-            // Each item is cast as one value is.
+            // Each element is cast separately.
             if let Expr::Array(array) = expr.as_mut() {
                 for found in array.elem.iter_mut().filter(|found| !matches!(found, Expr::Array(_))) {
-                    // Items of a text are cast already.
+                    // Elements that are texts are cast already.
                     let is_cast = matches!(found, Expr::Cast { data_type, .. } if data_type == item.as_ref());
                     if !is_cast {
                         *found = cast(taken(found), item.as_ref().clone());
                     }
                     rewrite(found, of)?;
                 }
-                // Then the array is of the type already, which a cast of the whole would lose where Arrow has none for it.
+                // The array then has its type already. A cast of the whole array would lose it if
+                // Arrow lacks the type.
                 let is_flat = !array.elem.iter().any(|found| matches!(found, Expr::Array(_)));
                 if is_of_its_own && is_flat && of == Dialect::Postgres {
                     *expression = array_of_cast_items(std::mem::take(&mut array.elem), item.as_ref().clone(), of)?;
                 }
             } else if is_varchar(item) && of == Dialect::Postgres {
-                *expression = call("told_as_varchars", vec![taken(expression)], Vec::new(), None);
+                *expression = call("marked_as_varchars", vec![taken(expression)], Vec::new(), None);
             } else if let Some(function) = cast_of_arrays(item).filter(|_| of == Dialect::Postgres) {
                 *expression = call(function, vec![taken(expr)], Vec::new(), None);
             }
@@ -135,7 +138,7 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
             if let Some(aggregate) = aggregate(function)? {
                 *expression = aggregate;
             } else if function.over.is_some() && function.name.to_string().eq_ignore_ascii_case("ntile") {
-                // DataFusion's number has 64 bits.
+                // DataFusion returns a 64-bit number.
                 *expression = cast(taken(expression), DataType::Int(None));
             }
         }
@@ -148,7 +151,7 @@ pub(super) fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
-/// A whole number that is written out as one of 32 bits, if it fits.
+/// A whole-number literal as a 32-bit integer, if it fits.
 fn as_integer(expression: &mut Expr) {
     if let Expr::Nested(inner) = expression {
         return as_integer(inner);
@@ -163,7 +166,7 @@ fn as_integer(expression: &mut Expr) {
     }
 }
 
-/// Literals of `VALUES` as the type to which a row casts what stands in their column.
+/// Gives literals of `VALUES` the type that another row casts their column to.
 pub(super) fn same_types(values: &mut Values, of: Dialect) {
     let width = values.rows.first().map_or(0, |row| row.content.len());
     for column in 0..width {
@@ -191,7 +194,8 @@ pub(super) fn same_types(values: &mut Values, of: Dialect) {
     }
 }
 
-/// An array of items that are cast to a type: one without items is a part of another, which tells the type.
+/// An array of elements that are cast to a type. An empty one is part of another array, which
+/// determines its type.
 fn array_of_cast_items(mut items: Vec<Expr>, item: DataType, of: Dialect) -> Result<Expr, SqlError> {
     let is_empty = items.is_empty();
     if is_empty {
@@ -202,7 +206,7 @@ fn array_of_cast_items(mut items: Vec<Expr>, item: DataType, of: Dialect) -> Res
     if is_varchar(&item) {
         let is_cast = |found: &&mut Expr| matches!(found, Expr::Cast { .. });
         for found in items.iter_mut().filter(is_cast) {
-            *found = call("told_as_varchar", vec![taken(found)], Vec::new(), None);
+            *found = call("marked_as_varchar", vec![taken(found)], Vec::new(), None);
         }
     }
     let array = Expr::Array(Array { elem: items, named: true });
@@ -212,7 +216,7 @@ fn array_of_cast_items(mut items: Vec<Expr>, item: DataType, of: Dialect) -> Res
     })
 }
 
-/// The function that casts to arrays of a type that Arrow has not.
+/// The function that casts to arrays of a type that Arrow lacks.
 fn cast_of_arrays(item: &DataType) -> Option<&'static str> {
     Some(match item {
         DataType::Uuid => "cast_uuids",
@@ -222,7 +226,7 @@ fn cast_of_arrays(item: &DataType) -> Option<&'static str> {
     })
 }
 
-/// Whether a type is `varchar` of any length, which is a text but for its name.
+/// Whether a type is `varchar` without a length, which differs from text in name only.
 fn is_varchar(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Varchar(None) | DataType::CharacterVarying(None) | DataType::CharVarying(None))
 }
@@ -231,7 +235,7 @@ fn number(number: i64) -> Expr {
     Expr::value(Value::Number(number.to_string(), false))
 }
 
-/// `a ~~ b` and its kin as `LIKE`.
+/// `a ~~ b` and similar operators as `LIKE`.
 fn as_predicate(expression: &mut Expr) {
     let Expr::BinaryOp { left, op, right } = expression else { return };
     let (negated, ignores_case) = match op {
@@ -252,7 +256,7 @@ fn like(negated: bool, expr: Expr, pattern: Expr) -> Expr {
     Expr::Like { negated, any: false, expr: Box::new(expr), pattern: Box::new(pattern), escape_char: None }
 }
 
-/// The escape character that is written, the backslash without one; none for an empty text.
+/// The escape character: the backslash by default; none for an empty text.
 fn escape_of(written: Option<ValueWithSpan>) -> Result<Option<char>, SqlError> {
     let Some(written) = written else { return Ok(Some('\\')) };
     if let Value::SingleQuotedString(escape) = &written.value {
@@ -281,7 +285,7 @@ fn like_pattern(pattern: Expr, escape: Option<ValueWithSpan>, ignores_case: bool
     }
 }
 
-/// Whether an operator of regular expressions is negated, and its options.
+/// Whether a regular expression operator is negated, and its options.
 fn regular(op: &BinaryOperator) -> Option<(bool, &'static str)> {
     Some(match op {
         BinaryOperator::PGRegexMatch => (false, ""),
@@ -304,7 +308,8 @@ fn with_length(expr: Expr, length: Option<u64>) -> Vec<Expr> {
     std::iter::once(expr).chain(length.map(|length| number(i64::try_from(length).unwrap_or(i64::MAX)))).collect()
 }
 
-/// The function that casts to a type, and the length that it is told; `None` for casts that DataFusion plans.
+/// The function that casts to a type, and its length argument; `None` for casts that DataFusion
+/// plans.
 fn cast_function(data_type: &DataType, of: Dialect) -> Option<(&'static str, Option<u64>)> {
     let length = |given: &Option<CharacterLength>| match given {
         Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
@@ -323,7 +328,7 @@ fn cast_function(data_type: &DataType, of: Dialect) -> Option<(&'static str, Opt
     })
 }
 
-/// Items and sections of an array; `None` for what is neither.
+/// Elements and sections of an array; `None` for other expressions.
 fn access(root: &mut Expr, chain: &[AccessExpr]) -> Option<Expr> {
     let is_part = |access: &&AccessExpr| matches!(access, AccessExpr::Dot(Expr::Identifier(_)));
     let named = chain.iter().take_while(is_part).count();
@@ -332,10 +337,21 @@ fn access(root: &mut Expr, chain: &[AccessExpr]) -> Option<Expr> {
         AccessExpr::Subscript(Subscript::Index { index }) => Some(index.clone()),
         _ => None,
     };
+    let is_slice = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. }));
     let (function, places) = match subscripts {
-        [AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None })] => {
-            let from = lower_bound.clone().unwrap_or_else(|| number(1));
-            ("array_section", vec![from, upper_bound.clone().unwrap_or_else(|| number(i64::from(i32::MAX)))])
+        // Beside a section, an index stands for the section from 1 to it.
+        sections if sections.iter().any(is_slice) => {
+            let mut bounds = Vec::with_capacity(2 * sections.len());
+            for access in sections {
+                match access {
+                    AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) => {
+                        bounds.push(lower_bound.clone().unwrap_or_else(|| number(1)));
+                        bounds.push(upper_bound.clone().unwrap_or_else(|| number(i64::from(i32::MAX))));
+                    }
+                    other => bounds.extend([number(1), index(other)?]),
+                }
+            }
+            ("array_section", bounds)
         }
         [first] => ("array_item", vec![index(first)?]),
         [first, second] => ("array_item_of_two", vec![index(first)?, index(second)?]),
@@ -345,7 +361,8 @@ fn access(root: &mut Expr, chain: &[AccessExpr]) -> Option<Expr> {
     Some(call(function, std::iter::once(column).chain(places).collect(), Vec::new(), None))
 }
 
-/// An aggregate of documents as an array that is made a document; `None` for other functions.
+/// An aggregate of documents, as an array that is converted to a document; `None` for other
+/// functions.
 fn aggregate(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     let (item, whole) = match function.name.to_string().to_ascii_lowercase().as_str() {
         "json_agg" => ("json_item", "json_array_of_items"),
@@ -375,8 +392,17 @@ fn aggregate(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     Ok(Some(call(whole, vec![items], Vec::new(), None)))
 }
 
-/// The items of an array that is written as a text, `{1,2}` or `{{1},{2}}`, each cast to a type; `None` if it is none.
+/// The maximum number of dimensions of an array, as in PostgreSQL.
+const DIMENSIONS_MAX: usize = 6;
+
+/// The elements of an array literal, `{1,2}` or `{{1},{2}}`, each cast to a type; `None` for other
+/// texts, and for more than 6 dimensions.
 pub(super) fn written_array(written: &str, item: &DataType) -> Option<Expr> {
+    written_dimensions(written, item, DIMENSIONS_MAX)
+}
+
+fn written_dimensions(written: &str, item: &DataType, dimensions_left: usize) -> Option<Expr> {
+    let dimensions_left = dimensions_left.checked_sub(1)?;
     let elements = match crate::arrays::items(written) {
         Some(items) => {
             let null = || Expr::value(Value::Null);
@@ -385,7 +411,8 @@ pub(super) fn written_array(written: &str, item: &DataType) -> Option<Expr> {
         }
         None => {
             let rows = crate::arrays::rows(written)?;
-            let rows = rows.iter().map(|row| written_array(row, item)).collect::<Option<Vec<_>>>()?;
+            let rows =
+                rows.iter().map(|row| written_dimensions(row, item, dimensions_left)).collect::<Option<Vec<_>>>()?;
             let length = |row: &Expr| if let Expr::Array(row) = row { row.elem.len() } else { 0 };
             if rows.windows(2).any(|pair| matches!(pair, [first, second] if length(first) != length(second))) {
                 return None;

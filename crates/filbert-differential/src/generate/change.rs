@@ -1,4 +1,4 @@
-//! Changes of tables: INSERT, UPDATE, DELETE, each with what it may bring along.
+//! Generates changes of tables: INSERT, UPDATE, DELETE, with their optional clauses.
 
 use super::schema::Table;
 use super::{Generator, Scope};
@@ -32,7 +32,8 @@ impl Generator<'_> {
         Statement::Insert { table: table.name.clone(), columns, rows, conflict, returning }
     }
 
-    /// Rows of values; their keys are new unless some shall be there already.
+    /// Generates rows of values. Their keys are new, or some of them exist already to cause
+    /// conflicts.
     fn rows(&mut self, kinds: &[Type], is_conflicting: bool) -> Query {
         let mut values = self.values(kinds);
         if let Body::Values(rows) = &mut values.body {
@@ -44,7 +45,7 @@ impl Generator<'_> {
         values
     }
 
-    /// Rows of another table, or of the same.
+    /// Generates rows from another table or from the same table.
     fn rows_of_table(&mut self, kinds: &[Type], is_conflicting: bool) -> Query {
         let alias = self.name("a");
         let (source, scope) = self.table(alias.clone());
@@ -116,7 +117,7 @@ impl Generator<'_> {
         Statement::Delete { table: table.name.clone(), alias, using, filter, returning }
     }
 
-    /// Another table beside the changed one, joined by its key, so that a row meets one row at most.
+    /// Adds a second table, joined by its key, so that each row matches at most one row.
     fn beside(&mut self, scope: &mut Scope) -> (Vec<Source>, Option<Expr>) {
         if !self.is_postgres() || !self.random.chance(20) {
             return (Vec::new(), None);

@@ -1,11 +1,11 @@
-//! Typed expressions over a scope.
+//! Generates typed expressions over a scope.
 
 use super::functions::{Family, Function, Place};
 use super::{Generator, Scope, values};
 use crate::tree::{Expr, Type};
 
 impl Generator<'_> {
-    /// An expression of a type, at most so deep.
+    /// Generates an expression of a type, with the given maximum depth.
     pub(super) fn expr(&mut self, kind: Type, depth: usize, scope: &Scope) -> Expr {
         let kind = match kind.taken_for() {
             others if !others.is_empty() && self.random.chance(8) => *self.random.pick(others).unwrap_or(&kind),
@@ -24,13 +24,13 @@ impl Generator<'_> {
         }
     }
 
-    /// A condition.
+    /// Generates a condition.
     pub(super) fn condition(&mut self, scope: &Scope) -> Expr {
         let depth = 1 + self.random.below(3);
         self.expr(Type::Bool, depth, scope)
     }
 
-    /// A column or a literal.
+    /// Generates a column or a literal.
     fn leaf(&mut self, kind: Type, scope: &Scope) -> Expr {
         if let Some(inner) = &scope.inner
             && self.random.chance(50)
@@ -46,7 +46,7 @@ impl Generator<'_> {
         values::literal(&mut self.random, self.functions.dialect, kind, odd_percent)
     }
 
-    /// A function or an operator with this result.
+    /// Generates a function call or an operator with this result type.
     fn function(&mut self, kind: Type, depth: usize, scope: &Scope) -> Expr {
         let functions = self.functions;
         let fitting: Vec<&Function> = functions.scalar.iter().filter(|function| function.gives(kind)).collect();
@@ -54,7 +54,7 @@ impl Generator<'_> {
         self.call(function, kind, depth - 1, scope, "")
     }
 
-    /// An aggregate over the scope inside; where none has this type, a cast of one that has another.
+    /// Generates an aggregate over the inner scope, or a leaf if no aggregate has this result type.
     fn aggregate(&mut self, kind: Type, depth: usize, scope: &Scope) -> Expr {
         let Some(inner) = scope.inner.clone() else { return self.leaf(kind, scope) };
         let functions = self.functions;
@@ -67,7 +67,8 @@ impl Generator<'_> {
         self.call(function, kind, depth.saturating_sub(1).min(1), &inner, filter)
     }
 
-    /// A window function, or an aggregate over a window. Its order is total where the result depends on it.
+    /// Generates a window function, or an aggregate over a window. The order of the window is total
+    /// if the result depends on it.
     fn window(&mut self, kind: Type, depth: usize, scope: &Scope) -> Expr {
         let functions = self.functions;
         let plain = Scope { has_windows: false, ..scope.clone() };
@@ -89,7 +90,7 @@ impl Generator<'_> {
             }
         }
         if plain.unique.is_empty() {
-            // Without an order that is total, only what sees the whole partition is the same everywhere.
+            // Without a total order, only a function of the whole partition has a defined result.
             if functions.window.iter().any(|window| window.pattern == *called) {
                 return self.leaf(kind, &plain);
             }
@@ -109,7 +110,8 @@ impl Generator<'_> {
         call
     }
 
-    /// Fills the places of a pattern. A `{filter}` in what follows it is a condition.
+    /// Fills the operands of a pattern. `after` is appended to the pattern; its `{filter}` becomes
+    /// a condition.
     fn call(&mut self, function: &Function, kind: Type, depth: usize, scope: &Scope, after: &str) -> Expr {
         let own = match function.result {
             Place::Any(family) => family,
@@ -134,11 +136,11 @@ impl Generator<'_> {
             pattern.push_str(&after.replace("{filter}", &format!("{{{}}}", operands.len())));
             operands.push(self.expr(Type::Bool, 1, scope));
         }
-        // Sums of floats in an order of their own.
+        // The order in which floats are summed is not defined.
         Expr::Apply { pattern, kind, operands, inexact: function.inexact }
     }
 
-    /// A type of the family, most often one that a column has.
+    /// A type of the family, usually the type of a column.
     fn met(&mut self, family: Family, scope: &Scope) -> Type {
         let kinds: Vec<Type> = scope.names.iter().map(Expr::kind).filter(|kind| family.has(*kind)).collect();
         if !kinds.is_empty() && self.random.chance(70) {
@@ -148,7 +150,7 @@ impl Generator<'_> {
     }
 }
 
-/// Frames of windows; the order that they follow is total.
+/// Window frames. They depend on a total order.
 const FRAMES: [&str; 14] = [
     "",
     "",

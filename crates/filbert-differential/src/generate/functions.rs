@@ -1,27 +1,27 @@
-//! The table of functions and operators, `functions.txt`, as something to choose from.
+//! The table of functions and operators, `functions.txt`, for the generator.
 
 use anyhow::{Context, Result, bail};
 
 use crate::random::Random;
 use crate::tree::{Dialect, Type};
 
-/// The tables' texts.
+/// The texts of the tables.
 const POSTGRES: &str = include_str!("functions.txt");
 const HAZELCAST: &str = include_str!("functions_hazelcast.txt");
 
-/// What stands in a place of a pattern.
+/// The operand in a place of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Type(Type),
-    /// One of a family of types, the same in all places.
+    /// Any type of a family, the same type in all places.
     Any(Family),
-    /// The operand of that number once more.
+    /// The operand with this number again.
     Again(usize),
-    /// A literal for one use.
+    /// A special-purpose literal.
     Special(Special),
 }
 
-/// Types that a pattern takes alike.
+/// A family of types that a pattern accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Any,
@@ -30,7 +30,7 @@ pub(crate) enum Family {
     Float,
 }
 
-/// Literals for one use.
+/// Kinds of special-purpose literals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Special {
     Small,
@@ -46,19 +46,23 @@ pub(crate) enum Special {
     Path,
     Zone,
     JsonPath,
+    /// A number in quotes, beside a `numeric`.
+    Number,
+    /// An array of such numbers.
+    Numbers,
 }
 
 /// A line of the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
-    /// With `{0}`, `{1}` .. for its operands.
+    /// The pattern, with `{0}`, `{1}` .. for its operands.
     pub(crate) pattern: String,
     pub(crate) places: Vec<Place>,
     pub(crate) result: Place,
     pub(crate) inexact: bool,
 }
 
-/// The table.
+/// The parsed table.
 #[derive(Clone, Debug)]
 pub(crate) struct Functions {
     pub(crate) dialect: Dialect,
@@ -109,6 +113,8 @@ impl Special {
             "path" => Special::Path,
             "zone" => Special::Zone,
             "jsonpath" => Special::JsonPath,
+            "number" => Special::Number,
+            "numbers" => Special::Numbers,
             _ => return None,
         })
     }
@@ -126,7 +132,7 @@ impl Place {
 }
 
 impl Functions {
-    /// Reads the table.
+    /// Parses the table of a dialect.
     pub(crate) fn read(dialect: Dialect) -> Result<Functions> {
         let mut functions = Functions { dialect, scalar: Vec::new(), aggregate: Vec::new(), window: Vec::new() };
         let table = match dialect {
@@ -153,7 +159,7 @@ impl Functions {
 }
 
 impl Function {
-    /// Whether it can have this result.
+    /// Whether the function can have this result type.
     pub(crate) fn gives(&self, kind: Type) -> bool {
         match self.result {
             Place::Type(result) => result == kind,

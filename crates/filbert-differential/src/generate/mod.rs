@@ -1,18 +1,21 @@
-//! Statements from a seed: schemas, rows, queries and changes that PostgreSQL mostly accepts.
+//! Generates statements from a seed: schemas, rows, queries, and changes that PostgreSQL mostly
+//! accepts.
 //!
 //! ```text
-//! schema (tables, rows) ──► scope (what a place can name) ──► expression ──► query ──► change
+//! schema (tables, rows) ──► scope (visible names) ──► expression ──► query ──► change
 //!                                        functions.txt ──────────┘
 //! ```
 //!
-//! Expressions are typed, and made from the table `functions.txt`; queries tell what they give, so that queries can stand
-//! in queries. Where a query has a limit its order is total, so that its rows are the same everywhere.
+//! Expressions are typed and generated from the table `functions.txt`. Queries have known result
+//! types, so that they can be nested. A query with a limit has a total order, so that its rows are
+//! the same on every server.
 
 mod change;
 mod expression;
 pub(crate) mod functions;
 pub(crate) mod partition;
 mod query;
+mod report;
 pub(crate) mod schema;
 mod select;
 mod values;
@@ -22,31 +25,31 @@ use crate::tree::{Dialect, Expr, Statement, Type};
 use functions::Functions;
 use schema::Schema;
 
-/// What a place in a statement can name.
+/// The names that a part of a statement can use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
-    /// Columns, and with them anything that can be repeated: keys of a GROUP BY.
+    /// Columns, and other expressions that can be repeated, such as GROUP BY keys.
     names: Vec<Expr>,
-    /// Columns that tell the rows of FROM apart.
+    /// Columns that identify the rows of FROM.
     unique: Vec<Expr>,
-    /// What aggregates see, where they may stand.
+    /// The scope of aggregate arguments, where aggregates are permitted.
     inner: Option<Box<Scope>>,
-    /// Whether windows may stand here.
+    /// Whether window functions are permitted.
     has_windows: bool,
 }
 
-/// Makes statements.
+/// A generator of statements.
 pub(crate) struct Generator<'a> {
     pub(crate) random: Random,
     functions: &'a Functions,
     schema: &'a Schema,
-    /// Of a hundred literals, so many are odd ones; each statement has its own share.
+    /// The percentage of unusual literals. It is chosen for each statement.
     odd_percent: usize,
-    /// Queries that this statement may still hold.
+    /// The number of queries that this statement may still contain.
     queries_left: usize,
-    /// Numbers for names that are unique within a statement.
+    /// The counter for names that are unique within a statement.
     named: usize,
-    /// Queries of the WITH in scope: their names and columns.
+    /// The common table expressions in scope: their names and columns.
     common: Vec<(String, Vec<(String, Type)>)>,
 }
 
@@ -66,24 +69,24 @@ impl<'a> Generator<'a> {
         self.functions.dialect == Dialect::Postgres
     }
 
-    /// Any type.
+    /// Chooses any type.
     fn any_type(&mut self) -> Type {
         self.random.pick(self.functions.dialect.types()).copied().unwrap_or(Type::Int4)
     }
 
-    /// A query.
+    /// Generates a query.
     pub(crate) fn a_query(&mut self) -> Statement {
         self.begin();
         Statement::Query(self.top_query())
     }
 
-    /// A change of a table.
+    /// Generates a change of a table.
     pub(crate) fn a_change(&mut self) -> Statement {
         self.begin();
         self.change()
     }
 
-    /// A name that no other in this statement has.
+    /// Returns a name that is unique within this statement.
     fn name(&mut self, prefix: &str) -> String {
         self.named += 1;
         format!("{prefix}{}", self.named)

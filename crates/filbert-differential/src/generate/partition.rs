@@ -1,20 +1,20 @@
-//! A query and its three parts: where a condition is true, where it is false, where it is unknown.
+//! Generates a query with its three parts: the condition is true, false, or unknown.
 
 use super::{Generator, Scope};
 use crate::tree::{Body, Expr, Group, Item, Query, Select, Statement, Type};
 
-/// How the parts become the whole.
+/// How the parts are combined to the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Combine {
     /// All rows of all parts.
     All,
     /// All rows of all parts, each once.
     Distinct,
-    /// The sum of one number of each.
+    /// The sum of one number of each part.
     Sum,
 }
 
-/// A query and its parts.
+/// A query with its parts.
 pub(crate) struct Partition {
     pub(crate) whole: Statement,
     pub(crate) parts: Vec<Statement>,
@@ -22,7 +22,7 @@ pub(crate) struct Partition {
 }
 
 impl Generator<'_> {
-    /// A query that a condition divides.
+    /// Generates a query and its partition by a condition.
     pub(crate) fn a_partition(&mut self) -> Partition {
         self.begin();
         let (from, scope) = self.from(&Scope::default());

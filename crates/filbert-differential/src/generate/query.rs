@@ -1,14 +1,18 @@
-//! Whole queries: WITH, set operations, values, orders and limits; and queries within expressions.
+//! Generates complete queries: WITH, set operations, values, orders and limits. Also generates
+//! subqueries of expressions.
 
 use super::{Generator, Scope};
 use crate::tree::{Body, Common, Expr, Item, Query, Select, Source, Type};
 
-/// Orders of one key.
+/// Sort directions of a key.
 const DIRECTIONS: [&str; 6] = ["", "", " desc", " nulls first", " desc nulls last", " asc"];
 
 impl Generator<'_> {
-    /// A query that stands alone.
+    /// Generates a top-level query.
     pub(super) fn top_query(&mut self) -> Query {
+        if self.random.chance(12) {
+            return self.report();
+        }
         let with = if self.is_postgres() && self.random.chance(15) { self.with() } else { Vec::new() };
         let kinds = self.kinds();
         let mut query = self.query_of(&kinds, &Scope::default());
@@ -19,7 +23,7 @@ impl Generator<'_> {
         query
     }
 
-    /// Types for the columns of a query.
+    /// Chooses the types of a query's columns.
     fn kinds(&mut self) -> Vec<Type> {
         let schema = self.schema;
         let columns: Vec<Type> =
@@ -34,7 +38,8 @@ impl Generator<'_> {
         (0..count).map(|_| kind()).collect()
     }
 
-    /// A query that gives these types; `outer` is what it may refer to outside.
+    /// Generates a query with these result types. `outer` contains the names that it may use from
+    /// outside.
     pub(super) fn query_of(&mut self, kinds: &[Type], outer: &Scope) -> Query {
         match self.random.below(100) {
             0..9 if self.queries_left > 0 => self.set_operation(kinds, outer),
@@ -100,9 +105,9 @@ impl Generator<'_> {
     fn common_query(&mut self) -> Common {
         let kinds = self.kinds();
         let query = self.query_of(&kinds, &Scope::default());
-        // Sometimes named as a table is, which it then hides.
+        // Sometimes use the name of a table, which is then hidden.
         let name = if self.random.chance(10) { "tbl_2".to_owned() } else { self.name("w") };
-        // Names of tables are put in the place of `tbl_`.
+        // The session replaces the prefix `tbl_`, so column names must not contain it.
         let prefix = name.replace("tbl_", "c");
         let columns: Vec<String> = (1..=kinds.len()).map(|number| format!("{prefix}_{number}")).collect();
         let hint = self.random.word(&["", "", "materialized ", "not materialized "]);
@@ -110,7 +115,7 @@ impl Generator<'_> {
         Common { name, columns, hint, query, again: None }
     }
 
-    /// A query that counts up to a few, and computes something beside.
+    /// Generates a recursive query that counts to a small number and computes a second column.
     fn recursive(&mut self) -> Common {
         let name = self.name("r");
         let kind = self.any_type();
@@ -122,7 +127,7 @@ impl Generator<'_> {
         let queries_left = std::mem::take(&mut self.queries_left);
         let next = self.expr(kind, 1, &scope);
         self.queries_left = queries_left;
-        // The types of both parts must be alike, which a cast makes sure of.
+        // Both parts must have the same types. The casts ensure this.
         let cast = |expr: Expr| {
             Expr::apply(format!("{{0}}::{}", kind.name()), kind, vec![Expr::apply("({0})", kind, vec![expr])])
         };
@@ -139,7 +144,7 @@ impl Generator<'_> {
         Common { name, columns, hint: "", query: query(first), again: Some(query(again)) }
     }
 
-    /// A query that gives one value.
+    /// Generates a scalar subquery.
     pub(super) fn scalar_query(&mut self, kind: Type, scope: &Scope) -> Expr {
         self.queries_left -= 1;
         let outer = self.outer(scope);
@@ -154,7 +159,7 @@ impl Generator<'_> {
         Expr::Nested { pattern: "({})".to_owned(), kind, operands: Vec::new(), query: Box::new(query) }
     }
 
-    /// EXISTS, IN, ANY and ALL.
+    /// Generates a condition with EXISTS, IN, ANY or ALL.
     pub(super) fn query_condition(&mut self, depth: usize, scope: &Scope) -> Expr {
         self.queries_left -= 1;
         let outer = self.outer(scope);
@@ -181,7 +186,7 @@ impl Generator<'_> {
         Expr::Nested { pattern: pattern.to_owned(), kind: Type::Bool, operands, query: Box::new(query) }
     }
 
-    /// What a query within this scope may refer to: everything half of the time, else nothing.
+    /// The names that a subquery may use from outside: all names half of the time, otherwise none.
     fn outer(&mut self, scope: &Scope) -> Scope {
         let is_correlated = self.random.chance(50);
         let names = if is_correlated {

@@ -1,4 +1,4 @@
-//! Tables and their rows.
+//! Generates tables and their rows.
 
 use std::fmt::Write;
 
@@ -15,12 +15,12 @@ pub(crate) struct TableColumn {
     pub(crate) declared: String,
 }
 
-/// A table with its rows. `id` is its primary key, `k` a column that all tables have.
+/// A table with its rows. `id` is its primary key. All tables have a column `k`.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) columns: Vec<TableColumn>,
-    /// Values in their types' text forms.
+    /// Values in the text form of their types.
     pub(crate) rows: Vec<Vec<Option<String>>>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Tables of a few columns and rows each.
+    /// Generates tables with a few columns and rows each.
     pub(crate) fn generate(random: &mut Random, dialect: Dialect) -> Schema {
         let odd_percent = if random.chance(50) { 20 } else { 3 };
         let tables = (1..=3).map(|number| Table::generate(random, dialect, number, odd_percent)).collect();
@@ -45,7 +45,7 @@ impl Table {
             vec![column(dialect.key().to_owned(), Type::Int4, "int"), column("k".to_owned(), Type::Int4, "int")];
         for index in 1..=random.between(3, 6) {
             let kind = match random.pick(dialect.types()) {
-                // Columns beside the entries need a scale, which Hazelcast does not keep.
+                // Columnar storage needs a declared scale, which Hazelcast does not keep.
                 Some(Type::Numeric) if dialect == Dialect::Hazelcast => Type::Double,
                 kind => kind.copied().unwrap_or(Type::Int4),
             };
@@ -65,7 +65,7 @@ impl Table {
         Table { name: format!("tbl_{number}"), columns, rows }
     }
 
-    /// The statement that makes it.
+    /// The statement that creates the table.
     pub(crate) fn create(&self) -> String {
         let mut text = format!("create table {} (", self.name);
         for (index, column) in self.columns.iter().enumerate() {
@@ -75,7 +75,7 @@ impl Table {
         text
     }
 
-    /// The statement that makes a mapping of it, by the options of its values' format.
+    /// The statement that creates a mapping with these format options.
     pub(crate) fn mapping(&self, options: &str) -> String {
         let columns: Vec<String> =
             self.columns.iter().map(|column| format!("{} {}", column.name, column.declared)).collect();
@@ -83,7 +83,7 @@ impl Table {
         format!("create or replace mapping {} ({columns}) type IMap options ('keyFormat'='int', {options})", self.name)
     }
 
-    /// The statement that fills it, if there are rows.
+    /// The statement that inserts the rows, if there are any.
     pub(crate) fn fill(&self, dialect: Dialect) -> Option<String> {
         if self.rows.is_empty() {
             return None;
@@ -104,7 +104,7 @@ impl Table {
         Some(format!("insert into {} values {}", self.name, rows.join(", ")))
     }
 
-    /// Statements that index it.
+    /// The statements that create indexes.
     pub(crate) fn indexes(&self, dialect: Dialect) -> Vec<String> {
         let indexed = self.columns.iter().skip(1).filter(|column| {
             !matches!(column.kind, Type::Jsonb | Type::Ints | Type::Texts | Type::Bytea | Type::Interval)
@@ -140,7 +140,7 @@ fn declared(random: &mut Random, kind: Type, dialect: Dialect) -> String {
     }
 }
 
-/// A value that the column can hold.
+/// Chooses a value that fits the column.
 fn stored(random: &mut Random, dialect: Dialect, column: &TableColumn, odd_percent: usize) -> String {
     let text = values::text(random, dialect, column.kind, odd_percent);
     let holds = match column.declared.as_str() {

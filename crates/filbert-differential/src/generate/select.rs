@@ -1,10 +1,10 @@
-//! One SELECT: what stands in FROM, groups, and the columns.
+//! Generates a SELECT: FROM, groups, and columns.
 
 use super::{Generator, Scope};
 use crate::tree::{Expr, Group, Item, Join, Literal, Select, Source, Type};
 
 impl Generator<'_> {
-    /// A SELECT of these types.
+    /// Generates a SELECT with these result types.
     pub(super) fn select(&mut self, kinds: &[Type], outer: &Scope) -> Select {
         let (from, mut scope) = if self.random.chance(4) { (Vec::new(), Scope::default()) } else { self.from(outer) };
         scope.names.extend(outer.names.iter().cloned());
@@ -30,7 +30,7 @@ impl Generator<'_> {
         select
     }
 
-    /// Groups the select; the scope becomes that of groups.
+    /// Groups the SELECT. The scope becomes the scope of the groups.
     fn group(&mut self, select: &mut Select, scope: &mut Scope) {
         let mut keys = Vec::new();
         for _ in 0..self.random.below(3) {
@@ -38,7 +38,8 @@ impl Generator<'_> {
                 self.random.pick(&scope.names).cloned()
             } else {
                 let kind = self.any_type();
-                // No literal: it would be taken for the number of a column, or for a parameter of its own.
+                // No literal: it would be interpreted as a column number, or become a separate
+                // parameter.
                 let expr = self.expr(kind, 1, scope);
                 (!has_parameter(&expr)).then_some(expr)
             };
@@ -54,13 +55,13 @@ impl Generator<'_> {
         *scope = Scope { names: keys.clone(), unique: Vec::new(), inner: Some(Box::new(inner)), has_windows: false };
         select.group = (!keys.is_empty()).then_some(Group { pattern, keys });
         if select.group.is_none() {
-            // Without keys there is one group, once there is an aggregate.
+            // Without keys there is a single group, if there is an aggregate.
             select.having = None;
             select.items.clear();
         }
     }
 
-    /// FROM, and what it brings into scope.
+    /// Generates FROM, and the scope of its columns.
     pub(super) fn from(&mut self, outer: &Scope) -> (Vec<Source>, Scope) {
         let (mut source, mut scope) = self.source(outer, &Scope::default());
         let count = match self.random.below(100) {
@@ -84,7 +85,8 @@ impl Generator<'_> {
         (from, scope)
     }
 
-    /// A table, a query, or a function that gives rows. `left` is what LATERAL may refer to.
+    /// Generates a table, a query, or a set-returning function. `left` contains the names that
+    /// LATERAL may use.
     fn source(&mut self, outer: &Scope, left: &Scope) -> (Source, Scope) {
         let alias = self.name("a");
         match self.random.below(100) {
@@ -179,7 +181,7 @@ impl Generator<'_> {
         (Source::Join { kind: natural(kind, false), left, right: right_source, on }, scope)
     }
 
-    /// A condition of a join: mostly that two columns are equal.
+    /// Generates a join condition, usually the equality of two columns.
     fn on(&mut self, left: &Scope, right: &Scope, must_be_equal: bool) -> Expr {
         let pairs: Vec<(&Expr, &Expr)> = left
             .names
@@ -214,7 +216,7 @@ impl Generator<'_> {
 
 impl Scope {
     fn absorb(&mut self, other: Scope) {
-        // Rows are told apart only if those of both sides are.
+        // Rows are identified only if the rows of both sides are identified.
         let is_unique = !self.unique.is_empty() && !other.unique.is_empty();
         self.names.extend(other.names);
         self.unique.extend(other.unique);

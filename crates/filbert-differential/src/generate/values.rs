@@ -1,10 +1,11 @@
-//! Values of each type: small ones that meet each other often, and the odd ones that break things.
+//! Values of each type: common values, which are often equal, and unusual values, which often
+//! reveal bugs.
 
 use super::functions::Special;
 use crate::random::Random;
 use crate::tree::{Dialect, Expr, Literal, Type};
 
-/// Values that are met often, so that conditions find rows.
+/// Common values, so that conditions select rows.
 fn common(kind: Type) -> &'static [&'static str] {
     match kind {
         Type::Int2 | Type::Int4 | Type::Int8 => &["0", "1", "2", "3", "5", "7", "10", "-1", "-4", "33", "100"],
@@ -55,7 +56,7 @@ fn common(kind: Type) -> &'static [&'static str] {
     }
 }
 
-/// Limits of types, and texts that mean something to somebody.
+/// Limits of types, and texts with special characters.
 fn odd(kind: Type) -> &'static [&'static str] {
     match kind {
         Type::Int2 => &["32767", "-32768"],
@@ -94,7 +95,7 @@ fn odd(kind: Type) -> &'static [&'static str] {
     }
 }
 
-/// A value of a type in its text form; `odd_percent` in a hundred are odd ones.
+/// Chooses a value in text form. `odd_percent` is the percentage of unusual values.
 pub(crate) fn text(random: &mut Random, dialect: Dialect, kind: Type, odd_percent: usize) -> &'static str {
     let is_odd = random.chance(odd_percent);
     let text = random.word(if is_odd { odd(kind) } else { common(kind) });
@@ -102,10 +103,10 @@ pub(crate) fn text(random: &mut Random, dialect: Dialect, kind: Type, odd_percen
     if dialect == Dialect::Hazelcast && is_only_postgres { random.word(common(kind)) } else { text }
 }
 
-/// A literal that may become a parameter.
+/// Generates a literal that may become a parameter.
 pub(crate) fn literal(random: &mut Random, dialect: Dialect, kind: Type, odd_percent: usize) -> Expr {
     let text = (!random.chance(8)).then(|| text(random, dialect, kind, odd_percent).to_owned());
-    // An untyped NULL is of whatever type its neighbours ask for; so it is seldom.
+    // The context determines the type of an untyped NULL, so it is rare.
     let is_cast = random.chance(if text.is_none() { 70 } else { 30 });
     Expr::Literal(Literal { kind, text, is_cast, is_parameter: true })
 }
@@ -114,7 +115,7 @@ fn given(kind: Type, text: &str, is_parameter: bool) -> Expr {
     Expr::Literal(Literal { kind, text: Some(text.to_owned()), is_cast: false, is_parameter })
 }
 
-/// A literal for one use.
+/// Generates a special-purpose literal.
 pub(crate) fn special(random: &mut Random, special: Special) -> Expr {
     let texts: &[&str] = match special {
         Special::Small => return given(Type::Int4, &random.between(-2, 4).to_string(), true),
@@ -157,13 +158,18 @@ pub(crate) fn special(random: &mut Random, special: Special) -> Expr {
         Special::Key => &["a", "b", "c", "k", ""],
         Special::Path => &["{a}", "{a,b}", "{0}", "{a,0}", "{b,-1}", "{}"],
         Special::Zone => &["UTC", "Europe/Berlin", "America/New_York", "+02", "Asia/Kolkata"],
+        Special::Number => &["0", "1", "0.5", "2.504", "-1.2499", "9.999", "99.994", "0.00001", "-7.0", "1e2", "1e-5"],
+        Special::Numbers => &["{0.5,2.504}", "{}", "{NULL,-1.2499}", "{99.994}", "{1,1e2,0.00001}"],
         Special::JsonPath => &["$", "$.a", "$.a.b", "$[*]", "$[0]", "$.*", "$.a ? (@ > 1)"],
     };
     let text = random.word(texts);
     match special {
         Special::Path => given(Type::Texts, text, false),
-        // A path of JSON has a type of its own, which a declared text does not become.
-        Special::JsonPath | Special::Trunc | Special::Zone => given(Type::Text, text, false),
+        // A JSON path has a separate type, and a text parameter is not converted to it.
+        // Beside another type, a literal has no type of its own, but a text parameter has.
+        Special::Number | Special::Numbers | Special::JsonPath | Special::Trunc | Special::Zone => {
+            given(Type::Text, text, false)
+        }
         _ => given(Type::Text, text, true),
     }
 }

@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 
 use super::{Process, address, bound, lines_until_ready};
 
-/// A running Filbert.
+/// A running Filbert member.
 pub(crate) struct Filbert {
     _process: Process,
-    /// Where PostgreSQL's clients are served.
+    /// The listen address for PostgreSQL's clients.
     pub(crate) postgres: SocketAddr,
-    /// Where Hazelcast's clients are served.
+    /// The listen address for Hazelcast's clients.
     pub(crate) hazelcast: SocketAddr,
 }
 

@@ -1,4 +1,4 @@
-//! A real Hazelcast member, by the command that xtask prepares for it.
+//! A real Hazelcast member, started with a command that xtask provides.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(crate) struct Hazelcast {
 }
 
 impl Hazelcast {
-    /// Starts a member by the words of its command, given as a JSON array.
+    /// Starts a member. The command is a JSON array of words.
     pub(crate) fn start(command: &str) -> Result<Hazelcast> {
         let words: Vec<String> = serde_json::from_str(command).context("reading the member's command")?;
         let (program, arguments) = words.split_first().context("the member's command is empty")?;

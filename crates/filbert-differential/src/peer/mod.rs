@@ -1,4 +1,5 @@
-//! The servers that are asked: started by the run, on ports of their own, and ended with it, also when it fails.
+//! The servers of a run. The run starts them on free ports and stops them at its end, even if it
+//! fails.
 
 mod filbert;
 mod hazelcast;
@@ -17,25 +18,25 @@ pub(crate) use filbert::Filbert;
 pub(crate) use hazelcast::Hazelcast;
 pub(crate) use postgres::Postgres;
 
-/// How long nothing is told about a server that does not serve yet. There is no time after which it is given up: a JVM that starts
-/// beside compilers takes minutes, and whoever waits sees why.
+/// The interval of progress messages about a server that does not serve yet. The wait has no
+/// timeout: a JVM that starts while compilers run takes minutes, and the messages show the reason.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Lines of a starting server that are kept, at most.
+/// The maximum number of lines that are kept of a starting server.
 const LINES_MAX: usize = 100;
 
-/// A process that ends with its value.
+/// A process that is killed when the value is dropped.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to end.
+        // The process may have exited by itself. Then the kill fails, and this is not an error.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The command of a program that the kernel ends when this process ends, however it ends.
+/// The command of a program that the kernel kills when this process ends for any reason.
 fn bound(program: &Path) -> Command {
     let setpriv = Path::new("/usr/bin/setpriv");
     if !setpriv.is_file() {
@@ -46,9 +47,10 @@ fn bound(program: &Path) -> Command {
     command
 }
 
-/// Reads a started program's lines until one says that it is ready; all lines up to there. It is waited for as long as it runs: what
-/// ends the wait is the line, or the program's end, which is told with its last words. What it prints later is read and forgotten, so
-/// that it never waits for a reader.
+/// Reads the lines of a started program until its ready line. Returns all lines up to the ready
+/// line. The wait ends only with the ready line or with the end of the program, which is an error
+/// with its last lines. Later output is read and discarded, so that the program never blocks on its
+/// output.
 fn lines_until_ready(process: &mut Process, name: &str) -> Result<Vec<String>> {
     let output = process.0.stdout.take().with_context(|| format!("{name} has no output"))?;
     let errors = process.0.stderr.take();
@@ -82,7 +84,7 @@ fn lines_until_ready(process: &mut Process, name: &str) -> Result<Vec<String>> {
     }
 }
 
-/// Reads lines until there are no more; where nobody takes them, they are forgotten.
+/// Reads lines until the end of the output. Lines without a receiver are discarded.
 fn read_on(output: impl Read + Send + 'static, lines: mpsc::Sender<String>) {
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -91,7 +93,7 @@ fn read_on(output: impl Read + Send + 'static, lines: mpsc::Sender<String>) {
     });
 }
 
-/// The address at the end of the line that begins so.
+/// Parses the address at the end of the line with this prefix.
 fn address(lines: &[String], begin: &str) -> Result<SocketAddr> {
     let line = lines.iter().find(|line| line.starts_with(begin));
     let line = line.with_context(|| format!("no line begins with {begin:?}"))?;
@@ -99,7 +101,7 @@ fn address(lines: &[String], begin: &str) -> Result<SocketAddr> {
     word.parse().with_context(|| format!("no address ends {line:?}"))
 }
 
-/// A loopback port that nothing listens on at the moment.
+/// Returns a loopback port without a listener at the moment.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("finding a free port")?;
     Ok(listener.local_addr()?.port())

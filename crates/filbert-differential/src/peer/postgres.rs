@@ -1,4 +1,5 @@
-//! A PostgreSQL of the run's own: Debian's programs, a new cluster in a temporary directory.
+//! A PostgreSQL server for this run: Debian's programs, with a new database cluster in a temporary
+//! directory.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,29 +14,29 @@ use anyhow::{Context, Result, bail};
 use super::{PATIENCE, Process, bound, free_port};
 use crate::postgres::Connection;
 
-/// Where Debian keeps the programs of each version.
+/// The directory in which Debian installs the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 /// A running server.
 pub(crate) struct Postgres {
-    /// Before the directory, so that the server ends first.
+    /// Declared before the directory, so that the server ends first.
     _process: Process,
     _directory: Directory,
     pub(crate) address: SocketAddr,
 }
 
-/// A directory that goes with its value.
+/// A directory that is removed when the value is dropped.
 struct Directory(PathBuf);
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What cannot be removed lies in the system's temporary directory.
+        // A directory that cannot be removed remains in the system's temporary directory.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 impl Postgres {
-    /// Makes a cluster and starts its server.
+    /// Creates a database cluster and starts its server.
     pub(crate) fn start() -> Result<Postgres> {
         let programs = programs()?;
         let port = free_port()?;
@@ -48,7 +49,7 @@ impl Postgres {
         }
         let data = directory.0.join("data");
         let mut initdb = Command::new(programs.join("initdb"));
-        // Texts are ordered by their bytes; upper and lower case know all characters.
+        // Texts are ordered by bytes. Case conversion supports all characters.
         initdb.args([
             "-U",
             "postgres",
@@ -88,7 +89,7 @@ impl Postgres {
         let mut process = Process(child);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (begun, mut told) = (Instant::now(), PATIENCE);
-        // It listens before it lets anyone in.
+        // The server listens before it accepts clients.
         while Connection::open(address, "postgres", &[]).is_err() {
             if let Ok(Some(status)) = process.0.try_wait() {
                 bail!("PostgreSQL ended with {status} before it served");
@@ -103,7 +104,7 @@ impl Postgres {
     }
 }
 
-/// The directory of the newest version's programs.
+/// The program directory of the newest version.
 fn programs() -> Result<PathBuf> {
     let versions =
         fs::read_dir(VERSIONS).with_context(|| format!("no PostgreSQL in {VERSIONS} (Debian's package postgresql)"))?;
@@ -113,7 +114,8 @@ fn programs() -> Result<PathBuf> {
     found.pop().with_context(|| format!("no initdb below {VERSIONS}"))
 }
 
-/// The user and group to run as: PostgreSQL refuses to run as root. None keeps the present ones.
+/// The user and group of the server, because PostgreSQL does not run as root. `None` keeps the
+/// current ones.
 fn account(own_directory: &Path) -> Result<Option<(u32, u32)>> {
     if fs::metadata(own_directory)?.uid() != 0 {
         return Ok(None);

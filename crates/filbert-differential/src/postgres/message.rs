@@ -1,9 +1,10 @@
-//! Messages of PostgreSQL's protocol, version 3: those that are sent, and the fields of those that arrive.
+//! Messages of PostgreSQL's protocol, version 3: encoding of sent messages, and parsing of received
+//! fields.
 
 use super::Parameter;
 use crate::outcome::Outcome;
 
-/// Messages to send.
+/// Encoded messages to send.
 pub(super) struct Outgoing {
     pub(super) bytes: Vec<u8>,
 }
@@ -42,12 +43,12 @@ impl Outgoing {
         });
     }
 
-    /// Binds the unnamed portal, describes it and runs it to its end.
+    /// Binds the unnamed portal, describes it, and executes it to its end.
     pub(super) fn bind_and_execute(&mut self, name: &str, parameters: &[Parameter], binary: bool) {
         self.message(b'B', |body| {
             body.text("");
             body.text(name);
-            // All parameters as text.
+            // All parameters are in text format.
             body.int16(0);
             body.int16(parameters.len());
             for parameter in parameters {
@@ -59,7 +60,7 @@ impl Outgoing {
                     None => body.bytes.extend((-1_i32).to_be_bytes()),
                 }
             }
-            // One format for all columns.
+            // All columns have the same format.
             body.int16(1);
             body.int16(usize::from(binary));
         });
@@ -94,7 +95,7 @@ impl Outgoing {
     }
 }
 
-/// The fields of a message, one after another. Where the message ends early, they are zero and empty.
+/// The fields of a message, in order. Fields after the end of the message are zero or empty.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
@@ -129,7 +130,7 @@ impl<'a> Fields<'a> {
         text
     }
 
-    /// A value of a row; what is no text is shown in hexadecimal.
+    /// Reads a value of a row. Bytes that are not a text are shown in hexadecimal.
     pub(super) fn value(&mut self) -> Option<String> {
         let length = usize::try_from(self.int32().cast_signed()).ok()?;
         let bytes = self.take(length);
@@ -142,7 +143,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An error or a notice.
+/// Parses an error or a notice.
 pub(super) fn failure(fields: &mut Fields<'_>) -> Outcome {
     let (mut sqlstate, mut message, mut rest) = (String::new(), String::new(), String::new());
     loop {
@@ -150,7 +151,7 @@ pub(super) fn failure(fields: &mut Fields<'_>) -> Outcome {
             0 => return Outcome::Failure { sqlstate, message, rest },
             b'C' => sqlstate = fields.text(),
             b'M' => message = fields.text(),
-            // Detail, hint and context are shown to people as well.
+            // Users see detail, hint and context too.
             b'D' | b'H' | b'W' => rest = format!("{rest} {}", fields.text()),
             _ => {
                 fields.text();

@@ -1,7 +1,8 @@
-//! A client of PostgreSQL's protocol that hides nothing: the types of columns, the bytes of values, the fields of errors.
+//! A client of PostgreSQL's protocol with access to all details: column types, value bytes, error
+//! fields.
 //!
-//! It is blocking, knows no authentication beyond trust, and gives up on a server that is silent for too long. A driver
-//! from elsewhere would convert values and ask the server about types on its own; here nothing stands between.
+//! It is blocking, supports only trust authentication, and times out if the server is silent. A
+//! stock driver would convert values and query the server for types; this client adds nothing.
 
 mod message;
 
@@ -14,13 +15,14 @@ use anyhow::{Context, Result, bail};
 use self::message::{Fields, Outgoing, failure};
 use crate::outcome::{Answer, Column, Outcome};
 
-/// How long a server may be silent while a statement runs. The server's own limit ends a statement earlier.
+/// The maximum silence of a server during a statement. The server's own timeout ends a statement
+/// earlier.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// Longer messages are not what a statement of ours is answered with.
+/// The maximum size of a message. Replies to the generated statements are smaller.
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
-/// A parameter: the OID of its declared type (0 is undeclared), and its value as text.
+/// A parameter: the OID of its declared type (0 means undeclared), and its value as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parameter {
     pub(crate) oid: u32,
@@ -41,7 +43,7 @@ struct Stream {
 }
 
 impl Connection {
-    /// Connects; the statements of `startup` are run now and whenever it connects again.
+    /// Connects. The statements of `startup` are executed now and after each reconnect.
     pub(crate) fn open(address: SocketAddr, database: &str, startup: &[&str]) -> Result<Connection> {
         let startup = startup.iter().map(|text| (*text).to_owned()).collect();
         let mut connection = Connection { address, database: database.to_owned(), startup, stream: None };
@@ -69,14 +71,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Runs one statement by the simple protocol.
+    /// Executes one statement with the simple query protocol.
     pub(crate) fn run(&mut self, text: &str) -> Outcome {
         let mut query = Outgoing::new();
         query.message(b'Q', |body| body.text(text));
         self.exchange(&query.bytes).pop().unwrap_or(Outcome::Lost("no answer at all".to_owned()))
     }
 
-    /// Prepares a statement, and runs it as often as told, by the extended protocol.
+    /// Prepares a statement and executes it `times` times, with the extended query protocol.
     pub(crate) fn prepare_and_run(
         &mut self,
         text: &str,
@@ -104,7 +106,8 @@ impl Connection {
         outcomes
     }
 
-    /// Sends, and reads up to the server's being ready again. A connection that was lost is opened again by the next call.
+    /// Sends messages and reads until the server is ready. After a lost connection the next call
+    /// reconnects.
     fn exchange(&mut self, bytes: &[u8]) -> Vec<Outcome> {
         if self.stream.is_none()
             && let Err(error) = self.connect()
@@ -140,7 +143,8 @@ impl Stream {
         Ok((kind, body))
     }
 
-    /// What the server answers until it is ready for the next query: one outcome for each statement that it ran.
+    /// Reads until the server is ready for the next query. Returns one outcome for each executed
+    /// statement.
     fn answers(&mut self) -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();
         let mut answer = Answer::default();
@@ -169,7 +173,7 @@ impl Stream {
                     }
                 }
                 b'Z' => return Ok(outcomes),
-                // Parameters of the session, keys for cancelling, completions of Parse, Bind and Close.
+                // Session parameters, cancel keys, and completions of Parse, Bind and Close.
                 _ => {}
             }
         }

@@ -1,7 +1,8 @@
-//! Races: many connections change the same rows and the same tables at once, and a model tells what must be left.
+//! Races: many connections change the same rows and tables concurrently, and a model checks the
+//! final state.
 //!
-//! A model counts what was acknowledged. Whatever order the statements ran in, counts, sums and columns must be what the
-//! acknowledged ones make; a statement that was refused must have done nothing.
+//! The model counts acknowledged changes. For any order of execution, counts, sums and columns must
+//! match the acknowledged changes. A rejected statement must have no effect.
 
 mod scenarios;
 
@@ -18,31 +19,31 @@ use crate::random::Random;
 use crate::report::Report;
 use crate::rounds::Span;
 
-/// Connections that race.
+/// The number of concurrent connections.
 const CONNECTIONS: usize = 12;
 
-/// Statements of one connection in one race.
+/// The number of statements per connection and race.
 const STATEMENTS: usize = 40;
 
-/// A race: what makes its tables, what each connection does, and what must hold afterwards.
+/// A race: the statements that create its tables, the work of each connection, and the final check.
 struct Scenario {
     name: &'static str,
     setup: &'static [&'static str],
-    /// What a connection of this number does; it returns what it was told.
+    /// The work of one connection. It records the acknowledgements.
     work: fn(&mut Racer) -> Result<()>,
-    /// What does not hold, given what all were told.
+    /// Checks the final state against all acknowledgements. Returns the violations.
     check: fn(&mut Racer, &[Acknowledged]) -> Result<Vec<String>>,
 }
 
-/// What one connection was told: a number for each thing that it counts.
+/// The acknowledgements of one connection: a number for each counted item.
 #[derive(Clone, Debug, Default)]
 struct Acknowledged {
     counts: std::collections::BTreeMap<String, i64>,
-    /// Errors in a library's words.
+    /// Errors with texts of a library.
     foreign: Vec<(String, Outcome)>,
 }
 
-/// One connection in a race.
+/// One connection of a race.
 struct Racer {
     number: usize,
     random: Random,
@@ -51,7 +52,7 @@ struct Racer {
 }
 
 impl Racer {
-    /// Runs a statement; the rows that it changed or found, none when it was refused.
+    /// Executes a statement. Returns its result, or `None` if it was rejected.
     fn run(&mut self, text: &str) -> Option<Answer> {
         let outcome = self.connection.run(text);
         if let Verdict::Different(Kind::Foreign | Kind::Lost | Kind::Timeout) =
@@ -65,7 +66,7 @@ impl Racer {
         }
     }
 
-    /// Runs a change; the number of rows in its command tag.
+    /// Executes a change. Returns the number of rows from its command tag.
     fn change(&mut self, text: &str) -> i64 {
         let tag = self.run(text).map(|answer| answer.tag).unwrap_or_default();
         tag.split(' ').next_back().and_then(|count| count.parse().ok()).unwrap_or_default()
@@ -75,7 +76,7 @@ impl Racer {
         *self.told.counts.entry(what.into()).or_default() += by;
     }
 
-    /// A number that a query gives.
+    /// Executes a query with a number as its result.
     fn number(&mut self, text: &str) -> Result<i64> {
         let answer = self.run(text).with_context(|| format!("{text} was refused"))?;
         let value = answer.rows.first().and_then(|row| row.first()).cloned().flatten().unwrap_or("0".to_owned());
@@ -83,12 +84,12 @@ impl Racer {
     }
 }
 
-/// What all connections were told of one thing.
+/// The sum of an item over all connections.
 fn total(all: &[Acknowledged], what: &str) -> i64 {
     all.iter().filter_map(|told| told.counts.get(what)).sum()
 }
 
-/// Runs all races over and over until the time is over.
+/// Runs all races repeatedly until the time is over.
 pub(crate) fn run(address: SocketAddr, span: &mut Span<'_>, report: &mut Report) -> Result<()> {
     for round in span.first.. {
         for scenario in scenarios::ALL {

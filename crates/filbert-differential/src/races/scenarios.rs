@@ -1,10 +1,11 @@
-//! The races: transfers, inserts and deletes of the same keys, moved keys, changes of tables beside changes of rows.
+//! The races: transfers, inserts and deletes of the same keys, moved keys, schema changes during
+//! row changes.
 
 use anyhow::Result;
 
 use super::{Acknowledged, Racer, STATEMENTS, Scenario, total};
 
-/// Rows that all connections change.
+/// The number of rows that all connections change.
 const ROWS: usize = 8;
 
 pub(super) const ALL: &[Scenario] = &[
@@ -305,7 +306,8 @@ fn check_drops(racer: &mut Racer, _: &[Acknowledged]) -> Result<Vec<String>> {
 
 fn insert_several(racer: &mut Racer) -> Result<()> {
     for step in 0..STATEMENTS {
-        // Three keys that others try as well, and one that says whose they are.
+        // Three keys that other connections insert too, and a unique key that identifies the
+        // statement.
         let first = racer.random.below(40);
         let rows: Vec<String> = (0..3).map(|next| format!("({}, {})", first + next, racer.number)).collect();
         let own = 1000 + racer.number * STATEMENTS + step;

@@ -1,7 +1,9 @@
-//! Statements as trees: made by the generator, printed as text with literals or with parameters, and made smaller.
+//! Statement trees. The generator creates them. They are printed with literals or with parameters,
+//! and they can be minimized.
 //!
-//! A tree knows no more of SQL than it needs for that. An operator, a function, an aggregate or a window is a pattern
-//! with places for its operands, taken from the table of functions; queries and changes have clauses that can go.
+//! A tree contains only the required knowledge about SQL. An operator, a function, an aggregate or
+//! a window is a pattern with places for its operands, from the table of functions. Queries and
+//! changes have removable clauses.
 
 mod print;
 pub(crate) mod shrink;
@@ -12,7 +14,7 @@ pub(crate) use print::{Printed, print};
 
 pub(crate) use types::Type;
 
-/// Whose SQL a statement is.
+/// The SQL dialect of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Postgres,
@@ -20,7 +22,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// The types of its columns and literals.
+    /// The types of columns and literals.
     pub(crate) fn types(self) -> &'static [Type] {
         match self {
             Dialect::Postgres => &Type::ALL,
@@ -40,7 +42,7 @@ impl Dialect {
         }
     }
 
-    /// What it is called in files and reports.
+    /// The name in files and reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Dialect::Postgres => "postgres",
@@ -48,7 +50,7 @@ impl Dialect {
         }
     }
 
-    /// The name of a table's key.
+    /// The name of the key column.
     pub(crate) fn key(self) -> &'static str {
         match self {
             Dialect::Postgres => "id",
@@ -61,19 +63,19 @@ impl Dialect {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Expr {
     Literal(Literal),
-    /// A name, a keyword or a number of a column: anything that is neither computed nor a parameter.
+    /// A name, a keyword or a column number: anything that is neither computed nor a parameter.
     Word {
         text: String,
         kind: Type,
     },
-    /// A pattern whose places `{0}`, `{1}` .. are filled by the operands.
+    /// A pattern. Operands fill its places `{0}`, `{1}` ..
     Apply {
         pattern: String,
         kind: Type,
         operands: Vec<Expr>,
         inexact: bool,
     },
-    /// A pattern whose place `{}` is filled by a query, and the others by operands.
+    /// A pattern. A query fills its place `{}`, operands fill the other places.
     Nested {
         pattern: String,
         kind: Type,
@@ -82,15 +84,15 @@ pub(crate) enum Expr {
     },
 }
 
-/// A value that is written down.
+/// A literal value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Literal {
     pub(crate) kind: Type,
-    /// In the type's text form; none for NULL.
+    /// The value in the type's text form. `None` for NULL.
     pub(crate) text: Option<String>,
-    /// Whether the text says its type by a cast.
+    /// Whether a cast specifies the type.
     pub(crate) is_cast: bool,
-    /// Whether it may become a parameter.
+    /// Whether the literal may become a parameter.
     pub(crate) is_parameter: bool,
 }
 
@@ -104,7 +106,7 @@ pub(crate) struct Query {
     pub(crate) offset: Option<usize>,
 }
 
-/// A query of a `WITH`.
+/// A common table expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Common {
     pub(crate) name: String,
@@ -112,11 +114,11 @@ pub(crate) struct Common {
     /// `materialized`, `not materialized` or nothing.
     pub(crate) hint: &'static str,
     pub(crate) query: Query,
-    /// Joined by `UNION ALL`, with this name in its scope.
+    /// The recursive part, which follows `UNION ALL`. The name is in its scope.
     pub(crate) again: Option<Query>,
 }
 
-/// What gives a query's rows.
+/// The source of a query's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Body {
     Select(Box<Select>),
@@ -146,12 +148,13 @@ pub(crate) struct Item {
 /// `GROUP BY`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
-    /// With `{}` for the list of keys: `{}`, `rollup ({})`, `cube ({})`, `grouping sets (({}), ())`.
+    /// The pattern with `{}` for the list of keys: `{}`, `rollup ({})`, `cube ({})`, `grouping sets
+    /// (({}), ())`.
     pub(crate) pattern: &'static str,
     pub(crate) keys: Vec<Expr>,
 }
 
-/// What stands in FROM.
+/// An item of FROM.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Source {
     Table {
@@ -164,7 +167,7 @@ pub(crate) enum Source {
         columns: Vec<String>,
         lateral: bool,
     },
-    /// A function that gives rows.
+    /// A set-returning function.
     Function {
         call: Expr,
         alias: String,
@@ -218,7 +221,7 @@ pub(crate) enum Statement {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Conflict {
     pub(crate) target: String,
-    /// None is `DO NOTHING`.
+    /// Empty means `DO NOTHING`.
     pub(crate) set: Vec<(String, Expr)>,
     pub(crate) filter: Option<Expr>,
 }
@@ -240,7 +243,7 @@ impl Expr {
         }
     }
 
-    /// Whether the last digits of its floats depend on the order of rows or on a library.
+    /// Whether the last digits of its floats depend on the row order or on a library.
     pub(crate) fn is_inexact(&self) -> bool {
         match self {
             Expr::Literal(_) | Expr::Word { .. } => false,
@@ -255,7 +258,7 @@ impl Query {
         Query { with: Vec::new(), body, order: Vec::new(), limit: None, offset: None }
     }
 
-    /// Whether the last digits of its floats depend on the order of rows or on a library.
+    /// Whether the last digits of its floats depend on the row order or on a library.
     pub(crate) fn is_inexact(&self) -> bool {
         let common =
             |common: &Common| common.query.is_inexact() || common.again.as_ref().is_some_and(Query::is_inexact);
@@ -292,7 +295,7 @@ impl Source {
 }
 
 impl Statement {
-    /// The table that it changes.
+    /// The table that the statement changes.
     pub(crate) fn changes(&self) -> Option<&str> {
         match self {
             Statement::Query(_) => None,
@@ -302,7 +305,7 @@ impl Statement {
         }
     }
 
-    /// Whether floats of its result are compared with a tolerance.
+    /// Whether floats of the result are compared with a tolerance.
     pub(crate) fn is_inexact(&self) -> bool {
         let set = |set: &[(String, Expr)]| set.iter().any(|(_, expr)| expr.is_inexact());
         let told = |items: &[Item]| items.iter().any(|item| item.expr.is_inexact());
@@ -316,12 +319,12 @@ impl Statement {
         }
     }
 
-    /// Whether the order of its rows is told.
+    /// Whether the statement specifies the order of its rows.
     pub(crate) fn is_ordered(&self) -> bool {
         matches!(self, Statement::Query(query) if !query.order.is_empty())
     }
 
-    /// What it is called in the summary.
+    /// The name in the summary.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Statement::Query(Query { body: Body::Set { .. }, .. }) => "set operation",

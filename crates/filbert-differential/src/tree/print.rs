@@ -1,4 +1,4 @@
-//! Trees as text, with literals in their places or with parameters.
+//! Prints trees as text, with literals or with parameters.
 
 use std::fmt::Write;
 
@@ -7,14 +7,14 @@ use super::{
 };
 use crate::postgres::Parameter;
 
-/// A statement's text, and the parameters that it has.
+/// The text of a statement, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Printed {
     pub(crate) text: String,
     pub(crate) parameters: Vec<Parameter>,
 }
 
-/// The text of a statement; literals become parameters where they may, if asked for.
+/// Prints a statement. With `with_parameters`, literals become parameters where this is permitted.
 pub(crate) fn print(statement: &Statement, dialect: Dialect, with_parameters: bool) -> Printed {
     let mut printer = Printer { out: String::new(), parameters: Vec::new(), dialect, with_parameters };
     printer.statement(statement);
@@ -42,7 +42,7 @@ impl Printer {
         }
     }
 
-    /// A clause that is left out when it has nothing.
+    /// Prints a clause, unless it is empty.
     fn clause<T>(&mut self, word: &str, items: &[T], each: impl Fn(&mut Printer, &T)) {
         if !items.is_empty() {
             self.put(word);
@@ -216,7 +216,7 @@ impl Printer {
         }
     }
 
-    /// The pattern with its places filled. Braces that hold no number stand for themselves.
+    /// Prints a pattern with its operands. Braces without a number are printed unchanged.
     fn pattern(&mut self, pattern: &str, operands: &[Expr], query: Option<&Query>) {
         let mut rest = pattern;
         while let Some((before, after)) = rest.split_once('{') {
@@ -259,7 +259,7 @@ impl Printer {
     }
 }
 
-/// A literal as it stands in a statement.
+/// The text of a literal.
 fn written(literal: &Literal) -> String {
     let name = literal.kind.name();
     let Some(text) = &literal.text else {
@@ -284,7 +284,7 @@ fn written(literal: &Literal) -> String {
     }
 }
 
-/// A literal as it stands in a statement of Hazelcast's dialect.
+/// The text of a literal in Hazelcast's dialect.
 fn written_for_hazelcast(literal: &Literal) -> String {
     let name = literal.kind.hazelcast_name();
     let Some(text) = &literal.text else {

@@ -1,10 +1,11 @@
-//! Smaller statements: what a statement becomes when one of its parts goes or is replaced by something simpler.
+//! Generates smaller statements: removes or simplifies one part of a statement.
 //!
-//! Nothing here knows whether a smaller statement still shows what was found; the caller tries them one after another.
+//! This module does not know whether a smaller statement still shows the difference. The caller
+//! tries the candidates in order.
 
 use super::{Body, Common, Expr, Group, Item, Join, Literal, Query, Select, Source, Statement, Type};
 
-/// Statements that are smaller by one step, the largest steps first.
+/// Returns the statements that are one step smaller, the largest steps first.
 pub(crate) fn smaller(statement: &Statement) -> Vec<Statement> {
     match statement {
         Statement::Query(query) => queries(query).into_iter().map(Statement::Query).collect(),
@@ -80,7 +81,7 @@ fn without<T: Clone>(list: &[T], index: usize) -> Vec<T> {
     list.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, item)| item.clone()).collect()
 }
 
-/// Every list in which one item is replaced by what `each` makes of it.
+/// Returns all lists in which one item is replaced with a result of `each`.
 fn replaced<T: Clone>(list: &[T], each: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>> {
     let mut all = Vec::new();
     for (index, item) in list.iter().enumerate() {
@@ -113,7 +114,7 @@ fn items(list: &[Item]) -> Vec<Vec<Item>> {
     all
 }
 
-/// Smaller expressions of the same type.
+/// Returns smaller expressions of the same type.
 fn exprs(expr: &Expr) -> Vec<Expr> {
     let kind = expr.kind();
     match expr {
@@ -122,7 +123,8 @@ fn exprs(expr: &Expr) -> Vec<Expr> {
         Expr::Apply { pattern, operands, inexact, .. } => {
             let mut all: Vec<Expr> = operands.iter().filter(|operand| operand.kind() == kind).cloned().collect();
             all.push(plain(kind));
-            // A window stays as it is: the order in it is total, so that its rows are the same everywhere.
+            // A window is unchanged: its order is total, so that its rows are the same on every
+            // server.
             let of_call = pattern.split_once(" over (").map_or(operands.len(), |(call, _)| call.matches('{').count());
             let (called, window) = operands.split_at(of_call.min(operands.len()));
             let rebuilt = replaced(called, exprs).into_iter().map(|called| [&called, window].concat());
@@ -132,7 +134,7 @@ fn exprs(expr: &Expr) -> Vec<Expr> {
                 operands,
                 inexact: *inexact,
             }));
-            // Filters and frames may go.
+            // Filters and frames are optional.
             for word in [" filter (", " order by ", " rows ", " range ", " groups "] {
                 if let Some((before, after)) = pattern.split_once(word)
                     && (word != " order by " || window.is_empty())
@@ -187,7 +189,7 @@ fn plain(kind: Type) -> Expr {
 fn literals(literal: &Literal) -> Vec<Expr> {
     let mut all = Vec::new();
     let simple = plain(literal.kind);
-    // A parameter that need not be one is none.
+    // Try a literal instead of a parameter.
     if literal.is_parameter {
         all.push(Expr::Literal(Literal { is_parameter: false, ..literal.clone() }));
     }
@@ -244,7 +246,7 @@ fn queries(query: &Query) -> Vec<Query> {
     }
     let common = |common: &Common| {
         let first = queries(&common.query).into_iter().map(|query| Common { query, ..common.clone() });
-        // Without its condition, a recursion would not end.
+        // A recursion without its condition would not end.
         let again = common
             .again
             .iter()
@@ -256,7 +258,7 @@ fn queries(query: &Query) -> Vec<Query> {
     all
 }
 
-/// The condition of a query that is one SELECT.
+/// The condition of a query with a single SELECT.
 fn condition(query: &Query) -> Option<&Expr> {
     match &query.body {
         Body::Select(select) => select.filter.as_ref(),

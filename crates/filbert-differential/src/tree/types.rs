@@ -1,6 +1,6 @@
-//! The types that statements are made of.
+//! The types of generated statements.
 
-/// A type, by PostgreSQL's name for it.
+/// A type, with PostgreSQL's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Type {
     Int2,
@@ -49,7 +49,7 @@ impl Type {
         Type::Texts,
     ];
 
-    /// The name in casts and in the table of functions.
+    /// The name in casts and in the function table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Type::Int2 => "int2",
@@ -96,7 +96,7 @@ impl Type {
         }
     }
 
-    /// The OID that a client declares a parameter with.
+    /// The OID with which a client declares a parameter.
     pub(crate) fn oid(self) -> u32 {
         match self {
             Type::Int2 => 21,
@@ -130,7 +130,7 @@ impl Type {
         matches!(self, Type::Real | Type::Double)
     }
 
-    /// Types whose values PostgreSQL takes without a cast where this one is asked for.
+    /// The types that PostgreSQL accepts without a cast where this type is expected.
     pub(crate) fn taken_for(self) -> &'static [Type] {
         match self {
             Type::Int4 => &[Type::Int2],

@@ -1,4 +1,4 @@
-//! Reaching every literal of a statement.
+//! Visits the literals of a statement.
 
 use super::{Body, Expr, Item, Join, Literal, Query, Source, Statement};
 

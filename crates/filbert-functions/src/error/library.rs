@@ -1,14 +1,14 @@
-//! What the planner and the kernels report as text alone, as errors in our words.
+//! Translates error texts of the planner and the kernels.
 //!
-//! Their texts never leave the engine: a text that is known here becomes one of ours with its SQLSTATE; any other becomes a sentence
-//! that tells what kind of thing failed, and the library's text goes to the log.
+//! Their texts never leave the engine. A known text becomes one of ours with an SQLSTATE. Any other
+//! text becomes a general message, and the original goes to the log.
 
 use filbert_data::FieldType;
 use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
 
 use super::{data_error, parsing_error};
 
-/// What the planner says of a statement that it does not take, by a part of its text: our words, and the SQLSTATE.
+/// Planner errors: a part of the original text, our text, and the SQLSTATE.
 const PLANNING: [(&str, &str, &str); 41] = [
     ("Unary operator 'NOT'", "the argument of NOT must be type boolean", "42804"),
     ("Unary operator", "the operator does not take an operand of this type", "42883"),
@@ -81,7 +81,7 @@ const PLANNING: [(&str, &str, &str); 41] = [
     ("Column in ", "a column must appear in GROUP BY or be used in an aggregate function", "42803"),
 ];
 
-/// What functions say of values that they do not take.
+/// Errors of functions for values that they do not accept.
 const COMPUTING: [(&str, &str, &str); 14] = [
     (
         "Scalar subquery returned more than one row",
@@ -107,11 +107,11 @@ fn known(text: &str, table: &[(&str, &'static str, &'static str)]) -> Option<(&'
     table.iter().find(|(part, ..)| text.contains(part)).map(|(_, ours, sqlstate)| (*ours, *sqlstate))
 }
 
-/// A statement that was not planned.
+/// The error of a statement that could not be planned.
 pub(super) fn planning(text: &str) -> SqlError {
     if let Some(subject) = subject_of_plan(text) {
         let sqlstate = if matches!(subject, SqlSubject::Ungrouped { .. }) { "42803" } else { "42883" };
-        return parsing_error(told(&subject)).with_sqlstate(sqlstate).about(subject);
+        return parsing_error(message_of(&subject)).with_sqlstate(sqlstate).about(subject);
     }
     match known(text, &PLANNING) {
         Some((ours, sqlstate)) => parsing_error(ours).with_sqlstate(sqlstate),
@@ -119,7 +119,7 @@ pub(super) fn planning(text: &str) -> SqlError {
     }
 }
 
-/// What the planner says that it does not do.
+/// The error of a feature that the planner does not implement.
 pub(super) fn not_implemented(text: &str) -> SqlError {
     match text.split_once("Unsupported CAST from ").and_then(|(_, types)| types.split_once(" to ")) {
         Some((from, to)) => match (arrow_name(from), arrow_name(to)) {
@@ -133,12 +133,12 @@ pub(super) fn not_implemented(text: &str) -> SqlError {
     }
 }
 
-/// A statement that is understood, and asks for what is not there.
+/// The error of a statement that uses an unsupported feature.
 pub(super) fn not_served() -> SqlError {
     parsing_error("the statement asks for something that is not served").with_sqlstate("0A000")
 }
 
-/// A value that could not be computed.
+/// The error of a value that could not be computed.
 pub(super) fn computing(text: &str) -> SqlError {
     if let Some(name) = text.strip_prefix("Unsupported data type ").and_then(|rest| rest.rsplit_once("for function ")) {
         let message =
@@ -151,7 +151,7 @@ pub(super) fn computing(text: &str) -> SqlError {
     }
 }
 
-/// A value that is not cast, by the kernel's text, which has the types of Arrow in it.
+/// The error of a failed cast. The kernel's text contains Arrow types.
 pub(super) fn casting(text: &str) -> SqlError {
     if let Some(subject) = miscast(text) {
         if let SqlSubject::OutOfRange { field_type } = &subject {
@@ -160,7 +160,7 @@ pub(super) fn casting(text: &str) -> SqlError {
             let message = format!("numeric overflow while converting {number} to {field_type}");
             return data_error(message).with_sqlstate("22003").about(subject);
         }
-        return data_error(told(&subject)).with_sqlstate("22P02").about(subject);
+        return data_error(message_of(&subject)).with_sqlstate("22P02").about(subject);
     }
     if text.starts_with("Casting from ") || text.contains("not supported") {
         return parsing_error("values of this type cannot be cast to the other type").with_sqlstate("42846");
@@ -171,7 +171,7 @@ pub(super) fn casting(text: &str) -> SqlError {
     data_error("a value cannot be cast to the type that is asked for").with_sqlstate("22P02")
 }
 
-/// What a kernel says of an argument that it does not take.
+/// The error of an argument that a kernel does not accept.
 pub(super) fn argument(text: &str) -> SqlError {
     if text.contains("Decimal") || text.contains("decimal") || text.contains("precision") {
         return data_error("numeric field overflow").with_sqlstate("22003");
@@ -179,8 +179,8 @@ pub(super) fn argument(text: &str) -> SqlError {
     computing(text)
 }
 
-/// The words of an error that a dialect may say otherwise.
-fn told(subject: &SqlSubject) -> String {
+/// The default message of an error that dialects word differently.
+fn message_of(subject: &SqlSubject) -> String {
     match subject {
         SqlSubject::Function { name, arguments: None, nearest: Some(nearest) } => {
             format!("there is no function '{name}', did you mean '{nearest}'?")
@@ -209,7 +209,7 @@ fn names(types: &[FieldType], between: &str) -> String {
     types.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
 }
 
-/// DataFusion's words for a function that does not take its arguments: `name(type, type)` in quotes follows.
+/// DataFusion's message for wrong argument types; `name(type, type)` in quotes follows.
 const NO_SUCH_SIGNATURE: &str = "No function matches the given name and argument types '";
 
 fn subject_of_plan(text: &str) -> Option<SqlSubject> {
@@ -233,14 +233,14 @@ fn subject_of_plan(text: &str) -> Option<SqlSubject> {
     }
     if text.contains("must appear in the GROUP BY clause") {
         let name = text.split('"').nth(1)?;
-        // The library names constants too, in its own words.
+        // The library also reports constants, in its own notation.
         let is_name = name.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '$' | '.'));
         return is_name.then(|| SqlSubject::Ungrouped { name: name.to_owned() });
     }
     operator(text)
 }
 
-/// `.. operation <type> <sign> <type> ..`
+/// `.. operation <type> <operator> <type> ..`
 fn operator(text: &str) -> Option<SqlSubject> {
     let rest = ["comparison operation ", "boolean operation ", "regex operation ", "concat operation "]
         .iter()
@@ -252,7 +252,7 @@ fn operator(text: &str) -> Option<SqlSubject> {
     let (sign, right) = rest.trim_start().rsplit_once(' ').map_or((rest, ""), |(sign, right)| (sign, right));
     let (sign, right) = match take_type(right) {
         Some((right, _)) => (sign, right),
-        // The name of a type may have spaces.
+        // The name of a type may contain spaces.
         None => {
             let (sign, right) = rest.trim_start().split_once(' ')?;
             (sign, take_type(right)?.0)
@@ -261,7 +261,7 @@ fn operator(text: &str) -> Option<SqlSubject> {
     Some(SqlSubject::Operator { sign: sign.trim().to_owned(), arguments: vec![arrow_name(left)?, arrow_name(right)?] })
 }
 
-/// The type that stands first, and what follows.
+/// The type at the start of a text, and the rest.
 fn take_type(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     for (at, char) in text.char_indices() {
@@ -275,7 +275,7 @@ fn take_type(text: &str) -> Option<(&str, &str)> {
     (!text.is_empty() && depth == 0).then_some((text, ""))
 }
 
-/// The types of a list, whose names may have commas in brackets.
+/// The types of a list. Their names may contain commas in parentheses.
 fn type_list(text: &str) -> Vec<&str> {
     let (mut types, mut depth, mut start) = (Vec::new(), 0_usize, 0);
     for (at, char) in text.char_indices() {
@@ -293,7 +293,7 @@ fn type_list(text: &str) -> Vec<&str> {
     types
 }
 
-/// Arrow's words for a value that is not cast.
+/// Arrow's message for a failed cast.
 fn miscast(text: &str) -> Option<SqlSubject> {
     if let Some(rest) = text.strip_prefix("Cannot cast string '") {
         let (text, rest) = rest.rsplit_once("' to value of ")?;

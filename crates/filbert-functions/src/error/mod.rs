@@ -1,4 +1,5 @@
-//! Errors of statements: made here, or found in what DataFusion reports, whose texts do not leave the engine.
+//! Errors of statements: created here, or translated from DataFusion's errors, whose texts do not
+//! leave the engine.
 
 mod library;
 
@@ -14,7 +15,7 @@ pub use filbert_grid::query::{data_error, parsing_error};
 
 use crate::nearest::nearest;
 
-/// The error of a value that is not of its column's type.
+/// The error of a value that does not fit its column's type.
 pub fn conversion(error: &DataError) -> SqlError {
     let sqlstate = match error {
         DataError::NotConvertible { found: "VARCHAR", .. } => "22P02",
@@ -34,17 +35,17 @@ fn is_number(type_name: &str) -> bool {
     numbers.contains(&type_name) || type_name.starts_with("DECIMAL")
 }
 
-/// A subquery that is one value has more rows than one.
+/// The error of a scalar subquery with more than one row.
 pub fn too_many_rows() -> SqlError {
     data_error("more than one row returned by a subquery used as an expression").with_sqlstate("21000")
 }
 
-/// Carries an error through DataFusion.
+/// Wraps an error for DataFusion.
 pub fn carried(error: SqlError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// What DataFusion reports, as an error of a statement: one of ours if it carries one.
+/// Translates an error of DataFusion. If it wraps one of ours, that one is returned.
 pub fn of_datafusion(error: &DataFusionError) -> SqlError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(current) = cause {
@@ -65,7 +66,7 @@ pub fn of_datafusion(error: &DataFusionError) -> SqlError {
     let found = of_root(root);
     tracing::debug!(error = %root.strip_backtrace(), told = %found.message, "an error of the planner or of a plan");
     match error.diagnostic().and_then(|diagnostic| diagnostic.span) {
-        // Who has the statement's text makes a position of it.
+        // Code with the statement's text converts this to a position.
         Some(span) if span.start.line > 0 && !found.message.contains(" at line ") => {
             let message = format!("{} at line {}, column {}", found.message, span.start.line, span.start.column);
             SqlError { message, ..found }
@@ -82,13 +83,13 @@ pub fn panicked(panic: &(dyn Any + Send)) -> SqlError {
     library::internal()
 }
 
-/// The error of a defect that shows in itself.
+/// The error of an internal defect.
 pub fn internal(what: &str) -> SqlError {
     tracing::error!(what, "a statement met a defect");
     library::internal()
 }
 
-/// What an error of the schema is about.
+/// The subject of a schema error.
 fn subject_of(error: &SchemaError) -> Option<SqlSubject> {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => Some(missing_column(field, valid_fields)),
@@ -157,7 +158,7 @@ fn of_root(root: &DataFusionError) -> SqlError {
         DataFusionError::ArrowError(error, _) => of_arrow(error),
         DataFusionError::SchemaError(error, _) => of_schema(error),
         DataFusionError::Plan(text) => library::planning(text),
-        // Of BETWEEN it says so as if it were a defect of its own.
+        // For BETWEEN, DataFusion reports this as an internal error.
         DataFusionError::Internal(text) if text.starts_with("Failed to coerce types ") => library::planning(text),
         DataFusionError::NotImplemented(text) => library::not_implemented(text),
         DataFusionError::Execution(text) => library::computing(text),
@@ -167,7 +168,7 @@ fn of_root(root: &DataFusionError) -> SqlError {
         DataFusionError::ExecutionJoin(error) if error.is_cancelled() => {
             SqlError::new(SqlErrorCode::Cancelled, "the statement was cancelled").with_sqlstate("57014")
         }
-        // The one library whose errors come as they are is that of regular expressions.
+        // The regular expression library is the only one with unwrapped errors.
         DataFusionError::External(error) if error.to_string().contains("regex") => {
             data_error("invalid regular expression").with_sqlstate("2201B")
         }
@@ -175,5 +176,5 @@ fn of_root(root: &DataFusionError) -> SqlError {
     }
 }
 
-/// How errors of a query's memory begin, which are ours.
+/// The prefix of out-of-memory errors of queries.
 pub const NOT_ENOUGH_MEMORY: &str = "not enough memory";

@@ -1,4 +1,5 @@
-//! Arithmetic with numbers of documents: whole numbers stay whole, as CrateDB's `BIGINT` does; anything else is a `DOUBLE`.
+//! Arithmetic with numbers of documents: whole numbers stay whole, as in CrateDB's `BIGINT`; other
+//! results are `DOUBLE`.
 
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::Operator;
@@ -7,7 +8,7 @@ use super::read::no_number;
 use super::scalar::{Number, Scalar};
 use crate::error::{carried, data_error};
 
-/// What an operator makes of two values; `None` = null.
+/// The result of an operator over two values; `None` = null.
 pub(super) fn compute(operator: Operator, left: &Scalar<'_>, right: &Scalar<'_>) -> Result<Option<Number>> {
     let operand = |scalar: &Scalar<'_>| match (scalar, scalar.number()) {
         (Scalar::Null, _) => Ok(None),
@@ -52,7 +53,7 @@ fn shown(scalar: &Scalar<'_>) -> String {
         Scalar::Text(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
         Scalar::Document(text) => text.chars().take(60).collect(),
         Scalar::Boolean(truth) => truth.to_string(),
-        _ => "a moment".to_owned(),
+        _ => "a timestamp".to_owned(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The functions over untyped fields. Those that plans put in hold what they need to know of their operands, so that nothing
-//! depends on what is left of a column's metadata when they run.
+//! The functions over untyped fields. Functions that plans insert store the types of their
+//! operands, so they do not depend on column metadata at run time.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -24,33 +24,33 @@ use super::scalar::Scalar;
 use super::set;
 use crate::types::{MEMBERS_KEY, field, field_type_of, field_type_of_arrow, is_untyped, untyped_field, with_members};
 
-/// Which operands are untyped fields, and not values of types.
+/// Which operands are untyped fields rather than typed values.
 pub(super) type Untyped = [bool; 2];
 
-/// What a function does.
+/// The operation of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum What {
-    /// The member along keys: untyped, or of the type that the object declares.
+    /// The member at a path of keys: untyped, or of its declared type.
     Get,
-    /// The object with a value in the place that keys tell.
+    /// The object with a value at a path of keys.
     Set,
-    /// A field as a value of a type; what is none of it is null, or an error if it is `strict`.
+    /// A field as a value of a type. A value that does not fit is null, or an error if `strict`.
     Read { to: FieldType, strict: bool },
-    /// A field as text, a value of a type as it is.
+    /// A field as text; a typed value is unchanged.
     Plain,
-    /// A field as a number; a number of a type as it is.
+    /// A field as a number; a typed number is unchanged.
     Number,
-    /// A field as true or false.
+    /// A field as a boolean.
     Truth,
-    /// Whether a value is an item of an array.
+    /// Whether a value is an element of an array.
     Has,
-    /// How two values compare.
+    /// The comparison of two values.
     Compare(Operator, Untyped),
-    /// What is computed of two numbers.
+    /// The arithmetic of two numbers.
     Compute(Operator, Untyped),
-    /// Texts in the order of the values, which windows can be over as well.
+    /// Texts that sort like the values; windows support them as well.
     Key,
-    /// A text that is a document, as an untyped field.
+    /// Marks a text that is a document as an untyped field.
     Mark,
 }
 
@@ -138,7 +138,8 @@ impl ScalarUDFImpl for FieldFunction {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        // Nothing is cast: keys have to stay literals, and what values are is told by the functions themselves.
+        // Nothing is cast: keys must stay literals, and the functions themselves determine the
+        // types of values.
         let least = match self.what {
             What::Get | What::Has | What::Compare(..) | What::Compute(..) => 2,
             What::Set => 3,
@@ -159,7 +160,7 @@ impl ScalarUDFImpl for FieldFunction {
 }
 
 impl FieldFunction {
-    /// The member that literal keys name, as the object declares it.
+    /// The field of the member that literal keys select, as the object declares it.
     fn member(&self, args: &ReturnFieldArgs<'_>) -> FieldRef {
         let members = args.arg_fields.first().and_then(|object| object.metadata().get(MEMBERS_KEY));
         let keys = args.scalar_arguments.get(1..).unwrap_or_default();
@@ -251,7 +252,7 @@ fn get(args: &ScalarFunctionArgs, rows: usize) -> Result<ArrayRef> {
     Ok(found.finish())
 }
 
-/// A key: the name of a member, or the place of an item, from 0.
+/// A key: the name of a member, or the position of an element, from 0.
 enum Key {
     Name(Texts),
     Place(ArrayRef),
@@ -288,7 +289,7 @@ fn read(args: &ScalarFunctionArgs, rows: usize, to: &FieldType, strict: bool) ->
     let texts = Texts::of(args, 0)?;
     let mut found = Rows::new(to);
     for row in 0..rows {
-        // A text that is no document says itself.
+        // A text that is no document is taken as a plain text.
         let quoted;
         let node = match texts.get(row) {
             None => None,
@@ -313,7 +314,7 @@ fn read(args: &ScalarFunctionArgs, rows: usize, to: &FieldType, strict: bool) ->
     Ok(found.finish())
 }
 
-/// An operand of a batch's rows.
+/// One operand of a batch.
 struct Side {
     array: ArrayRef,
     field_type: FieldType,
@@ -328,7 +329,7 @@ impl Side {
         let is_constant = matches!(value, ColumnarValue::Scalar(_));
         let field_type = match field_type_of(field) {
             _ if untyped => FieldType::Json,
-            // What is left of a mark on something else.
+            // The remaining mark of a former type.
             FieldType::Json if field_type_of_arrow(field.data_type()) != FieldType::Varchar => {
                 field_type_of_arrow(field.data_type())
             }
@@ -358,13 +359,13 @@ impl Sides {
         Ok(Sides { left: Side::of(args, 0, left, rows)?, right: Side::of(args, 1, right, rows)? })
     }
 
-    /// Goes through the rows' operands.
+    /// Calls `take` with the operands of each row.
     fn each(&self, rows: usize, mut take: impl FnMut(Value<'_>, Value<'_>) -> Result<()>) -> Result<()> {
         let (left, right) = (self.left.reader()?, self.right.reader()?);
         (0..rows).try_for_each(|row| take(left.get(self.left.row(row)), right.get(self.right.row(row))))
     }
 
-    /// What is true or false of the rows' operands.
+    /// Computes a boolean for the operands of each row.
     fn truths(&self, rows: usize, truth: impl Fn(Value<'_>, Value<'_>) -> Result<Option<bool>>) -> Result<ArrayRef> {
         let mut builder = BooleanBuilder::with_capacity(rows);
         self.each(rows, |left, right| {
@@ -375,7 +376,7 @@ impl Sides {
     }
 }
 
-/// Whether an array, of a type or within a document, has an item.
+/// Whether an array, typed or within a document, contains an element.
 fn has(whole: Value<'_>, item: Value<'_>) -> Result<Option<bool>> {
     let item = Scalar::of_value(item);
     if whole.is_null() || item == Scalar::Null {

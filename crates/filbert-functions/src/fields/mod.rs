@@ -1,12 +1,14 @@
-//! Members of objects, whose types show only in their values: CrateDB's `object['member']`.
+//! Members of objects, whose types are known only from their values: CrateDB's `object['member']`.
 //!
-//! A member that an object declares has that type. Any other is an *untyped field*: a JSON value, marked in the metadata of its
-//! column, which doors show as it is. What it is read as follows from where it stands (`resolve`): beside a number it is a
-//! number, beside a text a text. What is computed of untyped fields is one again.
+//! A member with a declared type has that type. Any other member is an *untyped field*: a JSON
+//! value, marked in the metadata of its column, which front doors return unchanged. The expression
+//! around it determines its type (`resolve`): beside a number it is a number, beside a text a text.
+//! A result computed from untyped fields is untyped again.
 //!
 //! ```text
-//!  object['a'] > 5     dialect: object_get(object, 'a') > 5     planner: compare(>, object_get(..), 5)
-//!  ORDER BY object['a']                                         rule: ORDER BY key(object_get(..))
+//!  object['a'] > 5     dialect: object_get(object, 'a') > 5
+//!                      planner: compare(>, object_get(..), 5)
+//!  ORDER BY object['a']   rule: ORDER BY key(object_get(..))
 //! ```
 
 mod arithmetic;
@@ -28,17 +30,17 @@ pub use read::value_of_field;
 pub use rule::Fields;
 pub(super) use totals::Summed;
 
-/// The functions that statements become calls of.
+/// The functions that statements are rewritten to.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     [What::Get, What::Set, What::Plain, What::Number, What::Truth, What::Has].map(What::udf).to_vec()
 }
 
-/// The aggregates likewise.
+/// The aggregates that statements are rewritten to.
 pub(super) fn aggregates() -> Vec<AggregateUDF> {
     totals::aggregates()
 }
 
-/// An operator of which an operand is an untyped field; `None` = none is.
+/// An operator with an untyped operand; `None` if no operand is untyped.
 pub(super) fn binary(left: &Expr, op: &BinaryOperator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     let op = match op {
         BinaryOperator::Eq => Operator::Eq,

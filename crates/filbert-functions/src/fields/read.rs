@@ -1,4 +1,4 @@
-//! What documents say, as values of types.
+//! Converts values of documents to typed values.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,10 @@ use crate::builder::ColumnBuilder;
 use crate::error::{carried, data_error};
 use crate::types::{DECIMAL_SCALE, decimal256_of};
 
-/// Digits of a decimal without declared scale.
+/// The precision of a decimal without a declared scale.
 const DECIMAL_PRECISION: u8 = 76;
 
-/// A column of values of a type, made one by one.
+/// A column of a type, built value by value.
 pub(super) struct Rows {
     field_type: FieldType,
     column: ColumnBuilder,
@@ -29,7 +29,8 @@ impl Rows {
         Rows { field_type: field_type.clone(), column: ColumnBuilder::new(field_type) }
     }
 
-    /// Appends what a value of a document is as the type; null where it is none of the type. Whether it is null.
+    /// Appends a value of a document in the column's type; null if it does not fit. Returns whether
+    /// the value was appended as null.
     pub(super) fn append(&mut self, node: Option<Node<'_>>) -> Result<bool> {
         let Some(node) = node else {
             self.column.append_null();
@@ -52,7 +53,8 @@ impl Rows {
     }
 }
 
-/// A number that may have more digits than fit: it stays as near as it can, and on its side of zero, for it is compared.
+/// A number that may have too many digits. It is clamped to the range, with its sign preserved,
+/// because it is compared.
 fn decimal(text: &str) -> Option<i256> {
     let scale_of_whole = i256::from_i128(10_i128.pow(DECIMAL_SCALE.unsigned_abs().into()));
     if let Ok(whole) = text.parse::<i64>() {
@@ -78,7 +80,7 @@ fn decimal(text: &str) -> Option<i256> {
     })
 }
 
-/// A value of a document as one of a type; null where it is none.
+/// A value of a document as a value of a type; null if it does not fit.
 pub(super) fn value<'n>(node: Node<'n>, field_type: &FieldType) -> Value<'n> {
     let text = |text: Cow<'n, str>| Value::Text(text);
     match (field_type, node.kind()) {
@@ -92,9 +94,11 @@ pub(super) fn value<'n>(node: Node<'n>, field_type: &FieldType) -> Value<'n> {
         (FieldType::Timestamp | FieldType::TimestampTz | FieldType::Date, Kind::Number) => {
             let milliseconds = node.text().parse::<f64>().unwrap_or(f64::NAN);
             match DateTime::from_timestamp_micros((milliseconds * 1_000.0) as i64) {
-                Some(moment) if *field_type == FieldType::TimestampTz => Value::TimestampTz(moment.fixed_offset()),
-                Some(moment) if *field_type == FieldType::Date => Value::Date(moment.date_naive()),
-                Some(moment) => Value::Timestamp(moment.naive_utc()),
+                Some(timestamp) if *field_type == FieldType::TimestampTz => {
+                    Value::TimestampTz(timestamp.fixed_offset())
+                }
+                Some(timestamp) if *field_type == FieldType::Date => Value::Date(timestamp.date_naive()),
+                Some(timestamp) => Value::Timestamp(timestamp.naive_utc()),
                 None => Value::Null,
             }
         }
@@ -108,7 +112,7 @@ pub(super) fn value<'n>(node: Node<'n>, field_type: &FieldType) -> Value<'n> {
     }
 }
 
-/// What an untyped field is for a column of a type: the value, or a text that says itself where it is none of the type.
+/// An untyped field as a value for a typed column; if it does not fit, the text itself.
 pub fn value_of_field(document: &str, to: &FieldType) -> Value<'static> {
     let Ok(node) = Node::parse(document) else { return Value::Text(Cow::Owned(document.to_owned())) };
     match value(node, to) {
@@ -117,7 +121,7 @@ pub fn value_of_field(document: &str, to: &FieldType) -> Value<'static> {
     }
 }
 
-/// The document of a text.
+/// Parses a document.
 pub(super) fn parsed(text: &str) -> Result<Node<'_>> {
     Node::parse(text).map_err(|_| {
         let shown: String = text.chars().take(60).collect();
@@ -126,14 +130,14 @@ pub(super) fn parsed(text: &str) -> Result<Node<'_>> {
     })
 }
 
-/// The error for a value that is none of a type.
+/// The error for a value that does not fit a type.
 pub(super) fn not_of_type(text: &str, field_type: &FieldType) -> datafusion::common::DataFusionError {
     let shown: String = text.chars().take(60).collect();
     let error = data_error(format!("cannot cast {shown} to {field_type}"));
     carried(error.with_sqlstate("22P02"))
 }
 
-/// The error for a value that cannot be computed with.
+/// The error for a value that is not numeric.
 pub(super) fn no_number(shown: &str) -> datafusion::common::DataFusionError {
     let error = data_error(format!("cannot compute with {shown}, expected a number"));
     carried(error.with_sqlstate("22P02"))

@@ -1,14 +1,13 @@
-//! Expressions over untyped fields, as expressions over values of types: what else stands in an expression tells what a field is
-//! read as.
+//! Resolves expressions over untyped fields: the other operands determine the type of a field.
 //!
-//! | written | becomes |
+//! | expression | becomes |
 //! |---|---|
-//! | `f = 5`, `f > x` | a comparison of what the values are; of a column and by `=`, the field is read as the column's type |
-//! | `f = g`, `ORDER BY f` | keys, which are in the order of the values |
-//! | `f + 1` | a number, which is a field again |
+//! | `f = 5`, `f > x` | a comparison of values; by `=` with a column, in the column's type |
+//! | `f = g`, `ORDER BY f` | keys, which sort like the values |
+//! | `f + 1` | a number, which is untyped again |
 //! | `f LIKE 'x%'`, `f \|\| 'x'`, `lower(f)` | the field as text |
-//! | `f IN (1, 2)`, `f IN (SELECT ..)`, `coalesce(f, 0)` | the field as what the others are |
-//! | `NOT f`, `CASE WHEN f`, `f AND ..` | the field as true or false |
+//! | `f IN (1, 2)`, `f IN (SELECT ..)`, `coalesce(f, 0)` | the field in the type of the others |
+//! | `NOT f`, `CASE WHEN f`, `f AND ..` | the field as a boolean |
 //! | `CAST(f AS t)` | the field as `t`, or an error |
 //! | `min(f)`, `sum(f)` | aggregates of fields |
 
@@ -25,7 +24,7 @@ use super::function::What;
 use super::totals;
 use crate::types::{field_type_of_arrow, is_untyped};
 
-/// Items of an `IN` list that are compared one by one, whatever they are.
+/// The maximum number of `IN` items that are compared one by one in any type.
 const COMPARED_MAX: usize = 32;
 
 fn field_of(expr: &Expr, schema: &DFSchema) -> Option<FieldRef> {
@@ -35,9 +34,9 @@ fn field_of(expr: &Expr, schema: &DFSchema) -> Option<FieldRef> {
 /// Whether an expression is an untyped field.
 pub(super) fn untyped(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
-        // A cast keeps the mark of what it casts, which is no field any more.
+        // A cast keeps the mark of its operand, but its result is typed.
         Expr::Cast(_) | Expr::TryCast(_) => false,
-        // Conditions are many and deep; what is computed by an operator of DataFusion's is never a field.
+        // Conditions are many and deep. The result of a DataFusion operator is never untyped.
         Expr::BinaryExpr(_) | Expr::Not(_) | Expr::InList(_) | Expr::Between(_) | Expr::Like(_) => false,
         Expr::Alias(alias) => untyped(&alias.expr, schema),
         Expr::Literal(_, metadata) => metadata.as_ref().is_some_and(|metadata| {
@@ -63,7 +62,7 @@ fn as_truth(expr: Expr) -> Expr {
     read(expr, FieldType::Boolean)
 }
 
-/// A field as what it is compared with.
+/// A field in the type that it is compared with.
 pub(super) fn as_type(expr: Expr, data_type: &DataType) -> Expr {
     let to = match data_type {
         whole if whole.is_integer() => FieldType::Decimal(None),
@@ -77,7 +76,7 @@ pub(super) fn as_type(expr: Expr, data_type: &DataType) -> Expr {
     read(expr, to)
 }
 
-/// Expressions that are fields as text, others as they are.
+/// Converts untyped fields to text; other expressions are unchanged.
 fn texts(expr: Expr, schema: &DFSchema) -> Expr {
     if untyped(&expr, schema) { as_text(expr) } else { expr }
 }
@@ -90,7 +89,7 @@ fn operation(left: Expr, op: Operator, right: Expr) -> Expr {
     Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
 }
 
-/// An operator of which an operand is an untyped field; `None` = none is.
+/// An operator with an untyped operand; `None` if no operand is untyped.
 pub(crate) fn binary(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     let both = [untyped(left, schema), untyped(right, schema)];
     if both == [false, false] {
@@ -131,7 +130,7 @@ fn compared(left: Expr, op: Operator, right: Expr, both: [bool; 2], schema: &DFS
     }
     let typed = if both == [true, false] { &right } else { &left };
     let of_typed = field_of(typed, schema).map(|field| field.data_type().clone());
-    // What can be the key of a join has to be an equality of two values of a type.
+    // A join key must be an equality of two typed values.
     let is_key = op == Operator::Eq && !typed.column_refs().is_empty();
     let is_distinct = matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom);
     match of_typed.filter(|data_type| !data_type.is_null() && both != [true, true] && (is_key || is_distinct)) {
@@ -148,10 +147,10 @@ fn as_text_of(expr: Expr, both: [bool; 2], side: usize) -> Expr {
 
 fn computed(left: Expr, op: Operator, right: Expr, both: [bool; 2], schema: &DFSchema) -> Expr {
     let typed = if both == [true, false] { &right } else { &left };
-    let moment = DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, Some("UTC".into()));
+    let timestamp = DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, Some("UTC".into()));
     let other = field_of(typed, schema).filter(|_| both != [true, true]);
     let of_field = other.and_then(|field| match field.data_type() {
-        DataType::Interval(_) | DataType::Duration(_) => Some(moment),
+        DataType::Interval(_) | DataType::Duration(_) => Some(timestamp),
         temporal if temporal.is_temporal() => Some(temporal.clone()),
         _ => None,
     });
@@ -166,7 +165,7 @@ fn comparison(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Exp
     binary(left, op, right, schema).unwrap_or_else(|| operation(left.clone(), op, right.clone()))
 }
 
-/// An expression whose parts are resolved already.
+/// Resolves an expression with resolved operands.
 pub(crate) fn resolve(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
         Expr::BinaryExpr(operation) => match binary(&operation.left, operation.op, &operation.right, schema) {
@@ -227,7 +226,7 @@ fn is_null(expr: &Expr, schema: &DFSchema) -> bool {
     field_of(expr, schema).is_some_and(|field| field.data_type().is_null())
 }
 
-/// Whether texts are to be made of fields; the same back if not.
+/// Converts fields to text; returns the expression as `Err` if nothing changes.
 fn like_of_texts(like: Like, schema: &DFSchema) -> std::result::Result<Like, Like> {
     if !untyped(&like.expr, schema) && !untyped(&like.pattern, schema) {
         return Err(like);
@@ -274,7 +273,7 @@ fn in_list(list: InList, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::yes(if *negated { Expr::Not(Box::new(one_of)) } else { one_of })
 }
 
-/// Conditions under `OR`, as a balanced tree.
+/// A disjunction of conditions, as a balanced tree.
 fn any_of(mut conditions: Vec<Expr>) -> Option<Expr> {
     if conditions.len() < 2 {
         return conditions.pop();
@@ -350,7 +349,7 @@ fn case_of(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::yes(if has_fields && typed.is_none() { What::Mark.call(vec![made]) } else { made })
 }
 
-/// A field as a value of a type; what is none of it is an error if that is `strict`.
+/// A field as a value of a type. A value that does not fit is an error if `strict`.
 fn cast_to(expr: Expr, data_type: &DataType, strict: bool) -> Expr {
     let to = field_type_of_arrow(data_type);
     let target = filbert_grid::query::arrow_type(&to);
@@ -358,12 +357,12 @@ fn cast_to(expr: Expr, data_type: &DataType, strict: bool) -> Expr {
     if target == *data_type { read } else { datafusion::logical_expr::cast(read, data_type.clone()) }
 }
 
-/// Functions whose result is one of their arguments.
+/// Functions that return one of their arguments.
 fn is_choice(name: &str) -> bool {
     matches!(name, "coalesce" | "nvl" | "ifnull" | "nullif" | "greatest" | "least")
 }
 
-/// The arguments of a function as it takes them; `None` = as they are.
+/// The arguments in the types that a function needs; `None` = unchanged.
 fn arguments(name: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let takes_documents = ["json", "object", "to_json", "cast_json", "cast_object", "row_to_json"];
     if takes_documents.iter().any(|takes| name.starts_with(takes)) {
@@ -384,7 +383,7 @@ fn arguments(name: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Vec<Ex
     Some(arguments.iter().zip(&is_field).map(read).collect())
 }
 
-/// Resolves all of an expression.
+/// Resolves a whole expression.
 pub(super) fn resolve_all(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| resolve(expr, schema))
 }

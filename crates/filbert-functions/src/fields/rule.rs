@@ -1,4 +1,4 @@
-//! The rule that resolves untyped fields in plans, before types are coerced.
+//! The rule that resolves untyped fields in plans, before type coercion.
 
 use std::sync::Arc;
 
@@ -31,14 +31,14 @@ impl AnalyzerRule for Fields {
         }
         let transformed = plan.transform_up_with_subqueries(|plan| {
             let resolved = resolved(plan)?;
-            // What a plan is over may have got other types, or marks.
+            // The inputs may have new types or marks.
             Ok(Transformed::yes(resolved.recompute_schema()?))
         })?;
         Ok(transformed.data)
     }
 }
 
-/// Whether there is anything to resolve: fields come from objects only.
+/// Whether a plan may have untyped fields, which come from objects only.
 fn has_fields(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|plan| {
@@ -69,7 +69,8 @@ fn resolved(plan: LogicalPlan) -> Result<LogicalPlan> {
     })
 }
 
-/// Rows of several queries of which some have fields where others have values of a type: the fields are read as those.
+/// A union in which a column is untyped in some queries and typed in others: the fields are read in
+/// that type.
 fn united(union: Union) -> Result<LogicalPlan> {
     let of_column = |at: usize| union.inputs.iter().filter_map(move |input| input.schema().fields().get(at));
     let has_fields = |at: usize| of_column(at).any(|field| is_untyped(field));
@@ -84,7 +85,7 @@ fn united(union: Union) -> Result<LogicalPlan> {
             let column = Expr::Column(column);
             let read = match typed(at).filter(|_| has_fields(at)) {
                 Some(other) if is_untyped(field) => as_type(column, other.data_type()),
-                // Nulls beside fields are fields.
+                // Nulls beside untyped fields are untyped.
                 None if has_fields(at) && field.data_type().is_null() => {
                     What::Mark.call(vec![cast(column, DataType::Utf8View)])
                 }
@@ -107,7 +108,7 @@ fn united(union: Union) -> Result<LogicalPlan> {
     Union::try_new_with_loose_types(inputs.collect::<Result<Vec<_>>>()?).map(LogicalPlan::Union)
 }
 
-/// What rows are ordered by.
+/// Sort expressions.
 pub(super) fn order(sorts: Vec<Sort>, schema: &DFSchema) -> Transformed<Vec<Sort>> {
     let mut changed = false;
     let ordered = sorts.into_iter().map(|sort| {

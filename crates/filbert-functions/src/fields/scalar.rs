@@ -1,6 +1,6 @@
-//! Values whose type shows only in themselves, and how they compare.
+//! Values with a type that is known only from the value, and their comparison.
 //!
-//! Kinds are ordered as PostgreSQL orders them within `jsonb`: texts, numbers, truth values, arrays, objects.
+//! Kinds are ordered as in PostgreSQL's `jsonb`: texts, numbers, booleans, arrays, objects.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,7 +10,7 @@ use filbert_data::{FieldType, Value};
 
 use super::super::json::{Kind, Node};
 
-/// A number: whole ones are exact.
+/// A number; whole numbers are exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     Whole(i128),
@@ -18,10 +18,10 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// The number that a text in JSON's grammar is.
+    /// Parses a text in JSON's number grammar.
     pub(super) fn parse(text: &str) -> Option<Number> {
         let text = text.trim();
-        // `inf` and `nan` are numbers for Rust only.
+        // Rust also parses `inf` and `nan`.
         if !text.bytes().next_back()?.is_ascii_digit() {
             return None;
         }
@@ -43,10 +43,10 @@ impl Number {
         }
     }
 
-    /// The nearest double, and what a whole number is beyond it: in this order numbers are.
+    /// The nearest double, and the remainder of a whole number. Numbers sort by these parts.
     fn parts(self) -> (f64, i128) {
         match self {
-            // Zero has one form.
+            // Removes the sign of zero.
             Number::Double(double) => (double + 0.0, 0),
             Number::Whole(whole) => {
                 let nearest = whole as f64;
@@ -60,7 +60,7 @@ impl Number {
         left.total_cmp(&right).then(left_rest.cmp(&right_rest))
     }
 
-    /// As JSON writes it.
+    /// The JSON form.
     pub(super) fn text(self) -> String {
         match self {
             Number::Whole(whole) => whole.to_string(),
@@ -69,21 +69,21 @@ impl Number {
     }
 }
 
-/// A value of whatever type.
+/// A value of any type.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scalar<'v> {
     Null,
     Boolean(bool),
     Number(Number),
     Text(Cow<'v, str>),
-    /// Microseconds since 1970.
-    Moment(i64),
-    /// An array or an object, as JSON writes it.
+    /// A timestamp in microseconds since 1970.
+    Timestamp(i64),
+    /// An array or an object, as JSON.
     Document(Cow<'v, str>),
 }
 
 impl<'v> Scalar<'v> {
-    /// What a document says; a text that is none says itself.
+    /// The value of a document; a text that is no document is a plain text.
     pub(super) fn of_json(text: &'v str) -> Scalar<'v> {
         let Ok(node) = Node::parse(text) else { return Scalar::Text(Cow::Borrowed(text)) };
         match node.kind() {
@@ -107,16 +107,16 @@ impl<'v> Scalar<'v> {
             Value::Int16(number) => Scalar::Number(Number::Whole(number.into())),
             Value::Int32(number) => Scalar::Number(Number::Whole(number.into())),
             Value::Int64(number) => Scalar::Number(Number::Whole(number.into())),
-            // The number that is shown, not the nearest one with more digits.
+            // The number in its displayed form, not the nearest double.
             Value::Float32(number) => Scalar::Number(Number::Double(number.to_string().parse().unwrap_or(f64::NAN))),
             Value::Float64(number) => Scalar::Number(Number::Double(number)),
             Value::Decimal(number) => Scalar::Number(Number::of_decimal(&number)),
             Value::Text(text) => Scalar::Text(text),
             Value::Json(Cow::Borrowed(text)) => Scalar::of_json(text),
             Value::Json(Cow::Owned(text)) => Scalar::of_json(&text).into_owned(),
-            Value::Date(date) => Scalar::Moment(date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_micros()),
-            Value::Timestamp(moment) => Scalar::Moment(moment.and_utc().timestamp_micros()),
-            Value::TimestampTz(moment) => Scalar::Moment(moment.timestamp_micros()),
+            Value::Date(date) => Scalar::Timestamp(date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_micros()),
+            Value::Timestamp(timestamp) => Scalar::Timestamp(timestamp.and_utc().timestamp_micros()),
+            Value::TimestampTz(timestamp) => Scalar::Timestamp(timestamp.timestamp_micros()),
             other => Scalar::Text(Cow::Owned(other.to_string())),
         }
     }
@@ -127,12 +127,12 @@ impl<'v> Scalar<'v> {
             Scalar::Boolean(truth) => Scalar::Boolean(truth),
             Scalar::Number(number) => Scalar::Number(number),
             Scalar::Text(text) => Scalar::Text(Cow::Owned(text.into_owned())),
-            Scalar::Moment(moment) => Scalar::Moment(moment),
+            Scalar::Timestamp(timestamp) => Scalar::Timestamp(timestamp),
             Scalar::Document(text) => Scalar::Document(Cow::Owned(text.into_owned())),
         }
     }
 
-    /// A number, or a text that is written like one.
+    /// A number, or a text that contains one.
     pub(super) fn number(&self) -> Option<Number> {
         match self {
             Scalar::Number(number) => Some(*number),
@@ -150,15 +150,15 @@ impl<'v> Scalar<'v> {
         }
     }
 
-    fn moment(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<i64> {
         match self {
-            Scalar::Moment(moment) => Some(*moment),
-            // As CrateDB has moments in documents: milliseconds.
+            Scalar::Timestamp(timestamp) => Some(*timestamp),
+            // As in CrateDB, timestamps in documents count milliseconds.
             Scalar::Number(number) => Some((number.to_f64() * 1_000.0) as i64),
             Scalar::Text(text) => match Value::Text(Cow::Borrowed(text)).convert(&FieldType::TimestampTz) {
-                Ok(Value::TimestampTz(moment)) => Some(moment.timestamp_micros()),
+                Ok(Value::TimestampTz(timestamp)) => Some(timestamp.timestamp_micros()),
                 _ => match Value::Text(Cow::Borrowed(text)).convert(&FieldType::Timestamp) {
-                    Ok(Value::Timestamp(moment)) => Some(moment.and_utc().timestamp_micros()),
+                    Ok(Value::Timestamp(timestamp)) => Some(timestamp.and_utc().timestamp_micros()),
                     _ => None,
                 },
             },
@@ -173,19 +173,20 @@ impl<'v> Scalar<'v> {
         Some(compact)
     }
 
-    /// How it compares with another; `None` where that is unknown: with nulls, and between kinds that have nothing in common.
+    /// Compares two values; `None` if the result is unknown: with nulls, and between unrelated
+    /// kinds.
     pub(super) fn compare(&self, other: &Scalar<'_>) -> Option<Ordering> {
         match (self, other) {
             (Scalar::Null, _) | (_, Scalar::Null) => None,
             (Scalar::Text(left), Scalar::Text(right)) => Some(left.cmp(right)),
-            (Scalar::Moment(_), _) | (_, Scalar::Moment(_)) => Some(self.moment()?.cmp(&other.moment()?)),
+            (Scalar::Timestamp(_), _) | (_, Scalar::Timestamp(_)) => Some(self.timestamp()?.cmp(&other.timestamp()?)),
             (Scalar::Number(_), _) | (_, Scalar::Number(_)) => Some(self.number()?.compare(other.number()?)),
             (Scalar::Boolean(_), _) | (_, Scalar::Boolean(_)) => Some(self.truth()?.cmp(&other.truth()?)),
             (Scalar::Document(_), _) | (_, Scalar::Document(_)) => Some(self.document()?.cmp(&other.document()?)),
         }
     }
 
-    /// A text that is in the order of the values, byte by byte, and the same for values that are equal; `None` = null.
+    /// A text that sorts bytewise like the values, and is the same for equal values; `None` = null.
     pub(super) fn key(&self) -> Option<String> {
         match self {
             Scalar::Null => None,
@@ -197,7 +198,7 @@ impl<'v> Scalar<'v> {
                 let rest = rest.cast_unsigned() ^ (1 << 127);
                 Some(format!("2{bits:016x}{rest:032x}"))
             }
-            Scalar::Moment(moment) => Scalar::Number(Number::Whole((moment / 1_000).into())).key(),
+            Scalar::Timestamp(timestamp) => Scalar::Number(Number::Whole((timestamp / 1_000).into())).key(),
             Scalar::Boolean(truth) => Some(format!("3{}", u8::from(*truth))),
             Scalar::Document(text) => {
                 let rank = if text.starts_with('[') { 4 } else { 5 };
@@ -229,9 +230,9 @@ mod tests {
         ] {
             assert_eq!(json(left).compare(&json(right)), expected, "{left} {right}");
         }
-        let moment = Scalar::Moment(1_500_000);
-        assert_eq!(moment.compare(&json("1500")), Some(Ordering::Equal));
-        assert_eq!(moment.compare(&json("\"1970-01-01T00:00:01Z\"")), Some(Ordering::Greater));
+        let timestamp = Scalar::Timestamp(1_500_000);
+        assert_eq!(timestamp.compare(&json("1500")), Some(Ordering::Equal));
+        assert_eq!(timestamp.compare(&json("\"1970-01-01T00:00:01Z\"")), Some(Ordering::Greater));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `object_set(object, value, key, ..)`: an object with a value in the place that keys tell. What is missing on the way is made.
+//! `object_set(object, value, key, ..)`: an object with a value at a path of keys. Missing objects
+//! along the path are created.
 
 use std::sync::Arc;
 
@@ -40,11 +41,11 @@ pub(super) fn set(args: &ScalarFunctionArgs, rows: usize) -> Result<ArrayRef> {
     Ok(Arc::new(builder.finish()))
 }
 
-/// Writes an object with a value along a path.
+/// Writes an object with a value at a path.
 fn push_with(object: Option<Node<'_>>, path: &[&str], value: &Value<'_>, out: &mut String) -> Result<()> {
     let Some((name, rest)) = path.split_first() else {
         match value {
-            // Nulls of arrays and items of documents, as JSON has them.
+            // Arrays keep nulls, and documents stay documents, as in JSON.
             Value::Json(text) => out.push_str(parsed(text)?.text()),
             value => push_json(value, out),
         }
@@ -66,7 +67,7 @@ fn push_with(object: Option<Node<'_>>, path: &[&str], value: &Value<'_>, out: &m
     };
     let mut is_set = false;
     for (key, member) in object.into_iter().flat_map(Node::children) {
-        // In quotes, as it is written.
+        // In quotes, as written.
         let key = format!("\"{}\"", key.unwrap_or_default());
         let is_it = Node::parse(&key).is_ok_and(|key| key.plain() == *name);
         if is_it && is_set {

@@ -24,21 +24,21 @@ use crate::types::{is_untyped, untyped_field};
 static MIN: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| Arc::new(Extreme { of: Of::Fields, least: true }.udaf()));
 static MAX: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| Arc::new(Extreme { of: Of::Fields, least: false }.udaf()));
 
-/// The aggregates that statements' `min` and `max` of members become.
+/// The aggregates that `min` and `max` of members are rewritten to.
 pub(super) fn aggregates() -> Vec<AggregateUDF> {
     [true, false].map(|least| Extreme { of: Of::Any, least }.udaf()).to_vec()
 }
 
-/// Of what an extreme is.
+/// The type of an extreme's argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Of {
-    /// Of whatever the argument is: until that is known.
+    /// Not known yet.
     Any,
-    /// Of untyped fields.
+    /// Untyped fields.
     Fields,
 }
 
-/// The least or the greatest.
+/// The minimum or the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Extreme {
     of: Of,
@@ -71,7 +71,7 @@ impl Extreme {
         AggregateUDF::new_from_impl(ExtremeFunction { extreme: self, signature })
     }
 
-    /// DataFusion's, of values of a type.
+    /// DataFusion's aggregate for typed values.
     fn of_type(self) -> Arc<AggregateUDF> {
         if self.least { min_udaf() } else { max_udaf() }
     }
@@ -124,14 +124,14 @@ impl AggregateUDFImpl for ExtremeFunction {
     }
 }
 
-/// The best so far, with its place in the order.
+/// The best value so far, with its sort key.
 #[derive(Debug)]
 struct Found {
     least: bool,
     best: Option<(String, String)>,
 }
 
-/// The texts of an array.
+/// Calls `take` with each text of an array.
 fn each(values: &[ArrayRef], mut take: impl FnMut(&str) -> Result<()>) -> Result<()> {
     let Some(values) = values.first() else { return Ok(()) };
     let texts = datafusion::arrow::compute::cast(values, &DataType::Utf8View)?;
@@ -169,7 +169,7 @@ impl Accumulator for Found {
     }
 }
 
-/// The sum or the average of untyped fields: whole numbers are added exactly.
+/// The sum or the average of untyped fields. Whole numbers are added exactly.
 #[derive(Debug)]
 pub(crate) struct Summed {
     is_average: bool,
@@ -178,12 +178,12 @@ pub(crate) struct Summed {
 }
 
 impl Summed {
-    /// None yet.
+    /// Starts with no values.
     pub(crate) fn new(is_average: bool) -> Summed {
         Summed { is_average, sum: None, count: 0 }
     }
 
-    /// What is kept between the parts of an aggregation.
+    /// The state between the parts of an aggregation.
     pub(crate) fn state_fields() -> Vec<FieldRef> {
         vec![
             Arc::new(Field::new("sum", DataType::Utf8View, true)),
@@ -191,7 +191,7 @@ impl Summed {
         ]
     }
 
-    /// Adds a value; whether there was one.
+    /// Adds a value; returns whether it was not null.
     fn add(&mut self, text: &str) -> Result<bool> {
         let added = Scalar::of_json(text);
         if added == Scalar::Null {
@@ -237,7 +237,7 @@ impl Accumulator for Summed {
     }
 }
 
-/// An aggregate or a window, with its arguments as it takes them.
+/// An aggregate or a window function, with its arguments in the types that it needs.
 pub(super) fn resolve(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
         Expr::AggregateFunction(mut call) => {
@@ -272,7 +272,7 @@ fn changed_if(expr: Expr, changed: bool) -> Transformed<Expr> {
     if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
 }
 
-/// An aggregate of arguments that may be fields; whether it is another one than before.
+/// The aggregate for arguments that may be untyped fields; the flag says whether it changed.
 fn aggregate(udaf: &Arc<AggregateUDF>, args: Vec<Expr>, schema: &DFSchema) -> (Arc<AggregateUDF>, Vec<Expr>, bool) {
     let of_fields = args.iter().any(|argument| untyped(argument, schema));
     let extreme = match udaf.name() {

@@ -1,7 +1,8 @@
-//! Making JSON: `JSON_OBJECT`, `JSON_ARRAY`, and of groups `JSON_ARRAYAGG`, `JSON_OBJECTAGG`.
+//! Builds JSON: `JSON_OBJECT`, `JSON_ARRAY`, and the aggregates `JSON_ARRAYAGG` and
+//! `JSON_OBJECTAGG`.
 //!
-//! The aggregates are `array_agg` of texts (`json_text` and `json_member`), put together by `json_array_from` and
-//! `json_object_from`: the order of their items is DataFusion's work.
+//! The aggregates are `array_agg` of texts (`json_text` and `json_member`), combined by
+//! `json_array_from` and `json_object_from`. DataFusion thus handles the order of their items.
 
 use std::borrow::Cow;
 
@@ -43,7 +44,7 @@ fn coerce_list(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// A text, then pairs of a text and anything.
+/// A text, followed by pairs of a text and any value.
 fn coerce_pairs(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     let keys = types.iter().skip(1).step_by(2);
     if types.len().is_multiple_of(2) || !keys.clone().all(is_text) {
@@ -95,7 +96,7 @@ fn is_absent(args: &ScalarFunctionArgs) -> bool {
     constant_text(args, 0) == Some("ABSENT")
 }
 
-/// Writes `"key":value`; whether there is anything to write.
+/// Writes `"key":value`; returns whether anything was written.
 fn push_member(args: &ScalarFunctionArgs, at: usize, row: usize, absent: bool, out: &mut String) -> Result<bool> {
     let Value::Text(key) = value(args, at, row)? else { return Err(failed("Key of a JSON object cannot be null")) };
     let value = value(args, at + 1, row)?;
@@ -165,8 +166,8 @@ fn json_member(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-/// The items of a list between brackets. Nulls of arrays are items or absent, those of objects always absent: a member
-/// whose value is null is none.
+/// The items of a list in brackets. Nulls in arrays are written or omitted, nulls in objects are
+/// always omitted: a member with a null value does not exist.
 fn from_list(args: &ScalarFunctionArgs, open: char, close: char) -> Result<ColumnarValue> {
     let absent = is_absent(args) || open == '{';
     let lists = array(args, 1)?;

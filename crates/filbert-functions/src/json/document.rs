@@ -1,13 +1,13 @@
-//! JSON documents as text: found in place, checked as they are passed, never built.
+//! JSON documents as text: values are found in place and validated on the way. No tree is built.
 
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-/// Objects and arrays within each other, at most.
+/// The maximum depth of nested objects and arrays.
 const DEPTH_MAX: usize = 500;
 
-/// What is wrong with a document, and at which byte.
+/// An error in a document, with its byte position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     pub(super) at: usize,
@@ -33,7 +33,7 @@ pub enum Kind {
     Null,
 }
 
-/// A value that was checked: its text without white space around it.
+/// A validated value: its text without surrounding white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node<'t> {
     text: &'t str,
@@ -65,7 +65,7 @@ impl<'t> Scan<'t> {
         Ok(())
     }
 
-    /// Passes a text in quotes.
+    /// Skips a string.
     fn quoted(&mut self) -> Checked<&'t str> {
         self.expect(b'"', "a text in double quotes")?;
         let start = self.at;
@@ -98,7 +98,7 @@ impl<'t> Scan<'t> {
         Ok(quoted)
     }
 
-    /// Passes the name of a member, up to where its value starts.
+    /// Skips the name of a member, up to the start of its value.
     fn name(&mut self) -> Checked<&'t str> {
         let name = self.quoted()?;
         self.expect(b':', "a colon")?;
@@ -145,18 +145,18 @@ impl<'t> Scan<'t> {
         Ok(())
     }
 
-    /// Passes a value.
+    /// Skips a value.
     fn value(&mut self) -> Checked<Node<'t>> {
         self.value_with(|_, _| {})
     }
 
-    /// Passes a value; if it is an object, `member` hears of its members, with their names as they are written.
+    /// Skips a value. If it is an object, `member` is called with its members and their raw names.
     fn value_with(&mut self, mut member: impl FnMut(&'t str, Node<'t>)) -> Checked<Node<'t>> {
         self.peek();
         let start = self.at;
-        // The brackets that are open.
+        // The open brackets.
         let mut open = SmallVec::<[u8; 32]>::new();
-        // The member of the outermost object that is being passed: its name, and where its value starts.
+        // The current member of the outermost object: its name, and the start of its value.
         let (mut name, mut value_start) = ("", start);
         loop {
             match self.peek() {
@@ -186,7 +186,7 @@ impl<'t> Scan<'t> {
                 Some(b'n') => self.word("null")?,
                 _ => return self.broken("a value"),
             }
-            // What follows a value: another, or the end of what it is in.
+            // After a value: another value, or the end of the enclosing one.
             loop {
                 let Some(close) = open.last().copied() else {
                     return Ok(Node { text: self.text.get(start..self.at).unwrap_or_default() });
@@ -217,10 +217,11 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// How many bytes of a text in quotes come before one that says something: a quote, a backslash, a control character.
+/// The number of bytes in a string before a special byte: a quote, a backslash or a control
+/// character.
 ///
-/// Eight at a time, as most of a document is texts: in a word, the lowest marked byte is the first that was looked for
-/// (those above it may be marked by a borrow).
+/// It checks eight bytes at a time, because most of a document is text. In each word, the lowest
+/// marked byte is the first special byte. Bytes above it may be marked by a borrow.
 fn plain_length(bytes: &[u8]) -> usize {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -239,12 +240,13 @@ fn plain_length(bytes: &[u8]) -> usize {
 }
 
 impl<'t> Node<'t> {
-    /// A document that is one value and nothing else.
+    /// Parses a document that is exactly one value.
     pub fn parse(text: &'t str) -> Checked<Node<'t>> {
         Node::parse_with(text, |_, _| {})
     }
 
-    /// As [`Node::parse`], with the value of a member, if it is an object that has it: found while it is checked.
+    /// Like [`Node::parse`], but also returns the value of a member, if the document is an object
+    /// that has it. It is found during validation.
     pub(super) fn parse_with_member(text: &'t str, name: &str) -> Checked<(Node<'t>, Option<Node<'t>>)> {
         let mut found = None;
         let node = Node::parse_with(text, |written, value| {
@@ -269,7 +271,7 @@ impl<'t> Node<'t> {
         self.text
     }
 
-    /// Appends its text without white space between its parts.
+    /// Appends its text without white space between tokens.
     pub fn push_compact(self, out: &mut String) {
         let mut rest = self.text;
         while let Some(at) = rest.find(['"', ' ', '\t', '\n', '\r']) {
@@ -280,7 +282,7 @@ impl<'t> Node<'t> {
                 continue;
             }
             let mut scan = Scan { text: after, at: 0 };
-            // It was checked: the text ends.
+            // The text was validated, so the string ends.
             let _ = scan.quoted();
             let (quoted, behind) = after.split_at_checked(scan.at).unwrap_or((after, ""));
             out.push_str(quoted);
@@ -306,12 +308,12 @@ impl<'t> Node<'t> {
         !matches!(self.kind(), Kind::Object | Kind::Array)
     }
 
-    /// The value of a member; the first, if there are several of the name.
+    /// The value of a member; the first if several members have the name.
     pub fn member(self, name: &str) -> Option<Node<'t>> {
         self.children().find(|(key, _)| key.is_some_and(|key| is_name(key, name))).map(|(_, value)| value)
     }
 
-    /// Its members or items; members with their names as they are written.
+    /// Its members or elements; members with their raw names.
     pub fn children(self) -> impl Iterator<Item = (Option<&'t str>, Node<'t>)> {
         let kind = self.kind();
         let mut scan = Scan { text: self.text, at: 1 };
@@ -335,7 +337,7 @@ impl<'t> Node<'t> {
         })
     }
 
-    /// What a text says, with nothing escaped; other scalars as they are written.
+    /// The unescaped content of a string; other scalars as written.
     pub fn plain(self) -> Cow<'t, str> {
         match self.kind() {
             Kind::Text => unescaped(self.text.get(1..self.text.len().saturating_sub(1)).unwrap_or_default()),
@@ -344,7 +346,7 @@ impl<'t> Node<'t> {
     }
 }
 
-/// Whether a name as it is written is this one: escapes only make it longer.
+/// Whether a raw name equals this name. Escapes only make it longer.
 fn is_name(written: &str, name: &str) -> bool {
     match written.len() == name.len() {
         true => written == name && !written.contains('\\'),
@@ -352,14 +354,14 @@ fn is_name(written: &str, name: &str) -> bool {
     }
 }
 
-/// The inside of a text in quotes.
+/// The unescaped content of a quoted string.
 fn unescaped(quoted: &str) -> Cow<'_, str> {
     if !quoted.contains('\\') {
         return Cow::Borrowed(quoted);
     }
     let mut plain = String::with_capacity(quoted.len());
     let mut characters = quoted.chars();
-    // The first half of a pair that stands for one character.
+    // The first half of a surrogate pair.
     let mut high = None;
     while let Some(character) = characters.next() {
         let character = match character {
@@ -399,7 +401,7 @@ fn unescaped(quoted: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Writes a text as JSON has it.
+/// Writes a text as a JSON string.
 pub fn push_text(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {

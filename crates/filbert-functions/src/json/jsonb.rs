@@ -1,15 +1,16 @@
-//! Documents of `jsonb`: read, compared, changed, and written in their one form.
+//! `jsonb` documents: parsing, comparison, changes, and the canonical text.
 //!
-//! A document of the type is kept as the text that PostgreSQL writes: members by the lengths of their names, then by their bytes,
-//! the last of several of a name, a blank after colons and commas, numbers as `numeric` writes them.
+//! A document is stored as PostgreSQL's text: members ordered by the length of their names, then by
+//! bytes; only the last member of a name; a blank after colons and commas; numbers as `numeric`
+//! writes them.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-/// Objects and arrays within each other, at most.
+/// The maximum depth of nested objects and arrays.
 const DEPTH_MAX: usize = 500;
-/// Digits of a number before and after its point, at most.
+/// The maximum number of digits before and after the decimal point.
 const DIGITS_MAX: i64 = 16_383;
 
 /// A document.
@@ -19,34 +20,34 @@ pub enum Document {
     Null,
     /// A text.
     Text(String),
-    /// As `numeric` writes it: without exponent, with the digits behind the point that were written.
+    /// In the text form of `numeric`: without an exponent, with all written decimal places.
     Number(String),
     /// `true` or `false`.
     Bool(bool),
     /// Items.
     Array(Vec<Document>),
-    /// By length and bytes of the names, each once.
+    /// Ordered by the length and the bytes of the names, each name once.
     Object(Vec<(String, Document)>),
 }
 
-/// Why a text is no document.
+/// The error of an invalid document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not JSON.
+    /// The text is not JSON.
     Syntax,
-    /// `\u0000`, which texts cannot hold.
+    /// `\u0000`, which text cannot contain.
     Zero,
-    /// A number beyond what `numeric` has.
+    /// A number out of the range of `numeric`.
     Number,
 }
 
-/// How members are ordered.
+/// The order of members.
 fn by_name(left: &str, right: &str) -> Ordering {
     left.len().cmp(&right.len()).then_with(|| left.as_bytes().cmp(right.as_bytes()))
 }
 
 impl Document {
-    /// Reads a document from its text.
+    /// Parses a document.
     pub fn parse(text: &str) -> Result<Document, Fault> {
         let mut reader = Reader { text, at: 0, depth: 0 };
         let document = reader.value()?;
@@ -56,7 +57,7 @@ impl Document {
         }
     }
 
-    /// An object of members in any order, of which the last of a name counts.
+    /// An object from members in any order. The last member of a name counts.
     pub fn object(mut members: Vec<(String, Document)>) -> Document {
         members.sort_by(|left, right| by_name(&left.0, &right.0));
         let mut unique: Vec<(String, Document)> = Vec::with_capacity(members.len());
@@ -69,7 +70,7 @@ impl Document {
         Document::Object(unique)
     }
 
-    /// A number from digits that JSON or `numeric` writes.
+    /// A number from the digits of JSON or `numeric`.
     pub fn number(digits: &str) -> Result<Document, Fault> {
         plain_number(digits).map(Document::Number).ok_or(Fault::Number)
     }
@@ -81,7 +82,7 @@ impl Document {
         members.get(at).map(|(_, member)| member)
     }
 
-    /// Whether it is an object or an array without members or items.
+    /// Whether it is an object or an array without members or elements.
     pub fn is_empty(&self) -> bool {
         match self {
             Document::Object(members) => members.is_empty(),
@@ -95,7 +96,7 @@ impl Document {
         !matches!(self, Document::Array(_) | Document::Object(_))
     }
 
-    /// The text that `->>` gives: that of a text without quotes.
+    /// The text that `->>` returns: a string without its quotes.
     pub fn plain(&self) -> Option<Cow<'_, str>> {
         match self {
             Document::Null => None,
@@ -104,8 +105,8 @@ impl Document {
         }
     }
 
-    /// The place of an item: from the end for negative ones. `Err` is where it would be: before the first (`false`) or after the
-    /// last (`true`).
+    /// The position of an element; a negative one counts from the end. `Err` if it is out of range:
+    /// before the first element (`false`) or after the last one (`true`).
     pub fn place(length: usize, place: i64) -> Result<usize, bool> {
         match usize::try_from(place) {
             Ok(at) if at < length => Ok(at),
@@ -114,7 +115,7 @@ impl Document {
         }
     }
 
-    /// Whether all of another document is in this one, as `@>` has it.
+    /// Whether this document contains the other one, as `@>` defines it.
     pub fn contains(&self, part: &Document) -> bool {
         match (self, part) {
             (Document::Array(items), part) if part.is_scalar() => items.iter().any(|item| item.same(part)),
@@ -134,7 +135,8 @@ impl Document {
         }
     }
 
-    /// Whether a text is a name of a member, an item, or the text itself, as `?` has it.
+    /// Whether a text is the name of a member, an element, or the document itself, as `?` defines
+    /// it.
     pub fn has(&self, name: &str) -> bool {
         let is_name = |item: &Document| matches!(item, Document::Text(text) if text == name);
         match self {
@@ -144,7 +146,7 @@ impl Document {
         }
     }
 
-    /// Whether two documents are equal: numbers by their values.
+    /// Whether two documents are equal. Numbers are compared by value.
     pub fn same(&self, other: &Document) -> bool {
         self.compare(other) == Ordering::Equal
     }
@@ -158,9 +160,10 @@ impl Document {
         left.cmp(&right)
     }
 
-    /// Bytes whose order is that of the documents.
+    /// Appends a key whose byte order is the order of documents.
     ///
-    /// A document that is one value counts as an array of one item that comes before real arrays of one item.
+    /// A scalar document counts as an array of one element that sorts before real arrays of one
+    /// element.
     pub fn append_key(&self, key: &mut Vec<u8>) {
         match self {
             Document::Array(_) | Document::Object(_) => self.append_item(key),
@@ -203,7 +206,7 @@ impl Document {
         }
     }
 
-    /// What `jsonb_typeof` says.
+    /// The result of `jsonb_typeof`.
     pub fn kind(&self) -> &'static str {
         match self {
             Document::Null => "null",
@@ -215,7 +218,7 @@ impl Document {
         }
     }
 
-    /// What `jsonb_pretty` writes.
+    /// Writes the form of `jsonb_pretty`.
     pub fn pretty(&self, indent: usize, out: &mut String) {
         let line = |indent: usize, out: &mut String| {
             out.push('\n');
@@ -244,12 +247,12 @@ impl Document {
                 line(indent, out);
                 out.push('}');
             }
-            // Writing to a text does not fail.
+            // Writing to a String cannot fail.
             scalar => _ = write!(out, "{scalar}"),
         }
     }
 
-    /// The same without members that are null.
+    /// The document without null members.
     pub fn without_nulls(self) -> Document {
         match self {
             Document::Array(items) => Document::Array(items.into_iter().map(Document::without_nulls).collect()),
@@ -301,7 +304,7 @@ impl std::fmt::Display for Document {
     }
 }
 
-/// Writes a text in quotes, as PostgreSQL's `escape_json` does.
+/// Writes a string in quotes, as PostgreSQL's `escape_json` does.
 pub(crate) fn push_text(text: &str, out: &mut String) {
     out.push('"');
     for char in text.chars() {
@@ -322,7 +325,7 @@ pub(crate) fn push_text(text: &str, out: &mut String) {
 
 fn append_text(text: &str, key: &mut Vec<u8>) {
     for byte in text.bytes() {
-        // What ends a text is less than all within it.
+        // The terminator of a text is less than all its bytes.
         if byte == 0 {
             key.extend([0, 1]);
         } else {
@@ -332,7 +335,7 @@ fn append_text(text: &str, key: &mut Vec<u8>) {
     key.extend([0, 0]);
 }
 
-/// The sign, the place of the first digit, the digits: those of numbers below zero inverted.
+/// The sign, the position of the first digit, and the digits; inverted for negative numbers.
 fn append_number(digits: &str, key: &mut Vec<u8>) {
     let (is_negative, digits) = match digits.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -357,7 +360,7 @@ fn append_number(digits: &str, key: &mut Vec<u8>) {
     }
 }
 
-/// A number without exponent, as `numeric` writes it; `None` if it has too many digits.
+/// A number without an exponent, in the text form of `numeric`; `None` if it has too many digits.
 fn plain_number(written: &str) -> Option<String> {
     let (is_negative, digits) = match written.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -397,7 +400,7 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    /// The next byte that is no white space.
+    /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(self.at) {
@@ -540,7 +543,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The character of four digits, or of twice four for one beyond 16 bits.
+    /// The character of a `\u` escape, or of a surrogate pair of two escapes.
     fn code(&mut self) -> Result<char, Fault> {
         let first = self.unit()?;
         if first == 0 {

@@ -1,7 +1,8 @@
-//! The JSON functions, as the dialect writes them: plain calls whose clauses are texts.
+//! The JSON functions. The dialect rewrites them to plain calls with their clauses as text
+//! arguments.
 //!
-//! What a path finds is found in the document's text; numbers keep their spelling. A path that is the same for
-//! all rows is understood once a batch.
+//! A path finds values in the text of the document, so numbers keep their spelling. A constant path
+//! is parsed once for each batch.
 
 mod build;
 mod document;
@@ -81,7 +82,7 @@ fn coerce_texts(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     if types.is_empty() || !types.iter().all(is_text) {
         return Err(wrong_arguments(name, types));
     }
-    // Uncast: what a cast is around is no literal any more, and the clauses have to be.
+    // Not cast: a cast argument is no longer a literal, but the clauses must be literals.
     Ok(types.to_vec())
 }
 
@@ -117,7 +118,7 @@ fn returns_value(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     returning(args.scalar_arguments.get(2).copied().flatten().and_then(text_of))
 }
 
-/// What is done where nothing is found, or something is wrong.
+/// The action for an empty result or an error.
 #[derive(Clone, Copy, PartialEq)]
 enum Otherwise {
     Null,
@@ -137,7 +138,7 @@ fn otherwise(args: &ScalarFunctionArgs, at: usize, default: usize) -> Otherwise 
     }
 }
 
-/// Paths of one argument.
+/// The paths of one argument.
 struct Paths {
     texts: Texts,
     constant: Option<JsonPath>,
@@ -166,12 +167,12 @@ fn broken(error: &Broken) -> String {
     format!("Invalid JSON document: expected {} at byte {}", error.expected, error.at)
 }
 
-/// What a path finds in a document; `Err` = for the clause `ON ERROR`.
+/// The values that a path finds in a document; `Err` = handled by the `ON ERROR` clause.
 fn find<'t>(text: &'t str, path: &JsonPath) -> Result<Vec<Node<'t>>, String> {
     path.find(Node::parse(text).map_err(|error| broken(&error))?)
 }
 
-/// What a path that is to find one value finds in a document; `Err` = for the clause `ON ERROR`.
+/// The single value that a path finds in a document; `Err` = handled by the `ON ERROR` clause.
 fn find_one<'t>(text: &'t str, path: &JsonPath) -> Result<Found<'t>, String> {
     let Some(name) = path.first_member() else {
         return path.find_one(Node::parse(text).map_err(|error| broken(&error))?);
@@ -226,7 +227,7 @@ fn json_value(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     }
 }
 
-/// A scalar as a value that a column of a type takes.
+/// A scalar as a value for a column of a type.
 fn scalar<'t>(node: Node<'t>, field_type: &FieldType) -> Value<'t> {
     match (node.kind(), field_type) {
         (Kind::Null, _) => Value::Null,
@@ -239,7 +240,7 @@ fn scalar<'t>(node: Node<'t>, field_type: &FieldType) -> Value<'t> {
                 Err(_) => Value::Text(node.plain()),
             }
         }
-        // What a number says must not depend on how it is kept in between.
+        // The value of a number must not depend on an intermediate type.
         _ => Value::Text(node.plain()),
     }
 }

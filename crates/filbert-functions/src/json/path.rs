@@ -1,17 +1,17 @@
-//! Paths of the SQL standard into JSON documents: `$.a.b[0]`, `$[*]`, `$.*`, `$."a b"`, `$[1 to 3]`, `$[last]`, `$[?(@.a > 1)]`.
+//! SQL/JSON paths: `$.a.b[0]`, `$[*]`, `$.*`, `$."a b"`, `$[1 to 3]`, `$[last]`, `$[?(@.a > 1)]`.
 
 use super::document::{Kind, Node};
 
-/// Steps of a path and conditions within each other, at most.
+/// The maximum number of steps and nested conditions of a path.
 const STEPS_MAX: usize = 100;
-/// Values that a path may find in a document on its way.
+/// The maximum number of values that a path may find in a document.
 const FOUND_MAX: usize = 1_000_000;
 
-/// A path that was understood.
+/// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JsonPath {
     steps: Vec<Step>,
-    /// Whether what is not there is an error.
+    /// Whether a missing value is an error.
     strict: bool,
 }
 
@@ -67,7 +67,7 @@ enum Operand {
     Null,
 }
 
-/// What a path finds, where one value is wanted.
+/// The result of a path that should find one value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Found<'t> {
     Nothing,
@@ -316,10 +316,10 @@ impl<'t> Reader<'t> {
 }
 
 impl JsonPath {
-    /// Understands a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// The text says where it is no path, and what was expected.
+    /// The text says where the path is invalid, and what was expected.
     pub(super) fn parse(text: &str) -> Result<JsonPath, String> {
         let mut reader = Reader { text, rest: text, depth: 0 };
         let strict = reader.word("strict");
@@ -335,7 +335,7 @@ impl JsonPath {
         Ok(JsonPath { steps, strict })
     }
 
-    /// The member of the document's object with which the path starts, if it may be passed by where it is not there.
+    /// The member of the top-level object that the path starts with, if the path is lax.
     pub(super) fn first_member(&self) -> Option<&str> {
         match self.steps.first() {
             Some(Step::Member(name)) if !self.strict => Some(name),
@@ -343,15 +343,15 @@ impl JsonPath {
         }
     }
 
-    /// What the path finds in a document, where one value is wanted.
+    /// Finds the single value of the path in a document.
     ///
     /// # Errors
-    /// As those of [`JsonPath::find`].
+    /// Like [`JsonPath::find`].
     pub(super) fn find_one<'t>(&self, document: Node<'t>) -> Result<Found<'t>, String> {
         self.find_one_from(document, document, &self.steps)
     }
 
-    /// As [`JsonPath::find_one`], where it is known what [`JsonPath::first_member`] is in the document.
+    /// Like [`JsonPath::find_one`], with the known value of [`JsonPath::first_member`].
     pub(super) fn find_one_after<'t>(&self, document: Node<'t>, first: Option<Node<'t>>) -> Result<Found<'t>, String> {
         match (first, self.steps.split_first()) {
             (Some(first), Some((_, steps))) => self.find_one_from(document, first, steps),
@@ -360,9 +360,9 @@ impl JsonPath {
         }
     }
 
-    /// Goes on at a node of the document, with the steps that are left.
+    /// Continues at a node of the document, with the remaining steps.
     fn find_one_from<'t>(&self, document: Node<'t>, mut node: Node<'t>, steps: &[Step]) -> Result<Found<'t>, String> {
-        // Most paths name members of objects within each other: then there are no lists of what was found.
+        // Most paths select members of nested objects, which needs no list of results.
         for step in steps {
             match step {
                 Step::Member(name) if !self.strict && node.kind() == Kind::Object => match node.member(name) {
@@ -381,10 +381,10 @@ impl JsonPath {
         Ok(Found::One(node))
     }
 
-    /// What the path finds in a document, in its order.
+    /// Finds the values of the path in a document, in document order.
     ///
     /// # Errors
-    /// The path is strict and something of it is not there; or it finds too much.
+    /// The path is strict and a value is missing, or the path finds too many values.
     pub(super) fn find<'t>(&self, document: Node<'t>) -> Result<Vec<Node<'t>>, String> {
         let mut found = vec![document];
         for step in &self.steps {
@@ -411,7 +411,7 @@ impl Step {
         match self {
             Step::Member(name) if node.kind() == Kind::Object => found.extend(node.member(name)),
             Step::Members if node.kind() == Kind::Object => found.extend(node.children().map(|(_, value)| value)),
-            // Members of an array's items, as if it had been written [*].
+            // Selects members of an array's elements, as if [*] had been written.
             Step::Member(_) | Step::Members if is_array => {
                 node.children()
                     .filter(|(_, item)| item.kind() == Kind::Object)
@@ -426,7 +426,7 @@ impl Step {
                     found.extend(items.iter().take(to.saturating_add(1)).skip(from));
                 }
             }
-            // What is no array is taken as one of a single item.
+            // A value that is no array counts as an array of one element.
             Step::AllItems => found.push(node),
             Step::Items(ranges) => {
                 let first = ranges.iter().any(|(from, to)| from.of(1) == Some(0) && to.of(1).is_some());
@@ -461,7 +461,7 @@ impl Condition {
     }
 }
 
-/// A scalar to compare.
+/// A scalar for comparison.
 enum Scalar<'t> {
     Number(f64),
     Text(std::borrow::Cow<'t, str>),

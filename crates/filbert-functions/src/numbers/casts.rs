@@ -1,4 +1,4 @@
-//! Casts between numbers and texts: rounded as PostgreSQL rounds them, and refused beyond a type.
+//! Casts between numbers and texts: rounded as in PostgreSQL, and rejected if out of range.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::integers::out_of_range;
 use crate::error::{carried, data_error};
 use crate::types::{DECIMAL_SCALE, field_type_of_arrow};
 
-/// Digits of a number without a declared precision.
+/// The precision of a number without a declared one.
 const FREE_PRECISION: u8 = 76;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -36,10 +36,10 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-/// A fraction as the value of a column that it is given to.
+/// Converts a number with a fraction for a column that it is assigned to.
 ///
 /// # Errors
-/// It is no number of the column's type.
+/// The number does not fit the column's type.
 pub fn assigned<'v>(number: Value<'v>, to: &FieldType) -> std::result::Result<Value<'v>, SqlError> {
     let is_whole = matches!(to, FieldType::TinyInt | FieldType::SmallInt | FieldType::Integer | FieldType::BigInt);
     let digits = |number: f64, digits: usize| {
@@ -55,7 +55,7 @@ pub fn assigned<'v>(number: Value<'v>, to: &FieldType) -> std::result::Result<Va
     })
 }
 
-/// The call that a cast is, where PostgreSQL casts otherwise than Arrow.
+/// The call for a cast, if PostgreSQL's cast differs from Arrow's.
 pub(in super::super) fn call(
     expr: Expr,
     from: &DataType,
@@ -103,7 +103,7 @@ fn coerce_numeric(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// Of the declared type; without one, with the digits that the number has where its type tells them.
+/// The declared type; without one, the type with the number's own scale where it is known.
 fn returns_numeric(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     let declared = |at: usize| match args.scalar_arguments.get(at).copied().flatten() {
         Some(ScalarValue::Int64(Some(number))) => Some(*number),
@@ -121,7 +121,7 @@ fn returns_numeric(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     })))
 }
 
-/// A value before it is cast.
+/// A value before the cast.
 enum Found<'a> {
     Whole(i64),
     Float(f64),
@@ -181,7 +181,7 @@ fn answer(array: ArrayRef, constant: bool) -> Result<ColumnarValue> {
     }
 }
 
-/// The error of a text that is no value of a type.
+/// The error of a text that is not a value of the type.
 fn invalid(text: &str, to: &DataType) -> DataFusionError {
     let field_type = field_type_of_arrow(to);
     let message = format!("cannot parse VARCHAR value '{text}' to {field_type}");
@@ -189,7 +189,7 @@ fn invalid(text: &str, to: &DataType) -> DataFusionError {
     carried(data_error(message).with_sqlstate("22P02").about(subject))
 }
 
-/// The error of a text that is a number beyond its type.
+/// The error of a text with a number out of range.
 fn beyond(text: &str, to: &DataType) -> DataFusionError {
     let (oid, _) = crate::pg_types::of_field_type(&field_type_of_arrow(to));
     let name = crate::pg_types::format(oid, None);
@@ -213,7 +213,7 @@ fn whole(args: &ScalarFunctionArgs, to: &DataType) -> Result<ColumnarValue> {
     };
     let of_float = |number: f64| {
         let rounded = number.round_ties_even();
-        // The bounds of 64 bits are no numbers of this type: one more is.
+        // The upper bound of 64 bits has no exact floating-point value, but the next number has.
         let fits =
             rounded >= least as f64 && if most == i64::MAX { rounded < most as f64 } else { rounded <= most as f64 };
         if fits { Ok(rounded as i64) } else { Err(out_of_range(to)) }
@@ -297,7 +297,7 @@ fn float(args: &ScalarFunctionArgs, to: &DataType) -> Result<ColumnarValue> {
     answer(array, constant)
 }
 
-/// A floating-point number with the digits that surely count: 15, or 6 of the smaller type.
+/// A floating-point number with its reliable digits: 15, or 6 for the smaller type.
 fn exact(number: f64, digits: usize) -> Result<BigDecimal> {
     if !number.is_finite() {
         let text = "NaN and infinities as numeric are not served";
@@ -375,7 +375,8 @@ pub(crate) fn text_of_real(number: f32) -> String {
     float_text(f64::from(number), format!("{number:e}"), 6)
 }
 
-/// The shortest text that is read as the same number again; with an exponent beyond so many digits, and below 0.0001.
+/// The shortest text that parses to the same number. It has an exponent above a number of digits,
+/// and below 0.0001.
 fn float_text(number: f64, scientific: String, digits_max: i32) -> String {
     if number.is_nan() {
         return "NaN".to_owned();

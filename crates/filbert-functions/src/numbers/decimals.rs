@@ -1,8 +1,9 @@
-//! Numbers of Arrow's decimals as exact numbers and back.
+//! Conversions between Arrow's decimals and exact numbers.
 //!
-//! A column of Arrow has one scale, a `numeric` of PostgreSQL has one for each value. Where the scale of a result is known before it is
-//! computed, it is the column's. Where it is not, a column has [`DECIMAL_SCALE`] digits behind the point, and values are shown without
-//! the zeros at their end; quotients and averages have [`QUOTIENT_SCALE`], and are shown with the digits that PostgreSQL gives them.
+//! An Arrow column has one scale; a `numeric` in PostgreSQL has one for each value. If the scale of
+//! a result is known before the computation, the column has it. Otherwise the column has the scale
+//! [`DECIMAL_SCALE`], and values are displayed without trailing zeros. Quotients and averages have
+//! the scale [`QUOTIENT_SCALE`], and are displayed with PostgreSQL's number of digits.
 
 use std::sync::Arc;
 
@@ -31,15 +32,16 @@ pub fn scale_of(data_type: &DataType) -> Option<i8> {
     }
 }
 
-/// Whether the scale of a type tells nothing of its values' digits.
+/// Whether the scale of a type does not determine the digits of its values.
 pub fn is_free(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Decimal256(_, scale) if *scale >= QUOTIENT_SCALE)
 }
 
-/// The type of results whose scale only their values tell.
+/// The type of results whose scale is known only from the values.
 pub const FREE: DataType = DataType::Decimal256(76, DECIMAL_SCALE);
 
-/// The number of a row; `None` of a null. Of types without a scale of their own, with as many digits as it needs.
+/// The number in a row; `None` for null. For types without a scale of their own, it has as many
+/// decimal places as it needs.
 pub fn number_at(array: &ArrayRef, row: usize) -> Option<BigDecimal> {
     if array.is_null(row) {
         return None;
@@ -53,20 +55,20 @@ pub fn number_at(array: &ArrayRef, row: usize) -> Option<BigDecimal> {
     };
     let number = BigDecimal::new(unscaled, scale_of(array.data_type())?.into());
     Some(match scale_of(array.data_type()) {
-        // A quotient counts with the digits that it is shown with.
+        // A quotient has its displayed digits.
         Some(QUOTIENT_SCALE) if is_free(array.data_type()) => quotient_digits(&shortest(&number)),
         _ if is_free(array.data_type()) => shortest(&number),
         _ => number,
     })
 }
 
-/// The number without zeros at its end, and not in units above one.
+/// The number without trailing zeros, and without a positive power of ten.
 pub fn shortest(number: &BigDecimal) -> BigDecimal {
     let number = number.normalized();
     if number.as_bigint_and_exponent().1 < 0 { number.with_scale(0) } else { number }
 }
 
-/// The error of a number beyond its type.
+/// The error of a number out of range.
 pub fn overflow() -> DataFusionError {
     carried(data_error("value overflows numeric format").with_sqlstate("22003"))
 }
@@ -74,7 +76,8 @@ pub fn overflow() -> DataFusionError {
 /// Numbers as an array of a decimal type.
 ///
 /// # Errors
-/// A number has more digits than the type: before the point, or behind it where digits would be lost that count.
+/// A number has too many digits for the type: before the decimal point, or after it if significant
+/// digits would be lost.
 pub fn array_of(numbers: &[Option<BigDecimal>], data_type: &DataType) -> Result<ArrayRef> {
     let fits = |number: &BigDecimal, most: i8| {
         if scale(number) <= most.into() || scale(&number.normalized()) <= most.into() {
@@ -121,7 +124,7 @@ pub fn array_of(numbers: &[Option<BigDecimal>], data_type: &DataType) -> Result<
     }
 }
 
-/// Quotients with the digits that PostgreSQL gives them, rounded; those that are shown may be zeros.
+/// Quotients with PostgreSQL's number of digits, rounded. The displayed digits may be zeros.
 pub fn quotients(computed: &ArrayRef, scale_least: i8) -> Result<ArrayRef> {
     let rounded = (0..computed.len()).map(|row| {
         let number = number_at(computed, row)?;
@@ -131,14 +134,14 @@ pub fn quotients(computed: &ArrayRef, scale_least: i8) -> Result<ArrayRef> {
     array_of(&rounded.collect::<Vec<_>>(), computed.data_type())
 }
 
-/// Digits behind the point of a quotient, as its value tells them.
+/// The number of decimal places of a quotient, from its value.
 fn digits_of_quotient(number: &BigDecimal) -> i64 {
     let (unscaled, exponent) = number.as_bigint_and_exponent();
     let digits = i64::try_from(unscaled.magnitude().to_string().len()).unwrap_or(0);
     (16 - (digits - 1 - exponent).div_euclid(4) * 4).max(0)
 }
 
-/// The decimal type that holds every value of a type of numbers.
+/// The decimal type that holds every value of a numeric type.
 pub fn exact_type(data_type: &DataType) -> DataType {
     match data_type {
         decimal if decimal.is_decimal() => decimal.clone(),

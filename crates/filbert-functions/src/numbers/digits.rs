@@ -1,31 +1,33 @@
-//! Numbers of PostgreSQL's `numeric`: how many digits behind the point results have, and roots, exponents and logarithms with those.
+//! Exact arithmetic of PostgreSQL's `numeric`: the scale of results, and roots, exponentials and
+//! logarithms with that scale.
 //!
-//! PostgreSQL computes in groups of four decimal digits, and the rules count in those: the weight of a number is the place of its first
-//! group, its first group is a number of 1 to 9,999. The rules are those of PostgreSQL's documentation and of what version 15 answers.
+//! PostgreSQL computes in groups of four decimal digits, and its rules use them: the weight of a
+//! number is the position of its first group, and the first group is a number from 1 to 9,999. The
+//! rules follow PostgreSQL's documentation and the results of version 15.
 
 use bigdecimal::num_bigint::{BigInt, Sign, ToBigInt};
 use bigdecimal::{BigDecimal, RoundingMode, Signed, ToPrimitive, Zero};
 
-/// Digits that a result has at least, as far as it is no exact one.
+/// The minimum number of significant digits of an inexact result.
 const SIGNIFICANT: i64 = 16;
-/// Digits behind the point, at most.
+/// The maximum number of decimal places.
 pub const SCALE_MAX: i64 = 1000;
-/// Digits beyond those asked for, against errors of rounding.
+/// Extra digits against rounding errors.
 const GUARD: i64 = 12;
 
-/// Digits behind the point.
+/// The number of decimal places.
 pub fn scale(number: &BigDecimal) -> i64 {
     number.as_bigint_and_exponent().1.max(0)
 }
 
-/// The place of the first decimal digit: 0 = the ones.
+/// The position of the first decimal digit: 0 = the ones.
 fn place(number: &BigDecimal) -> i64 {
     let (unscaled, exponent) = number.as_bigint_and_exponent();
     let digits = i64::try_from(unscaled.magnitude().to_string().len()).unwrap_or(i64::MAX);
     digits.saturating_sub(1).saturating_sub(exponent)
 }
 
-/// The place of the first group of four digits, and the group; both 0 of zero.
+/// The position of the first group of four digits, and the group; both 0 for zero.
 fn first_group(number: &BigDecimal) -> (i64, i64) {
     if number.is_zero() {
         return (0, 0);
@@ -40,21 +42,21 @@ fn limited(wanted: i64, least: i64) -> i64 {
     wanted.max(least).clamp(0, SCALE_MAX)
 }
 
-/// Digits behind the point of a quotient.
+/// The number of decimal places of a quotient.
 pub fn quotient_scale(dividend: &BigDecimal, divisor: &BigDecimal) -> i64 {
     let ((left, first_left), (right, first_right)) = (first_group(dividend), first_group(divisor));
     let weight = left - right - i64::from(first_left <= first_right);
     limited(SIGNIFICANT - weight.saturating_mul(4), scale(dividend).max(scale(divisor)))
 }
 
-/// A quotient, rounded; `None` of a division by zero.
+/// A rounded quotient; `None` for a division by zero.
 pub fn divide(dividend: &BigDecimal, divisor: &BigDecimal, scale: i64) -> Option<BigDecimal> {
     if divisor.is_zero() {
         return None;
     }
     let (left, left_scale) = dividend.as_bigint_and_exponent();
     let (right, right_scale) = divisor.as_bigint_and_exponent();
-    // One digit more, and a mark of what is beyond it, decide how to round.
+    // One more digit, and a sticky digit for the remainder, decide the rounding.
     let shift = scale + 1 + right_scale - left_scale;
     let (left, right) = if shift >= 0 { (left * ten_to(shift), right) } else { (left, right * ten_to(-shift)) };
     Some(BigDecimal::new(left / right, scale + 1).with_scale_round(scale, RoundingMode::HalfUp))
@@ -64,16 +66,20 @@ fn ten_to(power: i64) -> BigInt {
     BigInt::from(10).pow(u32::try_from(power.max(0)).unwrap_or(u32::MAX))
 }
 
-/// A square root, rounded; `None` of a negative number.
+/// A rounded square root; `None` for a negative number.
 pub fn square_root(number: &BigDecimal) -> Option<BigDecimal> {
     if number.is_negative() {
         return None;
     }
     let (weight, _) = first_group(number);
-    let scale = limited(SIGNIFICANT - ((weight + 1) * 2 - 1), scale(number));
+    Some(root_to(number, limited(SIGNIFICANT - ((weight + 1) * 2 - 1), scale(number))))
+}
+
+/// A square root rounded to so many decimal places, of a number that is not negative.
+pub fn root_to(number: &BigDecimal, scale: i64) -> BigDecimal {
     let (unscaled, exponent) = number.with_scale((scale + 1) * 2).into_bigint_and_exponent();
     let (root, _) = (unscaled.sqrt(), exponent);
-    Some(BigDecimal::new(root, scale + 1).with_scale_round(scale, RoundingMode::HalfUp))
+    BigDecimal::new(root, scale + 1).with_scale_round(scale, RoundingMode::HalfUp)
 }
 
 /// A number in units of `10^-digits`.
@@ -106,9 +112,9 @@ impl Fixed {
     }
 }
 
-/// `e` to a power, with so many digits behind the point beyond which nothing counts.
+/// `e` to a power, with this number of significant decimal places.
 fn exponential(power: &BigDecimal, digits: i64) -> Fixed {
-    // Halved until the series converges quickly; each squaring loses a digit at most.
+    // Halved until the series converges quickly; each squaring loses at most one digit.
     let mut halvings = 0_u32;
     let mut rest = power.abs();
     let limit = BigDecimal::new(BigInt::from(1), 2);
@@ -131,7 +137,7 @@ fn exponential(power: &BigDecimal, digits: i64) -> Fixed {
     if power.is_negative() { Fixed::one(working).over(&sum) } else { sum }
 }
 
-/// The natural logarithm of a positive number, to so many digits behind the point.
+/// The natural logarithm of a positive number, with this number of decimal places.
 fn logarithm(number: &BigDecimal, digits: i64) -> BigDecimal {
     let working = digits + GUARD;
     let place = place(number);
@@ -143,7 +149,8 @@ fn logarithm(number: &BigDecimal, digits: i64) -> BigDecimal {
     BigDecimal::new(of_mantissa.units + of_ten.units * place, working)
 }
 
-/// The logarithm of a number of 1 to 10: of its eighth root, by the series of the hyperbolic arctangent.
+/// The logarithm of a number from 1 to 10: of its eighth root, by the series of the inverse
+/// hyperbolic tangent.
 fn near_logarithm(number: &Fixed) -> Fixed {
     let mut root = number.clone();
     for _ in 0..3 {
@@ -170,12 +177,12 @@ fn near(number: &BigDecimal) -> f64 {
     number.to_f64().unwrap_or(0.0)
 }
 
-/// A whole number without what is behind the point.
+/// The integer part of a number.
 fn whole(number: f64) -> i64 {
     number as i64
 }
 
-/// `exp`; `None` beyond the range of numbers.
+/// `exp`; `None` if the result is out of range.
 pub fn exp(power: &BigDecimal) -> Option<BigDecimal> {
     let decimal_places = near(power) * std::f64::consts::LOG10_E;
     if decimal_places.abs() > 100_000.0 {
@@ -186,7 +193,7 @@ pub fn exp(power: &BigDecimal) -> Option<BigDecimal> {
     Some(rounded(&exponential(power, digits).number(), scale))
 }
 
-/// About how many decimal places the natural logarithm of a number has before the point.
+/// The approximate number of digits before the decimal point of a number's natural logarithm.
 fn logarithm_places(number: &BigDecimal) -> i64 {
     let distance = number - BigDecimal::from(1);
     if distance.is_zero() {
@@ -218,7 +225,7 @@ pub fn log(base: &BigDecimal, number: &BigDecimal) -> BigDecimal {
     divide(&number, &base, result_scale).unwrap_or_default()
 }
 
-/// A power; `None` where it is not defined or beyond the range of numbers. Zero to a negative power is for the caller to refuse.
+/// A power; `None` if it is undefined or out of range. The caller rejects zero to a negative power.
 pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Option<BigDecimal> {
     let is_whole = exponent.is_integer();
     let least = scale(base).max(if is_whole { 0 } else { scale(exponent) });
@@ -257,7 +264,7 @@ fn whole_power(base: &BigDecimal, exponent: i32, scale: i64) -> Option<BigDecima
     if places < -100_000.0 {
         return Some(BigDecimal::new(BigInt::ZERO, scale));
     }
-    // Squared and multiplied with as many digits as the result needs, the whole ones included.
+    // By squaring, with the number of digits that the result needs, including its integer digits.
     let digits = scale + whole(places).abs() + GUARD + 20;
     let (mut result, mut factor) = (BigDecimal::from(1), base.clone());
     let mut rest = exponent.unsigned_abs();
@@ -273,7 +280,7 @@ fn whole_power(base: &BigDecimal, exponent: i32, scale: i64) -> Option<BigDecima
     if exponent < 0 { divide(&BigDecimal::from(1), &result, scale) } else { Some(rounded(&result, scale)) }
 }
 
-/// The first digits of a number, as far as they count.
+/// The significant first digits of a number.
 fn cut(number: &BigDecimal, digits: i64) -> BigDecimal {
     let wanted = digits - place(number).min(0);
     if scale(number) > wanted { rounded(number, wanted) } else { number.clone() }

@@ -1,7 +1,7 @@
-//! `max` and `min` of floating-point numbers for each group: NaN is the greatest of all numbers.
+//! `max` and `min` of floating-point numbers for each group. NaN is the greatest of all numbers.
 //!
-//! DataFusion's compare with the operators of processors, by which NaN is neither less nor greater, so that their result depends on the
-//! order of the rows.
+//! DataFusion compares with IEEE operators, where NaN is neither less nor greater, so its result
+//! depends on the order of the rows.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -18,7 +18,8 @@ use datafusion::logical_expr::{
 };
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
 
-/// DataFusion's aggregate of floating-point numbers with an order of all numbers; `None` if it is neither `max` nor `min`.
+/// DataFusion's aggregate of floating-point numbers with a total order; `None` unless it is `max`
+/// or `min`.
 pub(crate) fn extreme(inner: &Arc<AggregateUDF>) -> Option<Arc<AggregateUDF>> {
     let wanted = match inner.name() {
         "max" => Ordering::Greater,
@@ -31,7 +32,7 @@ pub(crate) fn extreme(inner: &Arc<AggregateUDF>) -> Option<Arc<AggregateUDF>> {
 #[derive(Debug)]
 struct Extreme {
     inner: Arc<AggregateUDF>,
-    /// How a value compares with the one before if it takes its place.
+    /// The order of a value relative to the current one that makes it the new one.
     wanted: Ordering,
 }
 
@@ -49,7 +50,7 @@ impl Hash for Extreme {
     }
 }
 
-/// The order of all numbers.
+/// The total order of numbers.
 fn compared(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }
@@ -59,7 +60,7 @@ where
     T: ArrowPrimitiveType + Send,
     T::Native: Into<f64> + From<f32>,
 {
-    // No number is less than the first one, or none greater.
+    // The initial value: no number is less than it, or none is greater.
     let first = if wanted == Ordering::Greater { f32::NEG_INFINITY } else { f32::NAN };
     let take = move |found: &mut T::Native, value: T::Native| {
         if compared(value.into(), (*found).into()) == wanted {

@@ -1,9 +1,9 @@
-//! Operators of floating-point numbers, which fail where Java's give infinities.
+//! Operators of floating-point numbers that fail where Java returns infinities.
 //!
-//! There is one zero where numbers are put in order and in partitions, whatever its sign, as for their comparisons.
+//! In orders and partitions zero has no sign, as in comparisons.
 //!
-//! There is one NaN: processors give another sign to those that they make, by which they would come before all numbers and differ from
-//! those that are written.
+//! There is one NaN. Processors give computed NaNs another sign, which would sort them before all
+//! numbers and distinguish them from NaN literals.
 
 use std::sync::Arc;
 
@@ -38,10 +38,10 @@ enum Sign {
     Divide,
 }
 
-/// The function in the place of a sign before an operand.
+/// The function for a minus sign before an operand.
 pub(crate) const NEGATE: &str = "float_negate";
 
-/// The number by which one is ordered: zero without a sign.
+/// The sort key of a number: zero without a sign.
 pub(crate) const ORDER: &str = "float_order";
 
 fn order(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -88,7 +88,7 @@ fn negate(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     }
 }
 
-/// The same numbers, whose NaNs have no sign.
+/// The numbers with unsigned NaNs.
 fn with_one_nan<T>(numbers: ArrayRef) -> ArrayRef
 where
     T: ArrowPrimitiveType,

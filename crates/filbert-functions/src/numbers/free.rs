@@ -1,7 +1,9 @@
-//! Numbers that get digits from elsewhere than from their own expression: those that a recursive query begins with.
+//! Numbers that may get more decimal places than their own expression has: the first rows of a
+//! recursive query.
 //!
-//! Its further rounds have the types of its first rows, and a type that holds these alone would round what they add. While a statement
-//! is planned a function tells the type; [`settled`] makes a cast of it, which is nothing for all else than decimals.
+//! The later rounds have the types of the first rows, and a type that only fits those would round
+//! the later numbers. At planning, a function reports the type. [`settled`] replaces it by a cast,
+//! or by nothing for types other than decimals.
 
 use std::sync::Arc;
 
@@ -16,14 +18,14 @@ use datafusion::logical_expr::{
 use super::super::row::{types_of, wrong_arguments};
 use super::decimals::FREE;
 
-/// The function: its argument, with any digits behind the point if it is a decimal.
+/// The function: returns its argument with a free scale if it is a decimal.
 pub const WITH_FREE_SCALE: &str = "with_free_scale";
 
 pub(crate) fn udf() -> ScalarUDF {
     ScalarUDF::new_from_impl(WithFreeScale { signature: Signature::any(1, Volatility::Immutable) })
 }
 
-/// What a call of the function stands for; `None` of other calls.
+/// The replacement of a call; `None` for other calls.
 ///
 /// # Errors
 /// The argument has no type.
@@ -49,7 +51,7 @@ impl ScalarUDFImpl for WithFreeScale {
         &self.signature
     }
 
-    /// The name of the argument, so that columns keep theirs.
+    /// The name of the argument, so columns keep their names.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.first().map(|argument| argument.qualified_name().1).unwrap_or_default())
     }
@@ -68,7 +70,7 @@ impl ScalarUDFImpl for WithFreeScale {
         })
     }
 
-    /// Only a statement that names the function itself comes here.
+    /// Called only if a statement uses the function itself.
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         Err(wrong_arguments(WITH_FREE_SCALE, &types_of(&args)))
     }

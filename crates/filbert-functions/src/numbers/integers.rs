@@ -1,4 +1,5 @@
-//! Functions and operators of whole numbers, which fail beyond the type of their larger operand.
+//! Functions and operators of whole numbers that fail if the result is out of range for the larger
+//! operand's type.
 
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ fn is_whole(data_type: &DataType) -> bool {
     data_type.is_integer() || data_type.is_null()
 }
 
-/// PostgreSQL's types of whole numbers.
+/// PostgreSQL's integer types.
 fn of_postgresql(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Int8 | DataType::Int16 | DataType::UInt8 => DataType::Int16,
@@ -105,7 +106,7 @@ fn type_at(args: &ReturnFieldArgs<'_>, at: usize) -> DataType {
 
 fn returns_first(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(match type_at(args, 0) {
-        // Of 256 bits, the digits are kept, too.
+        // For 256 bits, the precision is preserved too.
         DataType::Decimal256(precision, scale) => FieldType::Decimal(Some((precision, scale))),
         other => field_type_of_arrow(&other),
     })
@@ -115,7 +116,7 @@ fn returns_larger(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(field_type_of_arrow(&larger(&type_at(args, 0), &type_at(args, 1))))
 }
 
-/// With the scale of the operand that has more digits.
+/// The type with the larger scale of both operands.
 fn returns_exact(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     let (left, right) = (type_at(args, 0), type_at(args, 1));
     if !left.is_decimal() {
@@ -125,7 +126,7 @@ fn returns_exact(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(FieldType::Decimal(Some((76, scale))))
 }
 
-/// The error of a number beyond its type.
+/// The error of a number out of range.
 pub(super) fn out_of_range(data_type: &DataType) -> DataFusionError {
     let subject = SqlSubject::OutOfRange { field_type: field_type_of_arrow(data_type) };
     carried(data_error("the number is out of range").with_sqlstate("22003").about(subject))
@@ -164,7 +165,7 @@ fn wide(array: &ArrayRef) -> Result<Int64Array> {
     Ok(cast(array, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
 }
 
-/// Numbers of 64 bits as the result's type.
+/// 64-bit numbers in the result's type.
 fn narrowed(numbers: Int64Array, to: &DataType) -> Result<ArrayRef> {
     match to {
         DataType::Int16 | DataType::Int32 => {
@@ -192,7 +193,8 @@ fn one(args: &ScalarFunctionArgs, compute: fn(i64) -> Result<i64>) -> Result<Col
     answer(narrowed(computed, args.return_field.data_type())?, constant)
 }
 
-/// Bits that leave the type are lost, and so many places as it has are none: as processors have it.
+/// Shifts as processors do: bits beyond the type are lost, and the distance is taken modulo its
+/// width.
 fn shift(args: &ScalarFunctionArgs, left: bool) -> Result<ColumnarValue> {
     let (arrays, constant) = inputs(args)?;
     let [numbers, places] = arrays.as_slice() else { return Err(wrong_arguments("an operator", &[])) };
@@ -201,7 +203,7 @@ fn shift(args: &ScalarFunctionArgs, left: bool) -> Result<ColumnarValue> {
     let shifted: ArrayRef = match numbers.data_type() {
         DataType::Int16 => {
             let both = numbers.as_primitive::<Int16Type>().iter().zip(places);
-            // Numbers of 16 bits are shifted as ones of 32.
+            // 16-bit numbers are shifted as 32-bit numbers.
             let shifted = both.map(|(number, by)| {
                 let (number, by) = (i32::from(number?), by?);
                 Some(if left { number.wrapping_shl(by) as i16 } else { number.wrapping_shr(by) as i16 })
@@ -254,7 +256,7 @@ fn absolute(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     answer(computed, constant)
 }
 
-/// `mod`, `gcd` and `lcm` of whole or of exact numbers.
+/// `mod`, `gcd` and `lcm` of whole or exact numbers.
 fn exact(args: &ScalarFunctionArgs, name: &str) -> Result<ColumnarValue> {
     let (arrays, constant) = inputs(args)?;
     let [left, right] = arrays.as_slice() else { return Err(wrong_arguments(name, &[])) };
@@ -318,7 +320,8 @@ fn decimal_divisor(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
     BigDecimal::new(left, scale)
 }
 
-/// The digits of a number of 32 or of 64 bits to the base 16; those of a negative one are those of its complement.
+/// The hexadecimal digits of a 32-bit or 64-bit number; a negative one is shown as its two's
+/// complement.
 fn to_hex(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (arrays, constant) = inputs(args)?;
     let [numbers] = arrays.as_slice() else { return Err(wrong_arguments("to_hex", &[])) };
@@ -336,7 +339,7 @@ fn factorial(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let [numbers] = arrays.as_slice() else { return Err(wrong_arguments("factorial", &[])) };
     let of = |number: i64| match number {
         ..0 => Err(carried(data_error("factorial of a negative number is undefined").with_sqlstate("22003"))),
-        // Beyond 57 there are more digits than a number can have here.
+        // Above 57 the result has more digits than a number can have here.
         58.. => Err(overflow()),
         number => Ok(BigDecimal::from((1..=number).fold(BigInt::from(1), |product, factor| product * factor))),
     };

@@ -1,23 +1,24 @@
-//! Functions and operators on numbers as PostgreSQL has them.
+//! Functions and operators on numbers, as in PostgreSQL.
 //!
-//! | here | what |
+//! | module | content |
 //! |---|---|
-//! | `digits` | how many digits results of `numeric` have; roots, exponents and logarithms of them |
-//! | `decimals` | numbers of Arrow's decimals as exact numbers and back |
-//! | `numerics` | functions that are computed exactly for `numeric`, and in floating point for all else |
+//! | `digits` | scales of `numeric` results; roots, exponentials and logarithms |
+//! | `decimals` | conversions between Arrow's decimals and exact numbers |
+//! | `numerics` | functions that are exact for `numeric`, and floating-point otherwise |
 //! | `integers` | functions and operators of whole numbers |
-//! | `floats` | operators of floating-point numbers, which fail where Java's give infinities |
+//! | `floats` | operators of floating-point numbers that fail on overflow |
 //! | `casts` | casts between numbers and texts |
 //! | `extremes` | `max` and `min` of floating-point numbers |
-//! | `free` | numbers that may get more digits behind the point |
+//! | `free` | numbers that may get more decimal places |
 //! | `spread` | variances and deviations |
-//! | `regression` | correlation, covariances, the line through pairs |
-//! | `moments` | what both are of floating-point numbers |
+//! | `regression` | correlation, covariances, linear regression |
+//! | `moments` | moments of floating-point numbers, for both |
 //! | `pictures` | `to_char` and `to_number` |
 //! | `shifts` | `lag` and `lead` |
 //! | `ranks` | values in an order: the most frequent one, and percentiles |
-//! | `widths` | numbers whose common type is another in DataFusion |
-//! | `operators` | which function takes an operator's place |
+//! | `widths` | numbers with another common type than in DataFusion |
+//! | `written` | string literals beside decimals |
+//! | `operators` | the functions that replace operators |
 
 pub(super) mod casts;
 pub mod decimals;
@@ -35,6 +36,7 @@ mod regression;
 mod shifts;
 mod spread;
 mod widths;
+pub mod written;
 
 use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
@@ -51,13 +53,13 @@ pub use shifts::is_shift;
 pub(super) use shifts::windows;
 pub use widths::{Widths, common_type, compared_as};
 
-/// The functions, some of which take the place of others of the same name.
+/// The functions. Some replace others with the same name.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let all = [numerics::functions(), integers::functions(), floats::functions(), casts::functions()];
     all.into_iter().flatten().chain(pictures::functions()).map(Function::strict).collect()
 }
 
-/// The aggregates, likewise.
+/// The aggregates. Some replace others with the same name.
 pub(super) fn aggregates() -> Vec<AggregateUDF> {
     let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);
     spread::aggregates().into_iter().chain(regression::aggregates()).chain(ranks::aggregates()).chain([every]).collect()

@@ -1,4 +1,4 @@
-//! Functions that are computed exactly for `numeric`, and in floating point for all else.
+//! Functions that are exact for `numeric`, and floating-point for other types.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use super::digits;
 use crate::error::{carried, data_error};
 use crate::types::DECIMAL_SCALE;
 
-/// A function of floating-point numbers, by its name.
+/// A function of floating-point numbers, by name.
 macro_rules! overloaded {
     ($($name:literal => $arguments:literal;)*) => {
         vec![$(Function::udf($name, |name, types| coerce(name, types, $arguments), returns, |args| invoke($name, args)),)*]
     };
 }
 
-/// Functions of floating-point numbers alone.
+/// Functions of floating-point numbers only.
 macro_rules! of_floats {
     ($($name:literal => $arguments:literal;)*) => {
         vec![$(Function::udf(
@@ -100,7 +100,8 @@ fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric() || is_text(data_type)
 }
 
-/// Decimals stay what they are, all else becomes a floating-point number; behind the arguments may come the scale of the result.
+/// Decimals stay decimals, other types become floating-point numbers. The scale of the result may
+/// follow the arguments.
 fn coerce(name: &str, types: &[DataType], arguments: usize) -> Result<Vec<DataType>> {
     let (own, scale) = types.split_at_checked(arguments).ok_or_else(|| wrong_arguments(name, types))?;
     let is_exact = own.iter().any(DataType::is_decimal) && !own.iter().any(DataType::is_floating);
@@ -131,11 +132,12 @@ fn coerce_numerics(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     Ok(own.iter().map(exact).chain(scale.iter().map(|_| DataType::Int64)).collect())
 }
 
-/// With a base only of exact numbers.
+/// Only exact numbers may have a base.
 fn coerce_log(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [_] => coerce(name, types, 1),
-        // The second of two may be the scale of the result of one exact number, which is a literal of 64 bits.
+        // The second of two arguments may be the scale of the result for one exact number: a 64-bit
+        // literal.
         [base, number, scale @ ..] if scale.len() <= 1 && is_number(base) && is_number(number) => {
             if base.is_floating() || number.is_floating() {
                 return Err(wrong_arguments(name, types));
@@ -178,7 +180,7 @@ fn free() -> FieldType {
     FieldType::Decimal(Some((76, DECIMAL_SCALE)))
 }
 
-/// The scale that stands behind the arguments, where a rule has put it.
+/// The scale after the arguments, if a rule has added one.
 fn scale_behind(args: &ReturnFieldArgs<'_>, arguments: usize) -> Option<i8> {
     match args.scalar_arguments.get(arguments).copied().flatten() {
         Some(ScalarValue::Int64(Some(scale))) => i8::try_from(*scale).ok(),
@@ -201,7 +203,7 @@ fn returns_quotient(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(FieldType::Decimal(Some((76, scale))))
 }
 
-/// The product of a quotient is shown as one.
+/// The product of a quotient is displayed like a quotient.
 fn returns_product(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     let scales: Vec<i8> = args.arg_fields.iter().filter_map(|field| scale_of(field.data_type())).collect();
     let is_quotient = scales.contains(&QUOTIENT_SCALE) && !scales.contains(&DECIMAL_SCALE);
@@ -211,13 +213,13 @@ fn returns_product(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     }
 }
 
-/// With the digits of the operand that has more.
+/// The type with the larger scale of both operands.
 fn returns_remainder(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     let scales = args.arg_fields.iter().filter_map(|field| scale_of(field.data_type()));
     Ok(FieldType::Decimal(Some((76, scales.max().unwrap_or(0)))))
 }
 
-/// Without a number of digits a whole number, with room for one more digit.
+/// Without a number of digits it is a whole number, with room for one more digit.
 fn returns_rounded(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     let number = args.arg_fields.first().map_or(&DataType::Float64, |field| field.data_type());
     Ok(match (number, args.arg_fields.len()) {
@@ -245,7 +247,7 @@ fn answer(array: ArrayRef, constant: bool) -> Result<ColumnarValue> {
     }
 }
 
-/// An argument of exact numbers; one of whole numbers is the number of digits.
+/// An exact argument; a whole number is the number of digits.
 fn operand(array: &ArrayRef, row: usize) -> Option<BigDecimal> {
     match array.data_type() {
         DataType::Int64 => {
@@ -259,7 +261,7 @@ fn operand(array: &ArrayRef, row: usize) -> Option<BigDecimal> {
 fn decimals(name: &str, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (arrays, rows, constant) = arrays(args)?;
     let result = args.return_field.data_type();
-    // Digits that the column has no place for are refused; but a quotient of rows is rounded.
+    // Digits beyond the column's scale are rejected, except for a rounded quotient.
     let scale = scale_of(result).map_or(0, i64::from);
     let own = own_arguments(name, &arrays);
     // A quotient was rounded before.
@@ -277,7 +279,7 @@ fn decimals(name: &str, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     answer(array_of(&numbers, result)?, constant)
 }
 
-/// Whether results are rounded anyway.
+/// Whether results are rounded in any case.
 fn is_inexact(name: &str) -> bool {
     !matches!(name, "numeric_multiply" | "numeric_modulo" | "round" | "trunc" | "trim_scale")
 }
@@ -311,7 +313,7 @@ fn sign_of(number: &BigDecimal) -> i8 {
     if number.is_zero() { 0 } else { i8::from(number.is_positive()) * 2 - 1 }
 }
 
-/// A function of exact numbers, with as many digits as PostgreSQL gives.
+/// A function of exact numbers, with PostgreSQL's number of digits.
 fn compute(name: &str, numbers: &[BigDecimal]) -> Result<BigDecimal> {
     let missing = || DataFusionError::Internal(format!("an argument of {name} is missing"));
     let first = numbers.first().ok_or_else(missing)?;
@@ -368,7 +370,7 @@ fn compute(name: &str, numbers: &[BigDecimal]) -> Result<BigDecimal> {
     })
 }
 
-/// What is left by a division to a whole number towards zero.
+/// The remainder of a division that truncates towards zero.
 pub(super) fn remainder(dividend: &BigDecimal, divisor: &BigDecimal) -> Result<BigDecimal> {
     if divisor.is_zero() {
         return Err(division_by_zero());
@@ -487,7 +489,7 @@ fn whole(args: &ScalarFunctionArgs, of: fn(&BigDecimal) -> i64) -> Result<Column
     answer(Arc::new(numbers.collect::<arrow_array::Int32Array>()), constant)
 }
 
-/// In which of so many parts of equal width between two bounds a number is.
+/// The bucket of a number among buckets of equal width between two bounds.
 fn width_bucket(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (arrays, rows, constant) = arrays(args)?;
     let [operands, lows, highs, counts] = arrays.as_slice() else {
@@ -538,8 +540,8 @@ fn width_bucket(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     answer(Arc::new(arrow_array::Int32Array::from(buckets)), constant)
 }
 
-/// A call whose arguments are all constants, with the scale of its result behind them: only so the result has a type that tells its
-/// digits. `None` if there is nothing to add.
+/// A call with constant arguments, followed by the scale of its result, which gives the result a
+/// type with a known scale. `None` if there is nothing to add.
 pub(in super::super) fn with_scale(call: &ScalarFunction, result: &DataType) -> Option<Expr> {
     let is_open = matches!(result, DataType::Decimal256(_, scale) if *scale >= QUOTIENT_SCALE);
     let takes_scale = [

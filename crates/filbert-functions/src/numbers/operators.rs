@@ -1,4 +1,4 @@
-//! Which function takes an operator's place: chosen by the types of the operands, as PostgreSQL chooses.
+//! Selects the function that replaces an operator, by operand types as in PostgreSQL.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +15,7 @@ use super::decimals::scale_of;
 use crate::error::{carried, parsing_error};
 use crate::types::{field, field_type_of_arrow};
 
-/// The functions by their names.
+/// The functions by name.
 static FUNCTIONS: LazyLock<Vec<Arc<ScalarUDF>>> =
     LazyLock::new(|| super::functions().into_iter().map(Arc::new).collect());
 
@@ -28,7 +28,7 @@ fn call(name: &str, args: Vec<Expr>) -> Option<Expr> {
     Some(Expr::ScalarFunction(ScalarFunction::new_udf(function(name)?, args)))
 }
 
-/// The type of an operand: a whole number in the text is one of 32 bits if it fits.
+/// The type of an operand: an integer literal has 32 bits if it fits.
 fn operand_type(operand: &Expr, data_type: &DataType) -> DataType {
     match (operand, data_type) {
         (Expr::Literal(ScalarValue::Int64(Some(number)), _), _) if i32::try_from(*number).is_ok() => DataType::Int32,
@@ -37,7 +37,8 @@ fn operand_type(operand: &Expr, data_type: &DataType) -> DataType {
     }
 }
 
-/// An operand that does not tell its type, as one of the other operand's: a parameter, a null, or a text in quotes.
+/// An operand of unknown type in the type of the other operand: a parameter, a null, or a string
+/// literal.
 fn as_other(operand: &Expr, other: &DataType) -> Option<Expr> {
     match operand {
         Expr::Placeholder(placeholder) if placeholder.field.is_none() => {
@@ -56,7 +57,7 @@ fn as_other(operand: &Expr, other: &DataType) -> Option<Expr> {
     }
 }
 
-/// The type of a number in quotes, with the digits that stand there.
+/// The type of a number in quotes, with its digits.
 fn digits_of(text: &str) -> Option<DataType> {
     let number: bigdecimal::BigDecimal = text.trim().parse().ok()?;
     let scale = i8::try_from(super::digits::scale(&number)).ok()?;
@@ -66,15 +67,15 @@ fn digits_of(text: &str) -> Option<DataType> {
     Some(DataType::Decimal128(digits, scale))
 }
 
-/// Whether an operand is a parameter of which nothing is known.
+/// Whether an operand is a parameter without a type.
 fn is_open(operand: &Expr) -> bool {
     matches!(operand, Expr::Placeholder(placeholder) if placeholder.field.is_none())
 }
 
-/// What stands for arithmetic on numbers; `None` where the operands are no numbers.
+/// The replacement of arithmetic on numbers; `None` if the operands are no numbers.
 ///
 /// # Errors
-/// There is no such operator for these numbers.
+/// The operator does not exist for these numbers.
 pub(in super::super) fn plan(raw: &RawBinaryExpr, left: &DataType, right: &DataType) -> Result<Option<Expr>> {
     let arithmetic = matches!(
         raw.op,
@@ -131,7 +132,7 @@ pub(in super::super) fn plan(raw: &RawBinaryExpr, left: &DataType, right: &DataT
     planned.map(Some).ok_or_else(missing)
 }
 
-/// Parameters of which nothing is known are texts where they are compared with each other, or one is added to the other.
+/// Untyped parameters are texts if they are compared with each other, or concatenated.
 fn of_texts(raw: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
     use datafusion::logical_expr::{BinaryExpr, Operator};
     let operator = match raw.op {
@@ -144,7 +145,7 @@ fn of_texts(raw: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Ex
         BinaryOperator::GtEq => Operator::GtEq,
         _ => return None,
     };
-    // What a parameter is added to as a text is one already, or becomes one.
+    // The other operand of such a concatenation is a text, or is converted to one.
     let is_plain =
         |data_type: &DataType| data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean;
     let is_joined = |other: &DataType| operator == Operator::StringConcat && is_plain(other);
@@ -157,7 +158,7 @@ fn of_texts(raw: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Ex
     Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: operator, right: Box::new(right) }))
 }
 
-/// A literal as one of 32 bits, if that is its type.
+/// A literal as a 32-bit integer, if that is its type.
 fn narrowed(operand: Expr, data_type: &DataType) -> Expr {
     match (operand, data_type) {
         (Expr::Literal(ScalarValue::Int64(Some(number)), metadata), DataType::Int32) => match i32::try_from(number) {
@@ -198,7 +199,7 @@ fn of_floats(op: &BinaryOperator, args: Vec<Expr>) -> Option<Expr> {
     call(name, args)
 }
 
-/// Sums and differences are DataFusion's, and products that have a type.
+/// Sums and differences use DataFusion, and so do products whose type exists.
 fn of_decimals(raw: &RawBinaryExpr, args: Vec<Expr>, left: &DataType, right: &DataType) -> Option<Option<Expr>> {
     let name = match raw.op {
         BinaryOperator::Plus => return sum(args, left, right, "+"),
@@ -218,7 +219,7 @@ fn of_decimals(raw: &RawBinaryExpr, args: Vec<Expr>, left: &DataType, right: &Da
     call(name, args).map(Some)
 }
 
-/// An operator of DataFusion's over decimals of 256 bits, which leave room for the result.
+/// An operator of DataFusion over 256-bit decimals, which leave room for the result.
 fn sum(args: Vec<Expr>, left: &DataType, right: &DataType, sign: &str) -> Option<Option<Expr>> {
     use datafusion::logical_expr::{BinaryExpr, Operator};
     let operator = match sign {
@@ -240,7 +241,7 @@ fn sum(args: Vec<Expr>, left: &DataType, right: &DataType, sign: &str) -> Option
         _ => before(left).max(before(right)) + behind(left).max(behind(right)) + 1,
     };
     let widened = |operand: Expr, data_type: &DataType| match needed {
-        // The smaller type has room.
+        // The smaller type has enough digits.
         ..=38 if matches!(data_type, DataType::Decimal128(..)) => operand,
         ..=38 => cast(operand, DataType::Decimal128(u8::try_from(digits(data_type)).unwrap_or(38), 0)),
         _ if matches!(data_type, DataType::Decimal256(..)) => operand,

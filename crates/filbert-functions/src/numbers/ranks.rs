@@ -1,4 +1,5 @@
-//! Aggregates over values in an order: `MODE`, `PERCENTILE_DISC` and `PERCENTILE_CONT` with `WITHIN GROUP (ORDER BY ..)`.
+//! Ordered-set aggregates: `MODE`, `PERCENTILE_DISC` and `PERCENTILE_CONT` with
+//! `WITHIN GROUP (ORDER BY ..)`.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -24,14 +25,14 @@ pub(in super::super) fn aggregates() -> Vec<AggregateUDF> {
     vec![rank("mode", Kind::Mode), rank("percentile_disc", Kind::Discrete), rank("percentile_cont", Kind::Continuous)]
 }
 
-/// What is taken of the values in their order.
+/// The value that is selected in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The one that is there most often.
+    /// The most frequent value.
     Mode,
-    /// The first that has at least so large a part of them up to it.
+    /// The first value that has at least this fraction of the values up to it.
     Discrete,
-    /// The same, between two of them.
+    /// The same, interpolated between two values.
     Continuous,
 }
 
@@ -57,7 +58,7 @@ impl Hash for Rank {
 }
 
 impl Rank {
-    /// The type that values of a type are ordered as; `None` where Arrow's order is not PostgreSQL's.
+    /// The type in which values are ordered; `None` if Arrow's order differs from PostgreSQL's.
     fn ordered(&self, values: &DataType) -> Option<DataType> {
         let is_number = values.is_numeric() || values.is_null() || is_text(values);
         match (self.kind, values) {
@@ -115,7 +116,7 @@ impl AggregateUDFImpl for Rank {
     fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
         let types: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
         let result = Field::new(self.name, self.return_type(&types)?, true);
-        // What marks a type of PostgreSQL stays.
+        // The mark of a PostgreSQL type is preserved.
         Ok(Arc::new(match fields {
             [values, rest @ ..] if !rest.first().is_some_and(|parts| is_list(parts.data_type())) => {
                 result.with_metadata(values.metadata().clone())
@@ -144,12 +145,12 @@ impl AggregateUDFImpl for Rank {
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        // They are sorted when all are there.
+        // They are sorted once all are collected.
         AggregateOrderSensitivity::Insensitive
     }
 }
 
-/// The values so far, and which part of them is asked for.
+/// The values so far, and the requested fraction.
 #[derive(Debug)]
 struct Ordered {
     kind: Kind,
@@ -179,7 +180,7 @@ impl Ordered {
         Ok(take(&whole, &sort_to_indices(&whole, Some(options), None)?, None)?)
     }
 
-    /// The value that is there most often, the first of several.
+    /// The most frequent value; the first of several.
     fn mode(&self, sorted: &ArrayRef) -> Result<ScalarValue> {
         let runs = datafusion::arrow::compute::partition(&[Arc::clone(sorted)])?.ranges();
         let longest = runs.into_iter().reduce(|most, run| if run.len() > most.len() { run } else { most });
@@ -189,7 +190,7 @@ impl Ordered {
         }
     }
 
-    /// The value at a part of the way through the others.
+    /// The value at a fraction of the sorted values.
     fn at(&self, sorted: &ArrayRef, part: Option<f64>) -> Result<ScalarValue> {
         let Some(part) = part else { return ScalarValue::try_from(&self.of) };
         if !(0.0..=1.0).contains(&part) {
@@ -200,7 +201,7 @@ impl Ordered {
             return ScalarValue::try_from(&self.of);
         }
         let last = sorted.len() - 1;
-        // The parts are within 0 and 1: these are places.
+        // The fraction is within 0 and 1, so these are valid positions.
         if self.kind == Kind::Discrete {
             let place = (part * sorted.len() as f64).ceil() as usize;
             return ScalarValue::try_from_array(sorted, place.saturating_sub(1).min(last));
@@ -223,7 +224,7 @@ impl Ordered {
 impl Accumulator for Ordered {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let Some(found) = values.first() else { return Ok(()) };
-        // It is the same for all rows of a group.
+        // The fraction is the same for all rows of a group.
         if let Some(parts) = values.get(1).filter(|parts| self.part.is_null() && !parts.is_empty()) {
             self.part = ScalarValue::try_from_array(parts, 0)?;
         }

@@ -1,4 +1,4 @@
-//! Aggregates of pairs of numbers: correlation, covariances and the line through them.
+//! Aggregates of pairs of numbers: correlation, covariances and linear regression.
 
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::Result;

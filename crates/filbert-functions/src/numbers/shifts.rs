@@ -1,6 +1,7 @@
-//! `lag` and `lead` whose value and default are of the one type that both have together, as in PostgreSQL.
+//! `lag` and `lead` with the common type of value and default, as in PostgreSQL.
 //!
-//! DataFusion's take the type of the value, and round or refuse a default of another one.
+//! DataFusion's functions have the type of the value, and round or reject a default of another
+//! type.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub fn is_shift(function: &WindowFunctionDefinition) -> bool {
 
 #[derive(Debug)]
 struct Shift {
-    /// DataFusion's.
+    /// DataFusion's function.
     inner: Arc<WindowUDF>,
     signature: Signature,
 }

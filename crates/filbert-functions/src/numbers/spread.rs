@@ -1,4 +1,5 @@
-//! Variances and deviations: of exact numbers with the digits that PostgreSQL gives them, of floating-point numbers by their moments.
+//! Variances and deviations: of exact numbers with PostgreSQL's number of digits, of floating-point
+//! numbers by their moments.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -19,7 +20,7 @@ use super::decimals::{array_of, exact_type, number_at};
 use super::digits;
 use super::moments::{self, Figure};
 
-/// What a result's type is until its digits are known.
+/// The result type before the number of digits is known.
 const RESULT: DataType = DataType::Decimal256(76, QUOTIENT_SCALE);
 
 /// The aggregates.
@@ -68,7 +69,7 @@ fn is_exact(data_type: &DataType) -> bool {
     data_type.is_integer() || data_type.is_decimal()
 }
 
-/// Whether an aggregate gathers floating-point numbers by their moments.
+/// Whether an aggregate collects moments of floating-point numbers.
 fn is_of_floats(args: &AccumulatorArgs<'_>) -> bool {
     !args.is_distinct && !args.expr_fields.first().is_some_and(|field| is_exact(field.data_type()))
 }
@@ -154,7 +155,7 @@ impl AggregateUDFImpl for Spread {
     }
 }
 
-/// The numbers so far, exactly.
+/// The exact sums so far.
 #[derive(Debug)]
 struct Sums {
     count: i64,
@@ -181,7 +182,7 @@ impl Sums {
         }
     }
 
-    /// As PostgreSQL computes it: `(n * sum of squares - square of the sum) / (n * (n - 1))`.
+    /// As in PostgreSQL: `(n * sum of squares - square of the sum) / (n * (n - 1))`.
     fn result(&self) -> Option<BigDecimal> {
         let less = i64::from(self.is_sample);
         if self.count <= less {
@@ -193,11 +194,9 @@ impl Sums {
         if above <= BigDecimal::zero() {
             return Some(BigDecimal::zero());
         }
-        let variance = digits::divide(&above, &below, digits::quotient_scale(&above, &below))?;
-        match self.is_root {
-            true => digits::square_root(&variance),
-            false => Some(variance),
-        }
+        let scale = digits::quotient_scale(&above, &below);
+        let variance = digits::divide(&above, &below, scale)?;
+        Some(if self.is_root { digits::root_to(&variance, scale) } else { variance })
     }
 }
 
@@ -249,17 +248,17 @@ impl Accumulator for Sums {
     }
 }
 
-/// A number among others that differ; floating-point numbers in the order of all of them.
+/// A number of a distinct aggregate; floating-point numbers in their total order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Number {
     Exact(BigDecimal),
-    /// The bits, so that they are ordered as the numbers are.
+    /// The bits, in an order that equals the order of the numbers.
     Float(i64),
 }
 
 impl Number {
     fn of_float(number: f64) -> Number {
-        // There is one zero.
+        // Zero has no sign.
         let bits = (number + 0.0).to_bits().cast_signed();
         Number::Float(if bits < 0 { bits ^ i64::MAX } else { bits })
     }
@@ -269,7 +268,7 @@ impl Number {
     }
 }
 
-/// The numbers so far, each once.
+/// The distinct numbers so far.
 #[derive(Debug)]
 struct Distinct {
     is_exact: bool,
@@ -297,7 +296,7 @@ impl Distinct {
         sums.evaluate()
     }
 
-    /// As PostgreSQL sums them, in their order.
+    /// Summed in order, as in PostgreSQL.
     fn float(&self) -> Option<f64> {
         let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
         for number in &self.numbers {

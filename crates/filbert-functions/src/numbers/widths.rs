@@ -1,7 +1,10 @@
-//! Numbers whose common type is another in DataFusion, or none: decimals that together would have more digits than a decimal can
-//! have get as many behind the point as the one with the most, and what does not fit then is an overflow; beside floating-point
-//! numbers all are such. In PostgreSQL's dialect a `real` and an exact number are compared as `double precision`, which has digits that
-//! `real` has not: 1.1 as a `real` is not equal to 1.1. In the others the exact number becomes a `real`, and it is.
+//! Numbers with another common type than in DataFusion, or with none there.
+//!
+//! Decimals that together would exceed the maximum precision get the largest of their scales; a
+//! number that does not fit then is an overflow. Beside floating-point numbers all decimals become
+//! floating-point. In PostgreSQL's dialect a `real` and an exact number are compared as
+//! `double precision`, which has digits that a `real` lacks: 1.1 as a `real` is not equal to 1.1.
+//! In the other dialects the exact number becomes a `real`, and both are equal.
 
 use std::sync::Arc;
 
@@ -21,14 +24,14 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_grid::query::Dialect;
 
-use super::decimals::{exact_type, number_at, scale_of};
+use super::decimals::{FREE, exact_type, number_at, scale_of};
 use crate::named::{map_named, with_types_of_inputs};
 
-/// Digits of a decimal at most.
+/// The maximum precision of a decimal.
 const DIGITS_MAX: i32 = 76;
 
-/// The type that decimals of several types have in common, where DataFusion knows none.
-fn common<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
+/// The common type of decimals, if DataFusion has none.
+pub(super) fn wide<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
     let exact = types.filter(|found| found.is_decimal() || found.is_integer()).map(exact_type);
     let (mut has_wide, mut before, mut behind) = (false, 0, 0);
     for found in exact {
@@ -41,7 +44,7 @@ fn common<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataT
     (has_wide && before + behind > DIGITS_MAX).then_some(DataType::Decimal256(76, behind_max))
 }
 
-/// The type of floating-point numbers that decimals beside them become.
+/// The floating-point type that decimals beside it are converted to.
 fn floating<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
     let has = |wanted: fn(&DataType) -> bool| types.clone().any(wanted);
     if !has(DataType::is_decimal) || !has(DataType::is_floating) {
@@ -50,7 +53,8 @@ fn floating<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<Dat
     Some(if has(|found| *found == DataType::Float64) { DataType::Float64 } else { DataType::Float32 })
 }
 
-/// The type that a floating-point number and an exact one are compared as, where DataFusion has another.
+/// The type in which a floating-point number and an exact number are compared, if it differs from
+/// DataFusion's.
 pub fn compared_as(left: &DataType, right: &DataType, dialect: Dialect) -> Option<DataType> {
     if dialect != Dialect::Postgres {
         return floating([left, right].into_iter());
@@ -62,13 +66,13 @@ pub fn compared_as(left: &DataType, right: &DataType, dialect: Dialect) -> Optio
     (is_mixed(left, right) || is_mixed(right, left)).then_some(DataType::Float64)
 }
 
-/// The type that numbers have together; `None` if something else is among them.
+/// The common type of numbers; `None` if other types are among them.
 pub fn common_type(types: &[&DataType]) -> Option<DataType> {
     if !types.iter().all(|found| found.is_numeric()) {
         return None;
     }
     let of_all = || types.iter().copied();
-    let special = floating(of_all()).or_else(|| common(of_all())).or_else(|| whole(of_all()));
+    let special = floating(of_all()).or_else(|| wide(of_all())).or_else(|| whole(of_all()));
     special.or_else(|| {
         let (first, rest) = types.split_first()?;
         let rest: Vec<DataType> = rest.iter().map(|other| (*other).clone()).collect();
@@ -83,7 +87,7 @@ fn as_common(expr: &Expr, found: &DataType, to: &DataType) -> Expr {
     }
 }
 
-/// A comparison of decimals; `None` where DataFusion has it.
+/// A comparison of decimals; `None` if DataFusion supports it.
 pub(super) fn comparison(raw: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
     let op = match raw.op {
         BinaryOperator::Eq => Operator::Eq,
@@ -96,12 +100,12 @@ pub(super) fn comparison(raw: &RawBinaryExpr, left: &DataType, right: &DataType)
     };
     scale_of(left).or(scale_of(right))?;
     let both = [left, right].into_iter().all(|found| found.is_decimal() || found.is_integer());
-    let to = common([left, right].into_iter()).filter(|_| both)?;
+    let to = wide([left, right].into_iter()).filter(|_| both)?;
     let (left, right) = (as_common(&raw.left, left, &to), as_common(&raw.right, right, &to));
     Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
 }
 
-/// Gives what is compared, and the values of `CASE`, their common type.
+/// Gives compared operands, and the values of `CASE`, their common type.
 #[derive(Debug)]
 pub struct Widths {
     /// The dialect of the statements.
@@ -127,7 +131,7 @@ impl AnalyzerRule for Widths {
                 other => widened(other, self.dialect)?,
             };
             is_changed |= done.transformed;
-            // What is above has the new types as well.
+            // The nodes above get the new types as well.
             if is_changed { done.map_data(LogicalPlan::recompute_schema) } else { Ok(done) }
         })?;
         Ok(transformed.data)
@@ -159,7 +163,7 @@ fn compares(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// The keys of a join that `USING` names.
+/// The keys of a join with `USING`.
 fn joined(mut join: Join, dialect: Dialect) -> Transformed<LogicalPlan> {
     let mut is_changed = false;
     for (left, right) in &mut join.on {
@@ -173,14 +177,15 @@ fn joined(mut join: Join, dialect: Dialect) -> Transformed<LogicalPlan> {
     Transformed::new_transformed(LogicalPlan::Join(join), is_changed)
 }
 
-/// The type of whole numbers of which some are counts of a window's rows, which have no sign: they are not decimals together.
+/// The type of whole numbers of which some are unsigned row counts of a window. They do not become
+/// decimals.
 fn whole<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
     let mut with_sign = types.clone().filter(|found| found.is_signed_integer());
     let is_mixed = types.clone().any(|found| *found == DataType::UInt64) && with_sign.next().is_some();
     (is_mixed && types.clone().all(DataType::is_integer)).then_some(DataType::Int64)
 }
 
-/// Rows of several queries, of which some have decimals where others have floating-point numbers.
+/// A union in which a column is decimal in some queries and floating-point in others.
 fn united(union: Union) -> Result<Transformed<LogicalPlan>> {
     let union = with_types_of_inputs(union)?;
     let types =
@@ -220,7 +225,7 @@ fn one(mut expression: Expr, schema: &DFSchema, dialect: Dialect) -> Result<Tran
             unify(all, schema, Some(dialect))
         }
         Expr::InList(list) => {
-            // Several constants are an array, whose items have the type of what is looked for.
+            // Several constants are an array, whose elements have the type of the searched value.
             let constants = list.list.iter().filter(|item| item.column_refs().is_empty()).count();
             let all = std::iter::once(&mut *list.expr).chain(&mut list.list).collect();
             unify(all, schema, (constants < 2).then_some(dialect))
@@ -241,11 +246,12 @@ fn one(mut expression: Expr, schema: &DFSchema, dialect: Dialect) -> Result<Tran
     Ok(if is_changed { Transformed::yes(expression) } else { Transformed::no(expression) })
 }
 
-/// Gives a floating-point number and an exact one the type that they are compared as; whether they have got it.
+/// Gives a floating-point number and an exact number the type in which they are compared; returns
+/// whether it changed them.
 fn compare(left: &mut Expr, right: &mut Expr, schema: &DFSchema, dialect: Dialect) -> bool {
     let (Ok(of_left), Ok(of_right)) = (left.get_type(schema), right.get_type(schema)) else { return false };
     let Some(to) = compared_as(&of_left, &of_right, dialect) else { return false };
-    // What a `real` can be is compared as such, so that an index of it serves.
+    // A literal that is exactly a `real` is compared as such, so an index serves the comparison.
     match (as_real(left), as_real(right)) {
         (Some(literal), _) if of_right == DataType::Float32 => *left = literal,
         (_, Some(literal)) if of_left == DataType::Float32 => *right = literal,
@@ -254,12 +260,14 @@ fn compare(left: &mut Expr, right: &mut Expr, schema: &DFSchema, dialect: Dialec
     true
 }
 
-/// As [`compare`], with the rows of a subquery.
+/// Like [`compare`], with the rows of a subquery.
 fn compare_with_rows(expr: &mut Expr, subquery: &mut Subquery, schema: &DFSchema, dialect: Dialect) -> Result<bool> {
     let rows = &subquery.subquery;
     let [of_rows] = rows.schema().fields().as_ref() else { return Ok(false) };
     let Ok(of_expr) = expr.get_type(schema) else { return Ok(false) };
-    let Some(to) = compared_as(&of_expr, of_rows.data_type(), dialect) else { return Ok(false) };
+    // A text keeps the digits that it is written with.
+    let of_text = || (of_expr.is_decimal() && of_rows.data_type().is_string()).then_some(FREE);
+    let Some(to) = compared_as(&of_expr, of_rows.data_type(), dialect).or_else(of_text) else { return Ok(false) };
     let items = rows.schema().columns().into_iter().map(|column| {
         let (relation, name) = (column.relation.clone(), column.name.clone());
         cast(Expr::Column(column), to.clone()).alias_qualified(relation, name)
@@ -270,7 +278,7 @@ fn compare_with_rows(expr: &mut Expr, subquery: &mut Subquery, schema: &DFSchema
     Ok(true)
 }
 
-/// A number that is written out as a `real`, if it is one.
+/// A numeric literal as a `real`, if it is exactly one.
 fn as_real(literal: &Expr) -> Option<Expr> {
     let Expr::Literal(scalar, None) = literal else { return None };
     let double: f64 = match scalar.data_type() {
@@ -287,7 +295,7 @@ fn as_type(expr: &Expr, found: &DataType, to: &DataType) -> Expr {
     if found == to { expr.clone() } else { cast(expr.clone(), to.clone()) }
 }
 
-/// Gives expressions their common type: as results, or as what is compared in a dialect.
+/// Gives expressions their common type: as results, or as operands of a comparison in a dialect.
 fn unify(operands: Vec<&mut Expr>, schema: &DFSchema, compared: Option<Dialect>) -> bool {
     let types: Option<Vec<DataType>> = operands.iter().map(|operand| operand.get_type(schema).ok()).collect();
     let Some(types) = types else { return false };
@@ -295,7 +303,7 @@ fn unify(operands: Vec<&mut Expr>, schema: &DFSchema, compared: Option<Dialect>)
     if !types.iter().all(is_number) {
         return false;
     }
-    // Elsewhere what all of them have together is what they are compared as.
+    // Otherwise the common type of all of them is the type of the comparison.
     let first = types.first().filter(|_| compared == Some(Dialect::Postgres));
     let as_compared = |first| types.iter().find_map(|other| compared_as(first, other, Dialect::Postgres));
     if let Some(to) = first.and_then(as_compared) {
@@ -304,7 +312,7 @@ fn unify(operands: Vec<&mut Expr>, schema: &DFSchema, compared: Option<Dialect>)
         }
         return true;
     }
-    let Some(to) = floating(types.iter()).or_else(|| common(types.iter())) else { return false };
+    let Some(to) = floating(types.iter()).or_else(|| wide(types.iter())) else { return false };
     for (operand, found) in operands.into_iter().zip(&types) {
         *operand = as_common(operand, found, &to);
     }

@@ -1,4 +1,5 @@
-//! Aggregates of DataFusion that give one of the values they are given, or all: with the types that Arrow has not.
+//! DataFusion's aggregates that return one or all of their values, with types that Arrow does not
+//! have.
 
 use std::sync::Arc;
 
@@ -22,17 +23,17 @@ use crate::types::{BPCHAR, Mark};
 pub(crate) fn aggregates() -> Vec<AggregateUDF> {
     [min_udaf(), max_udaf(), array_agg_udaf(), string_agg_udaf()]
         .into_iter()
-        .map(|inner| Told { inner }.udaf())
+        .map(|inner| Marked { inner }.udaf())
         .collect()
 }
 
-/// An aggregate that tells the type of its result.
+/// An aggregate that reports the type of its result.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Told {
+struct Marked {
     inner: Arc<AggregateUDF>,
 }
 
-impl Told {
+impl Marked {
     fn udaf(self) -> AggregateUDF {
         AggregateUDF::new_from_impl(self)
     }
@@ -42,7 +43,7 @@ impl Told {
     }
 }
 
-impl AggregateUDFImpl for Told {
+impl AggregateUDFImpl for Marked {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -68,7 +69,9 @@ impl AggregateUDFImpl for Told {
         let mark = fields.first().map(|field| Mark::of(field)).unwrap_or_default();
         let mark = match field.data_type() {
             DataType::List(_) => mark.of_array(),
-            // There are no extremes of the other ones: they are those of texts.
+            // A joined text is longer than the texts that it consists of.
+            _ if self.inner.name() == "string_agg" => Mark::default(),
+            // The other types have no extremes of their own: they use those of text.
             _ if mark.oid == Some(BPCHAR) => mark,
             _ => Mark::default(),
         };
@@ -112,7 +115,7 @@ impl AggregateUDFImpl for Told {
 
     fn with_beneficial_ordering(self: Arc<Self>, ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
         let inner = self.inner.as_ref().clone().with_beneficial_ordering(ordered)?;
-        Ok(inner.map(|inner| Arc::new(Told { inner: Arc::new(inner) }) as Arc<dyn AggregateUDFImpl>))
+        Ok(inner.map(|inner| Arc::new(Marked { inner: Arc::new(inner) }) as Arc<dyn AggregateUDFImpl>))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -121,7 +124,7 @@ impl AggregateUDFImpl for Told {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.inner.reverse_udf() {
-            ReversedUDAF::Reversed(inner) => ReversedUDAF::Reversed(Arc::new(Told { inner }.udaf())),
+            ReversedUDAF::Reversed(inner) => ReversedUDAF::Reversed(Arc::new(Marked { inner }.udaf())),
             other => other,
         }
     }

@@ -1,7 +1,8 @@
-//! The bytes that arrays are ordered by: those of Arrow's rows, with nulls in arrays behind all items.
+//! Sort keys of arrays: the bytes of Arrow's rows, with nulls in arrays after all elements.
 //!
-//! DataFusion orders arrays in two ways: its sorts place the nulls in arrays where they place null arrays, its comparisons, by which
-//! an order with a limit leaves out rows, place them first. Bytes have one order.
+//! DataFusion orders arrays in two ways. Its sorts place nulls in arrays where they place null
+//! arrays. Its comparisons, which discard rows for an order with a limit, place them first. Bytes
+//! have one order.
 
 use std::sync::{Arc, LazyLock};
 
@@ -22,7 +23,7 @@ static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(ArrayOrder { signature: Signature::any(1, Volatility::Immutable) }))
 });
 
-/// The key of an array; null for a null array.
+/// The sort key of an array; null for a null array.
 pub(super) fn key(array: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&FUNCTION), vec![array]))
 }

@@ -1,4 +1,5 @@
-//! Arrays of arrays, which have the same number of items everywhere in PostgreSQL: `ARRAY[..]` and `array_agg` refuse others.
+//! Arrays of arrays. PostgreSQL requires that all arrays of a dimension have the same length:
+//! `ARRAY[..]` and `array_agg` reject others.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(crate) fn make_array() -> ScalarUDF {
     around(make_array_udf(), Rectangular)
 }
 
-/// DataFusion's function, but for what it makes of arrays.
+/// Wraps DataFusion's function, except for arrays of arrays.
 #[derive(Debug)]
 struct Rectangular;
 
@@ -38,7 +39,7 @@ impl Around for Rectangular {
     }
 }
 
-/// Arrays of which those that are made of nothing but empty ones and nulls are empty.
+/// Replaces arrays that contain only empty arrays and nulls by empty arrays.
 fn rectangular(arrays: &ListArray) -> Result<ListArray> {
     if !is_nested(arrays.data_type()) {
         return Ok(arrays.clone());
@@ -67,12 +68,13 @@ fn rectangular(arrays: &ListArray) -> Result<ListArray> {
     Ok(ListArray::try_new(Arc::clone(item), offsets, values, arrays.nulls().cloned())?)
 }
 
-/// Whether a type is that of arrays of arrays.
+/// Whether a type is an array of arrays.
 pub(super) fn is_nested(data_type: &DataType) -> bool {
     matches!(data_type, DataType::List(item) if matches!(item.data_type(), DataType::List(_)))
 }
 
-/// The lengths of the dimensions of an array with these items, none of one without any; `None` if arrays in it differ.
+/// The lengths of the dimensions of an array with these elements; empty for an empty array; `None`
+/// if inner arrays differ.
 fn lengths(items: &ArrayRef) -> Option<Vec<usize>> {
     let mut lengths_within: Option<Vec<usize>> = None;
     let Some(arrays) = items.as_list_opt::<i32>() else {

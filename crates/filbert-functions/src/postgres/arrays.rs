@@ -1,7 +1,7 @@
 //! Functions and operators of arrays.
 //!
-//! An array of several dimensions is an array of arrays. Items are compared by their values; nulls are equal to each other and
-//! greater than all else, as in PostgreSQL's order of arrays.
+//! An array of several dimensions is an array of arrays. Elements are compared by value; nulls are
+//! equal to each other and greater than all other values, as in PostgreSQL's order of arrays.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,15 +9,17 @@ use std::cmp::Ordering;
 use bigdecimal::{BigDecimal, FromPrimitive};
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
+use filbert_grid::query::arrow_type;
 
 use super::super::results::check_value;
 use super::texts::push_output;
 use super::{refused, unserved};
 use crate::json::Document;
 use crate::native::{Call, Native, Take, bool, int4, of_text, pure, text};
-use crate::types::{BPCHAR, Length, Mark};
+use crate::numbers::common_type;
+use crate::types::{BPCHAR, Length, Mark, field_type_of_arrow};
 
-/// Items of an array that is made, at most.
+/// The maximum number of elements of a created array.
 const ITEMS_MAX: i64 = 1 << 20;
 
 pub(super) const FUNCTIONS: &[Native] = &[
@@ -113,8 +115,8 @@ pub(super) const FUNCTIONS: &[Native] = &[
     }),
     pure("array_dims", &[Take::Any], text, |call| {
         let dimensions = dimensions(items(call, 0)?);
-        let told: String = dimensions.iter().map(|length| format!("[1:{length}]")).collect();
-        Ok(if told.is_empty() { Value::Null } else { of_text(told) })
+        let text: String = dimensions.iter().map(|length| format!("[1:{length}]")).collect();
+        Ok(if text.is_empty() { Value::Null } else { of_text(text) })
     }),
     pure("cardinality", &[Take::Any], int4, |call| {
         let mut count = 0;
@@ -164,34 +166,53 @@ pub(super) const FUNCTIONS: &[Native] = &[
             Ordering::Greater => 1,
         }))
     }),
-    // `array[place]`: nothing is before the first item and behind the last.
+    // `array[index]`: null outside of the array.
     pure("array_item", &[Take::Any, Take::Int], item_type, |call| {
         let at = usize::try_from(call.int(1).unwrap_or(0) - 1).ok();
         let all = items(call, 0)?;
         let found = at.and_then(|at| all.get(at));
         Ok(found.filter(|item| !matches!(item, Value::Array(_))).map_or(Value::Null, |item| item.clone().into_owned()))
     }),
-    // `array[row][place]`
+    // `array[row][column]`
     pure("array_item_of_two", &[Take::Any, Take::Int, Take::Int], item_type, |call| {
         let at = |number: usize| usize::try_from(call.int(number).unwrap_or(0) - 1).ok();
         let all = items(call, 0)?;
         let row = at(1).and_then(|at| all.get(at));
         let Some(Value::Array(row)) = row else { return Ok(Value::Null) };
-        Ok(at(2).and_then(|at| row.get(at)).map_or(Value::Null, |item| item.clone().into_owned()))
+        let found = at(2).and_then(|at| row.get(at)).filter(|item| !matches!(item, Value::Array(_)));
+        Ok(found.map_or(Value::Null, |item| item.clone().into_owned()))
     }),
-    // `array[from:to]`
-    pure("array_section", &[Take::Any, Take::Int, Take::Int], first, |call| {
-        let all = items(call, 0)?;
-        let start = usize::try_from(call.int(1).unwrap_or(1).max(1) - 1).unwrap_or(usize::MAX);
-        let end = usize::try_from(call.int(2).unwrap_or(0)).unwrap_or(0).min(all.len());
-        Ok(owned(all.get(start..end).unwrap_or_default().to_vec()))
+    // `array[from:to]`, `array[from:to][from:to]`
+    pure("array_section", &[Take::Any, Take::Int, Take::Int, Take::Rest], first, |call| {
+        let mut bounds = Vec::new();
+        for at in (1..call.values.len()).step_by(2) {
+            let bound = |at| call.int(at).ok_or_else(|| refused("42804", "array subscript must have type integer"));
+            bounds.push((bound(at)?, bound(at + 1)?));
+        }
+        let section = section(items(call, 0)?, &bounds);
+        // An array with an empty dimension is empty.
+        let is_empty = dimensions(&section).len() < bounds.len();
+        Ok(if is_empty { Value::Array(Vec::new()) } else { owned(section) })
     }),
-    // Items of `char(n)` as those of `text`.
+    // Converts elements of `char(n)` to `text`.
     pure("array_without_blanks", &[Take::Any], first, |call| Ok(owned(without_blanks(items(call, 0)?)))),
     pure("generate_subscripts", &[Take::Any, Take::Int], ints, |call| {
         Ok(Value::Array((1..=dimension(call)?.unwrap_or(0)).map(Value::Int32).collect()))
     }),
 ];
+
+/// The elements within the bounds, from 1 and inclusive, of each dimension.
+fn section<'v>(all: &[Value<'v>], bounds: &[(i64, i64)]) -> Vec<Value<'v>> {
+    let Some(((from, to), within)) = bounds.split_first() else { return all.to_vec() };
+    let start = usize::try_from((*from).max(1) - 1).unwrap_or(usize::MAX);
+    let end = usize::try_from(*to).unwrap_or(0).min(all.len());
+    let rows = all.get(start..end).unwrap_or_default().iter();
+    let row = |row: &Value<'v>| match row {
+        Value::Array(row) => Value::Array(section(row, within)),
+        item => item.clone(),
+    };
+    rows.map(row).collect()
+}
 
 fn ints(_: &[FieldType]) -> FieldType {
     FieldType::Array(Box::new(FieldType::Integer))
@@ -207,7 +228,8 @@ fn filled(types: &[FieldType]) -> FieldType {
 
 fn item_type(types: &[FieldType]) -> FieldType {
     match types.first() {
-        // An item of an array of arrays would be an array: PostgreSQL has none there.
+        // An element of an array of arrays would be an array, which PostgreSQL does not return
+        // here.
         Some(FieldType::Array(item)) => innermost(item),
         _ => FieldType::Varchar,
     }
@@ -233,7 +255,7 @@ fn rank(field_type: &FieldType) -> Option<u8> {
     })
 }
 
-/// The array whose items can be all that is given.
+/// The array type with an element type for all values.
 fn widest(types: &[FieldType]) -> FieldType {
     let mut arrays = types.iter().filter(|found| matches!(found, FieldType::Array(_)));
     let deepest = arrays.clone().max_by_key(|found| depth(found)).cloned();
@@ -243,7 +265,13 @@ fn widest(types: &[FieldType]) -> FieldType {
     };
     for other in types {
         let other = innermost(other);
-        if let (Some(left), Some(right)) = (rank(&item), rank(&other))
+        let is_decimal = |found: &FieldType| matches!(found, FieldType::Decimal(_));
+        if is_decimal(&item) || is_decimal(&other) {
+            let (left, right) = (arrow_type(&item), arrow_type(&other));
+            if let Some(common) = common_type(&[&left, &right]) {
+                item = field_type_of_arrow(&common);
+            }
+        } else if let (Some(left), Some(right)) = (rank(&item), rank(&other))
             && right > left
         {
             item = other;
@@ -263,7 +291,7 @@ fn owned(items: Vec<Value<'_>>) -> Value<'static> {
     Value::Array(items.into_iter().map(Value::into_owned).collect())
 }
 
-/// The items of an argument; none of a null.
+/// The elements of an argument; empty for null.
 fn items<'c>(call: &'c Call<'_>, at: usize) -> Result<&'c [Value<'c>]> {
     match call.values.get(at) {
         Some(Value::Array(items)) => Ok(items),
@@ -292,7 +320,7 @@ fn check_even(items: &[Value<'_>]) -> Result<()> {
     }
 }
 
-/// The lengths of the dimensions; none of an empty array.
+/// The lengths of the dimensions; empty for an empty array.
 fn dimensions(items: &[Value<'_>]) -> Vec<usize> {
     let mut lengths = Vec::new();
     let mut level = items;
@@ -330,13 +358,14 @@ fn replaced<'v>(call: &Call<'_>, items: &[Value<'v>], old: &Value<'_>, new: &Val
     items.iter().map(one).collect()
 }
 
-/// Whether an argument is a text of fixed length or an array of them, whose blanks at the end do not count in comparisons.
+/// Whether an argument is a fixed-length text or an array of such texts, where comparisons ignore
+/// trailing blanks.
 fn are_fixed(call: &Call<'_>) -> bool {
     let arrays = Mark::of_oid(BPCHAR, Length::Unknown).of_array().oid;
     call.pg_types.iter().any(|oid| oid.is_some() && (*oid == Some(BPCHAR) || *oid == arrays))
 }
 
-/// A value as it is compared by a call.
+/// A value in the form that a call compares.
 fn compared<'v>(call: &Call<'_>, value: &'v Value<'v>) -> Cow<'v, Value<'v>> {
     match value {
         Value::Array(items) if are_fixed(call) => Cow::Owned(Value::Array(without_blanks(items))),
@@ -345,7 +374,7 @@ fn compared<'v>(call: &Call<'_>, value: &'v Value<'v>) -> Cow<'v, Value<'v>> {
     }
 }
 
-/// The items of an argument as they are compared by a call.
+/// The elements of an argument in the form that a call compares.
 fn compared_items<'c>(call: &'c Call<'_>, at: usize) -> Result<Cow<'c, [Value<'c>]>> {
     let items = items(call, at)?;
     Ok(if are_fixed(call) { Cow::Owned(without_blanks(items)) } else { Cow::Borrowed(items) })
@@ -374,7 +403,7 @@ fn positions(call: &Call<'_>) -> Result<Option<Vec<i32>>> {
     Ok(Some(found.collect()))
 }
 
-/// Whether all items of an array are in another; nulls are in none.
+/// Whether all elements of an array occur in another; a null occurs in none.
 fn contains(whole: &[Value<'_>], part: &[Value<'_>]) -> bool {
     let (mut all, mut is_within) = (Vec::new(), true);
     flattened(whole, &mut |item| all.push(item));
@@ -413,7 +442,7 @@ pub(super) fn compare(left: &Value<'_>, right: &Value<'_>) -> Ordering {
     }
 }
 
-/// What documents are compared by; `None` of what is none.
+/// The comparison key of a document; `None` for other texts.
 fn key_of_document(text: &str) -> Option<Vec<u8>> {
     let mut key = Vec::new();
     Document::parse(text).ok()?.append_key(&mut key);
@@ -442,7 +471,7 @@ fn numbers(left: &Value<'_>, right: &Value<'_>) -> Ordering {
         other => whole(other).map(BigDecimal::from),
     };
     match (float(left), float(right)) {
-        // A number that is none is greater than all others, and zero has no sign.
+        // NaN is greater than all other numbers, and zero has no sign.
         (Some(left), Some(right)) => left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan())),
         _ => match (exact(left), exact(right)) {
             (Some(left), Some(right)) => left.cmp(&right),
@@ -451,7 +480,7 @@ fn numbers(left: &Value<'_>, right: &Value<'_>) -> Ordering {
     }
 }
 
-/// Writes an array as PostgreSQL shows it.
+/// Writes an array as PostgreSQL displays it.
 pub(super) fn push_text(items: &[Value<'_>], out: &mut String) {
     out.push('{');
     for (at, item) in items.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Functions of bytes: digests, and the encodings of texts.
+//! Functions of bytes: digests, and text encodings.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::texts::{bytea, written_bytes};
 use super::{refused, unserved};
 use crate::native::{Call, Native, Take, of_text, pure, text};
 
-/// Bytes of a text that is in no encoding, which its error shows at most.
+/// The maximum number of bytes that an encoding error shows.
 const SHOWN_MAX: usize = 8;
 
 pub(super) const FUNCTIONS: &[Native] = &[
@@ -42,14 +42,14 @@ fn digest<D: Digest>(call: &Call<'_>) -> Result<Value<'static>> {
     Ok(Value::Bytes(D::digest(written_bytes(call.values.first())?).to_vec().into()))
 }
 
-/// An encoding of texts that is served.
+/// A supported text encoding.
 #[derive(Clone, Copy)]
 enum Encoding {
     Utf8,
     Latin1,
 }
 
-/// The encoding of a name, whose case and signs do not count.
+/// The encoding with a name; ignores case and punctuation.
 fn encoding(name: &str, role: &str) -> Result<Encoding> {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
     match plain.as_str() {
@@ -90,7 +90,7 @@ fn utf8(bytes: Vec<u8>) -> Result<Value<'static>> {
     }
 }
 
-/// The error of bytes that are no character from a place on: as many are shown as the first tells.
+/// The error for invalid bytes at a position. It shows as many bytes as the first byte announces.
 fn invalid(bytes: &[u8], at: usize, encoding: &str) -> datafusion::common::DataFusionError {
     let rest = bytes.get(at..).unwrap_or_default();
     let length = match rest.first() {

@@ -1,20 +1,22 @@
-//! Casts to `varchar(n)`, `char(n)`, `bytea` and `boolean`, and of any value to its text.
+//! Casts to `varchar(n)`, `char(n)`, `bytea` and `boolean`, of any value to text, and of arrays of
+//! numbers.
 
-use datafusion::common::Result;
+use bigdecimal::{RoundingMode, ToPrimitive};
+use datafusion::common::{DataFusionError, Result};
 use filbert_data::{FieldType, Value};
 use filbert_dialect::DeclaredType;
-use filbert_grid::query::SqlSubject;
+use filbert_grid::query::{SqlError, SqlSubject};
 
 use super::refused;
 use super::texts::output;
-use crate::error::{carried, data_error};
+use crate::error::{carried, data_error, of_datafusion};
 use crate::fitting::fit;
 use crate::literals;
 use crate::native::{Call, Native, Take, of_text, pure, text};
 use crate::types::{ARRAY_OF_JSON, ARRAY_OF_JSONB, BPCHAR, Length, Mark, UUID, VARCHAR};
 
 pub(super) const FUNCTIONS: &[Native] = &[
-    // Text of at most so many characters: the others are cut off.
+    // Truncates a text to a number of characters.
     pure("cast_varchar", &[Take::Any, Take::Int], text, |call| {
         let most = length_of(call, "varchar")?;
         let whole = cast_output(call.values.first());
@@ -24,7 +26,8 @@ pub(super) const FUNCTIONS: &[Native] = &[
         })
     })
     .of_pg_type(|_| Some(VARCHAR)),
-    // Blanks at the end do not count in a text of fixed length. Without a length, it is that of the text.
+    // Trailing blanks of a fixed-length text do not count. Without a length, the length of the text
+    // applies.
     pure("cast_char", &[Take::Any, Take::Int], text, |call| {
         let most = if call.values.len() == 1 { usize::MAX } else { length_of(call, "char")? };
         let whole: String = cast_output(call.values.first()).chars().take(most).collect();
@@ -53,6 +56,45 @@ pub(super) const FUNCTIONS: &[Native] = &[
     .of_pg_type(|_| Some(ARRAY_OF_JSON)),
     pure("cast_jsonbs", &[Take::Any], |_| array_of(FieldType::Json), |call| array(call, &DeclaredType::Jsonb))
         .of_pg_type(|_| Some(ARRAY_OF_JSONB)),
+    // Arrays of numbers with a fraction as arrays of texts and of whole numbers.
+    pure(
+        "cast_texts",
+        &[Take::Any],
+        |types| with_items(types, &FieldType::Varchar),
+        |call| each(call, &|item| Ok(of_text(cast_output(Some(item))))),
+    ),
+    pure(
+        "cast_int2s",
+        &[Take::Any],
+        |types| with_items(types, &FieldType::SmallInt),
+        |call| {
+            each(call, &|item| {
+                whole(item)
+                    .and_then(|number| i16::try_from(number).ok())
+                    .map(Value::Int16)
+                    .ok_or_else(|| beyond("smallint"))
+            })
+        },
+    ),
+    pure(
+        "cast_int4s",
+        &[Take::Any],
+        |types| with_items(types, &FieldType::Integer),
+        |call| {
+            each(call, &|item| {
+                whole(item)
+                    .and_then(|number| i32::try_from(number).ok())
+                    .map(Value::Int32)
+                    .ok_or_else(|| beyond("integer"))
+            })
+        },
+    ),
+    pure(
+        "cast_int8s",
+        &[Take::Any],
+        |types| with_items(types, &FieldType::BigInt),
+        |call| each(call, &|item| whole(item).map(Value::Int64).ok_or_else(|| beyond("bigint"))),
+    ),
     pure("cast_text", &[Take::Any], text, |call| Ok(of_text(cast_output(call.values.first())))),
 ];
 
@@ -67,7 +109,7 @@ fn array_of(item: FieldType) -> FieldType {
     FieldType::Array(Box::new(item))
 }
 
-/// A value as an array of items of a type.
+/// A value as an array with elements of a type.
 fn array(call: &Call<'_>, item: &DeclaredType) -> Result<Value<'static>> {
     let value = call.values.first().cloned().unwrap_or(Value::Null);
     let array = literals::convert(value, &array_of(item.field_type()), None).map_err(carried)?;
@@ -76,11 +118,48 @@ fn array(call: &Call<'_>, item: &DeclaredType) -> Result<Value<'static>> {
     Ok(Value::Array(items.collect::<Result<_>>()?))
 }
 
+/// The type of the first argument with other elements, in as many dimensions.
+fn with_items(types: &[FieldType], item: &FieldType) -> FieldType {
+    fn of(array: &FieldType, item: &FieldType) -> FieldType {
+        match array {
+            FieldType::Array(inner) => array_of(of(inner, item)),
+            _ => item.clone(),
+        }
+    }
+    types.first().map_or_else(|| array_of(item.clone()), |array| of(array, item))
+}
+
+/// The first argument, an array, with converted elements.
+fn each(call: &Call<'_>, convert: &dyn Fn(&Value<'_>) -> Result<Value<'static>>) -> Result<Value<'static>> {
+    fn of(value: &Value<'_>, convert: &dyn Fn(&Value<'_>) -> Result<Value<'static>>) -> Result<Value<'static>> {
+        match value {
+            Value::Null => Ok(Value::Null),
+            Value::Array(items) => Ok(Value::Array(items.iter().map(|item| of(item, convert)).collect::<Result<_>>()?)),
+            item => convert(item),
+        }
+    }
+    call.values.first().map_or(Ok(Value::Null), |array| of(array, convert))
+}
+
+/// A number rounded to a whole one; `None` out of range.
+fn whole(number: &Value<'_>) -> Option<i64> {
+    match number {
+        Value::Decimal(number) => number.with_scale_round(0, RoundingMode::HalfUp).to_i64(),
+        Value::Float64(number) => number.round_ties_even().to_i64(),
+        Value::Float32(number) => number.round_ties_even().to_i64(),
+        _ => None,
+    }
+}
+
+fn beyond(name: &str) -> DataFusionError {
+    refused("22003", format!("{name} out of range"))
+}
+
 fn bytea(_: &[FieldType]) -> FieldType {
     FieldType::Binary
 }
 
-/// The text of a value that is cast: truth values in full.
+/// The text of a value for a cast: booleans in full.
 fn cast_output(value: Option<&Value<'_>>) -> String {
     match value {
         Some(Value::Boolean(value)) => value.to_string(),
@@ -88,7 +167,15 @@ fn cast_output(value: Option<&Value<'_>>) -> String {
     }
 }
 
-/// The bytes that a text says: hexadecimal after `\x`, else with backslashes before octal numbers.
+/// The bytes that a text stands for.
+///
+/// # Errors
+/// The text has a digit or an escape that is not valid.
+pub fn bytes_of_text(text: &str) -> std::result::Result<Vec<u8>, SqlError> {
+    bytes(text).map_err(|error| of_datafusion(&error))
+}
+
+/// The bytes of a text: hexadecimal after `\x`, otherwise with escaped octal numbers.
 pub(super) fn bytes(text: &str) -> Result<Vec<u8>> {
     match text.strip_prefix("\\x") {
         Some(digits) => hexadecimal(digits),

@@ -1,6 +1,7 @@
-//! The MD5 digest (RFC 1321), which PostgreSQL has as a function of texts and bytes. It protects nothing.
+//! The MD5 digest (RFC 1321), a function of texts and bytes in PostgreSQL. It is not used for
+//! security.
 
-/// How far each step rotates, in each round.
+/// The rotation of each step, in each round.
 const ROTATIONS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
 
 /// The digest of bytes, in hexadecimal digits.

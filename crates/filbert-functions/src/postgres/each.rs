@@ -1,7 +1,8 @@
-//! Texts that are matched with each pattern of an array: `LIKE ANY`, `~ ALL` and their kin.
+//! Matches texts with each pattern of an array: `LIKE ANY`, `~ ALL` and similar operators.
 //!
-//! Three-valued, as comparisons with items are: ANY is true if one pattern matches, else unknown if one is unknown; ALL is the same with
-//! true and false in each other's places.
+//! In three-valued logic, like comparisons with elements: ANY is true if one pattern matches,
+//! otherwise unknown if one is unknown, otherwise false. ALL is the same with true and false
+//! exchanged.
 
 use datafusion::common::Result;
 use filbert_data::Value;
@@ -12,10 +13,11 @@ use super::matcher;
 use crate::ending;
 use crate::native::Call;
 
-/// Matches a text with the patterns of an array, by the sign of an operator; whether one of them is enough.
+/// Matches a text with the patterns of an array, by an operator; the last argument says whether one
+/// match is enough.
 ///
 /// # Errors
-/// A pattern is none.
+/// A pattern is invalid.
 pub(super) fn matches(call: &Call<'_>) -> Result<Value<'static>> {
     let Some(Value::Array(patterns)) = call.values.get(1) else { return Ok(Value::Null) };
     let (sign, decisive) = (call.text(2), call.bool(3));

@@ -1,6 +1,8 @@
-//! `information_schema._pg_expandarray(array)`: the items of an array, each with its place, as an array of rows `(x, n)`.
+//! `information_schema._pg_expandarray(array)`: the elements of an array with their positions, as
+//! an array of rows `(x, n)`.
 //!
-//! PostgreSQL has it as a function of rows; where statements call it in a SELECT list, `unnest(..)` is put around it.
+//! In PostgreSQL it returns rows. Where statements call it in a SELECT list, it is wrapped in
+//! `unnest(..)`.
 
 use std::sync::Arc;
 
@@ -85,7 +87,7 @@ mod tests {
     fn items_have_the_places_that_they_have_in_their_array() {
         let rows = [Some(vec![Some(7), None]), None, Some(vec![]), Some(vec![Some(9)])];
         let list = ListArray::from_iter_primitive::<Int64Type, _, _>(rows);
-        // The first row is cut off, so that the others do not begin with the first item.
+        // The first row is cut off, so the elements of the others do not start at the beginning.
         let expanded = expanded(&list.slice(1, 3)).unwrap();
         let expanded = expanded.as_list::<i32>();
         assert_eq!((expanded.len(), expanded.is_null(0), expanded.value(1).len()), (3, true, 0));

@@ -1,39 +1,42 @@
-//! Regular expressions as PostgreSQL writes them, and patterns of `SIMILAR TO`, as those of the `regex` crate.
+//! Translates PostgreSQL's regular expressions, and patterns of `SIMILAR TO`, to those of the
+//! `regex` crate.
 //!
-//! The translation keeps what an expression says: `.` is any character, `\d` a digit of ASCII, `\m` the start of a word. What the
-//! crate has no means for is refused: back references and looking around.
+//! The translation preserves the meaning: `.` is any character, `\d` an ASCII digit, `\m` the start
+//! of a word. Features that the crate does not support are rejected: back references and
+//! look-around.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// What an expression was translated to.
+/// The result of a translation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Translated {
     pub(super) pattern: String,
-    /// Whether the match that ends first is wanted: the first quantifier of the expression is a lazy one.
+    /// Whether the match that ends first is wanted, because the first quantifier is lazy.
     pub(super) is_shortest: bool,
-    /// Whether alternatives that begin alike, or lazy and greedy quantifiers, make it hard to tell what groups hold.
+    /// Whether alternatives with a common first character, or a mix of lazy and greedy quantifiers,
+    /// make the content of groups uncertain.
     pub(super) is_mixed: bool,
-    /// How many groups it has.
+    /// The number of groups.
     pub(super) groups: usize,
 }
 
-/// Why an expression is not translated.
+/// The reason why an expression is not translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is no expression: PostgreSQL's words after "invalid regular expression: ".
+    /// It is invalid: PostgreSQL's text after "invalid regular expression: ".
     Invalid(&'static str),
-    /// It asks for what is not served.
+    /// It uses an unsupported feature.
     Unserved(&'static str),
 }
 
-/// What is said beside an expression, by letters or in front of it.
+/// Options that are given as letters, or at the start of an expression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) ignores_case: bool,
-    /// `.` and `[^..]` do not match a line's end.
+    /// `.` and `[^..]` do not match a line break.
     stops_at_lines: bool,
-    /// `^` and `$` match at lines' ends.
+    /// `^` and `$` match at line breaks.
     anchors_at_lines: bool,
     is_expanded: bool,
     is_literal: bool,
@@ -42,7 +45,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The options that letters say; the letter that says none otherwise.
+    /// Reads option letters; returns an unknown letter as the error.
     pub(super) fn read(mut self, letters: &str) -> Result<Options, char> {
         for letter in letters.chars() {
             match letter {
@@ -63,11 +66,11 @@ impl Options {
     }
 }
 
-/// Groups and brackets within each other, at most.
+/// The maximum depth of nested groups and brackets.
 const DEPTH_MAX: usize = 100;
-/// Repetitions, at most, as in PostgreSQL.
+/// The maximum number of repetitions, as in PostgreSQL.
 const REPETITIONS_MAX: u32 = 255;
-/// What `iswspace` takes for white space: no-break spaces are none.
+/// The white space of `iswspace`, without no-break spaces.
 const SPACE: &str = r"\t-\r \x{85}\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}\x{2028}\x{2029}\x{205f}\x{3000}";
 const WORD: &str = r"\p{Alphabetic}\p{N}_";
 const DIGIT: &str = "0-9";
@@ -143,7 +146,7 @@ struct Parser<'t> {
     has_similar_alternatives: bool,
 }
 
-/// Whether the shortest match is preferred; `None` where it does not matter.
+/// Whether the shortest match is preferred; `None` if it does not matter.
 type Laziness = Option<bool>;
 
 impl Parser<'_> {
@@ -187,7 +190,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The letter with which every match of the branch ahead begins, if that is known.
+    /// The first character of every match of the next branch, if it is known.
     fn first_letter(&self) -> Option<char> {
         let mut ahead = self.chars.clone();
         let first = ahead.next().filter(|char| char.is_ascii_alphanumeric() && !self.options.ignores_case)?;
@@ -208,7 +211,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An atom or a constraint; the laziness of what is within it, and whether it is a constraint.
+    /// An atom or a constraint; returns its laziness, and whether it is a constraint.
     fn atom(&mut self) -> Result<(Laziness, bool), Fault> {
         let Some(char) = self.chars.next() else { return Ok((None, false)) };
         match char {
@@ -282,7 +285,7 @@ impl Parser<'_> {
         })
     }
 
-    /// How often what stands before is repeated: `*`, `+`, `?`, `{m}`, `{m,}` or `{m,n}`.
+    /// The repetition of an atom: `*`, `+`, `?`, `{m}`, `{m,}` or `{m,n}`.
     fn bounds(&mut self) -> Result<Option<(u32, Option<u32>)>, Fault> {
         let bounds = match self.chars.peek() {
             Some('*') => (0, None),
@@ -291,7 +294,7 @@ impl Parser<'_> {
             Some('{') => {
                 let mut ahead = self.chars.clone();
                 ahead.next();
-                // Else the bracket stands for itself.
+                // Otherwise the brace is a literal.
                 return match ahead.peek().is_some_and(char::is_ascii_digit) {
                     true => self.numbers().map(Some),
                     false => Ok(None),
@@ -326,7 +329,7 @@ impl Parser<'_> {
         number
     }
 
-    /// What follows a backslash; whether that is a constraint.
+    /// The rest of an escape; returns whether it is a constraint.
     fn escape(&mut self) -> Result<bool, Fault> {
         let Some(char) = self.chars.next() else { return Err(Fault::Invalid("invalid escape \\ sequence")) };
         let constraint = match char {
@@ -352,7 +355,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// The character that is meant by one after a backslash.
+    /// The character of an escape.
     fn escaped(&mut self, char: char) -> Result<char, Fault> {
         let wrong = Fault::Invalid("invalid escape \\ sequence");
         Ok(match char {
@@ -389,7 +392,7 @@ impl Parser<'_> {
         if digits < least { None } else { char::from_u32(code) }
     }
 
-    /// What follows `[`; whether it is a constraint.
+    /// The rest of a bracket expression; returns whether it is a constraint.
     fn bracket(&mut self) -> Result<bool, Fault> {
         let unbalanced = Fault::Invalid("brackets [] not balanced");
         for (written, constraint) in [("[:<:]]", r"\b{start}"), ("[:>:]]", r"\b{end}")] {
@@ -433,7 +436,7 @@ impl Parser<'_> {
         Ok(false)
     }
 
-    /// A character within brackets; `None` for a class, which is written.
+    /// A character within brackets; `None` for a class, which is written directly.
     fn item(&mut self, char: char) -> Result<Option<char>, Fault> {
         match (char, self.chars.peek()) {
             ('[', Some(':')) => {
@@ -482,7 +485,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The name in `[:name:]`, from behind the first bracket on.
+    /// The name in `[:name:]`, from after the first bracket.
     fn named(&mut self, sign: char) -> Result<String, Fault> {
         self.chars.next();
         let mut name = String::new();
@@ -499,7 +502,7 @@ impl Parser<'_> {
     }
 }
 
-/// The class of a letter after a backslash, for within brackets; what is added to one that is negated.
+/// The class of an escape letter within brackets; the second part is added to a negated one.
 fn class_of(letter: char, stops_at_lines: bool) -> (&'static str, &'static str) {
     let newline = if stops_at_lines { r"\n" } else { "" };
     match letter {
@@ -524,7 +527,7 @@ fn push_in_class(char: char, out: &mut String) {
     out.push(char);
 }
 
-/// A pattern of `SIMILAR TO` as a regular expression of PostgreSQL that stands for the whole text.
+/// A pattern of `SIMILAR TO` as a PostgreSQL regular expression over the whole text.
 pub(super) fn of_similar(pattern: &str, escape: Option<char>) -> Result<String, Fault> {
     let parts = similar_parts(pattern, escape, false)?;
     match parts.as_slice() {
@@ -533,8 +536,9 @@ pub(super) fn of_similar(pattern: &str, escape: Option<char>) -> Result<String, 
     }
 }
 
-/// A pattern of `substring(text SIMILAR pattern ESCAPE escape)`, whose group is what is wanted: `"` after the escape character
-/// divides it into three parts, of which the first is as short as it can be.
+/// A pattern of `substring(text SIMILAR pattern ESCAPE escape)` as an expression whose group is the
+/// result. `"` after the escape character splits it into three parts, the first as short as
+/// possible.
 pub(super) fn of_similar_part(pattern: &str, escape: Option<char>) -> Result<String, Fault> {
     let parts = similar_parts(pattern, escape, true)?;
     match parts.as_slice() {
@@ -545,7 +549,7 @@ pub(super) fn of_similar_part(pattern: &str, escape: Option<char>) -> Result<Str
     }
 }
 
-/// The parts of such a pattern; the first is lazy if it is not the only one and `is_divided`.
+/// The parts of such a pattern. The first one is lazy if there are several and `is_divided`.
 fn similar_parts(pattern: &str, escape: Option<char>, is_divided: bool) -> Result<Vec<String>, Fault> {
     let separator = escape.map(|escape| format!("{escape}\""));
     let is_lazy = is_divided && separator.is_some_and(|separator| pattern.contains(&separator));

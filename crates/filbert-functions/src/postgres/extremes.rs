@@ -1,4 +1,5 @@
-//! The greatest and the least of values that Arrow compares otherwise than PostgreSQL: documents, and arrays with nulls in them.
+//! The greatest and least of values that Arrow compares differently from PostgreSQL: documents, and
+//! arrays with nulls.
 
 use std::cmp::Ordering;
 

@@ -1,6 +1,6 @@
-//! Aggregates that keep all values: how much memory those take.
+//! Counts the memory of aggregates that keep all values.
 //!
-//! DataFusion counts a text as the sixteen bytes by which an array refers to it.
+//! DataFusion counts only the sixteen bytes of a text's reference.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray};
@@ -10,17 +10,19 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use crate::error::{carried, data_error};
 
-/// An accumulator that keeps the values it is given.
+/// An accumulator that keeps its values.
 #[derive(Debug)]
 pub(super) struct Gathered {
     inner: Box<dyn Accumulator>,
-    /// Bytes of the texts among the values.
+    /// The size of the texts among the values, in bytes.
     bytes: usize,
-    /// Bytes of the results that were given so far: one for a group, one for each row of a window.
+    /// The size of the results returned so far, in bytes: one result for each group, or for each
+    /// row of a window.
     given: usize,
 }
 
-/// Bytes of all results of one accumulator. Not a setting: an accumulator knows none.
+/// The maximum size of all results of one accumulator, in bytes. It is not a setting, because an
+/// accumulator has no access to settings.
 const GIVEN_BYTES_MAX: usize = 128 << 20;
 
 impl Gathered {
@@ -80,7 +82,7 @@ impl GatheredGroups {
         GatheredGroups { inner, bytes: 0 }
     }
 
-    /// Notes what was given away.
+    /// Records the values that were passed on.
     fn gave(&mut self, emit_to: EmitTo, given: &[ArrayRef]) {
         self.bytes = match emit_to {
             EmitTo::All => 0,
@@ -131,7 +133,7 @@ fn text_bytes_of(arrays: &[ArrayRef]) -> usize {
     arrays.iter().map(|array| text_bytes(array.as_ref())).sum()
 }
 
-/// Bytes of texts that an array refers to.
+/// The size of the texts that an array refers to, in bytes.
 fn text_bytes(array: &dyn Array) -> usize {
     let sum = |lengths: &mut dyn Iterator<Item = u32>| lengths.map(|length| length as usize).sum();
     match array.data_type() {

@@ -1,4 +1,4 @@
-//! Texts and arrays.
+//! Functions of texts and arrays.
 
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
@@ -8,7 +8,7 @@ use crate::error::carried;
 use crate::native::{Call, Native, Take, of_text, pure, text};
 
 pub(super) const FUNCTIONS: &[Native] = &[
-    // The value of a subquery that stands for one value.
+    // The value of a scalar subquery.
     pure("only_item", &[Take::Any], item, |call| match call.values.first() {
         Some(Value::Array(items)) => match items.as_slice() {
             [] => Ok(Value::Null),
@@ -41,9 +41,9 @@ fn item(types: &[FieldType]) -> FieldType {
 
 fn type_name(call: &Call<'_>) -> Result<Value<'static>> {
     let found = call.types.first().cloned().unwrap_or(FieldType::Varchar);
-    let told = call.pg_types.first().copied().flatten().map(i64::from);
-    let oid = told.unwrap_or_else(|| crate::pg_types::of_field_type(&found).0);
+    let given = call.pg_types.first().copied().flatten().map(i64::from);
+    let oid = given.unwrap_or_else(|| crate::pg_types::of_field_type(&found).0);
     let name = crate::pg_types::format(oid, None);
-    // A type's name, other than that of a column, does not tell whether a length is missing.
+    // Unlike for a column, a type's name does not say whether a length is missing.
     Ok(of_text(name.replacen("bpchar", "character", 1)))
 }

@@ -1,7 +1,9 @@
 //! Functions and operators of `jsonb` and `json`.
 //!
-//! Both are texts in Arrow. What is a `jsonb` carries PostgreSQL's number of the type in its field; its text is in the one form that
-//! [`Document`] writes. A `json` is the text that was given.
+//! Both are texts in Arrow. The field of a `jsonb` has the OID of the PostgreSQL type in its
+//! metadata, and its text has the canonical form of [`Document`]. A `json` is the original text.
+
+use std::borrow::Cow;
 
 use bigdecimal::{BigDecimal, RoundingMode};
 use datafusion::common::{DataFusionError, Result};
@@ -14,14 +16,15 @@ use super::{refused, unserved};
 use crate::error::{carried, data_error};
 use crate::json::jsonb::{Document, Fault, push_text};
 use crate::native::{Call, Native, Take, bool, int4, of_text, pure, text, texts};
-use crate::types::{ARRAY_OF_JSONB, JSONB};
+use crate::types::{ARRAY_OF_JSON, ARRAY_OF_JSONB, JSONB};
 
 pub(super) const FUNCTIONS: &[Native] = &[
-    pure("cast_jsonb", &[Take::Any], json, |call| Ok(told(&of_value(call.values.first(), true)?))).of_pg_type(jsonb),
+    pure("cast_jsonb", &[Take::Any], json, |call| Ok(value_of(&of_value(call.values.first(), true)?)))
+        .of_pg_type(jsonb),
     pure("cast_json_document", &[Take::Any], json, |call| match call.values.first() {
         Some(Value::Text(text) | Value::Json(text)) => match Node::parse(text) {
             Ok(_) => Ok(Value::Json(text.to_string().into())),
-            Err(_) => parsed(text).map(|document| told(&document)),
+            Err(_) => parsed(text).map(|document| value_of(&document)),
         },
         _ => Err(refused("42846", "only texts can be cast to json")),
     }),
@@ -45,7 +48,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
         Ok(Value::Boolean(path(call, 1)?.iter().flatten().all(|name| document.has(name))))
     }),
     pure("jsonb_concat", &[Take::Any, Take::Any], json, |call| {
-        Ok(told(&concatenated(document(call, 0)?, document(call, 1)?)))
+        Ok(value_of(&concatenated(document(call, 0)?, document(call, 1)?)))
     })
     .of_pg_type(jsonb),
     pure("jsonb_delete", &[Take::Any, Take::Any], json, delete).of_pg_type(jsonb),
@@ -56,7 +59,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
             return Err(refused("22023", "cannot delete path in scalar"));
         }
         change_whole(&mut document, &path, &Change::Delete)?;
-        Ok(told(&document))
+        Ok(value_of(&document))
     })
     .of_pg_type(jsonb),
     pure("jsonb_set", &[Take::Any, Take::Any, Take::Any, Take::Bool], json, |call| {
@@ -70,7 +73,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
     })
     .least(3)
     .of_pg_type(jsonb),
-    pure("jsonb_strip_nulls", &[Take::Any], json, |call| Ok(told(&document(call, 0)?.without_nulls())))
+    pure("jsonb_strip_nulls", &[Take::Any], json, |call| Ok(value_of(&document(call, 0)?.without_nulls())))
         .of_pg_type(jsonb),
     pure("jsonb_pretty", &[Take::Any], text, |call| {
         let mut out = String::new();
@@ -81,21 +84,22 @@ pub(super) const FUNCTIONS: &[Native] = &[
     pure("json_array_length", &[Take::Any], int4, length),
     pure("jsonb_typeof", &[Take::Any], text, |call| Ok(of_text(document(call, 0)?.kind()))),
     pure("json_typeof", &[Take::Any], text, |call| Ok(of_text(document(call, 0)?.kind()))),
-    pure("jsonb_build_object", &[Take::Rest], json, |call| Ok(told(&built_object(call)?)))
+    pure("jsonb_build_object", &[Take::Rest], json, |call| Ok(value_of(&built_object(call)?)))
         .takes_nulls()
         .of_pg_type(jsonb),
     pure("jsonb_build_array", &[Take::Rest], json, |call| {
-        let items = call.values.iter().map(|value| of_value(Some(value), false));
-        Ok(told(&Document::Array(items.collect::<Result<_>>()?)))
+        let values = arguments(call);
+        let items = values.iter().map(|value| of_value(Some(value), false));
+        Ok(value_of(&Document::Array(items.collect::<Result<_>>()?)))
     })
     .takes_nulls()
     .of_pg_type(jsonb),
     pure("json_build_object", &[Take::Rest], json, |call| written_object(call, [", ", " : "])).takes_nulls(),
-    // A row, as its columns' names and values.
+    // A row, as the names and values of its columns.
     pure("json_of_row", &[Take::Rest], json, |call| written_object(call, [",", ":"])).takes_nulls(),
     pure("json_build_array", &[Take::Rest], json, |call| {
         let mut out = String::from("[");
-        for (at, value) in call.values.iter().enumerate() {
+        for (at, value) in arguments(call).iter().enumerate() {
             out.push_str(if at > 0 { ", " } else { "" });
             push_json(value, &mut out)?;
         }
@@ -103,19 +107,21 @@ pub(super) const FUNCTIONS: &[Native] = &[
         Ok(Value::Json(out.into()))
     })
     .takes_nulls(),
-    pure("to_jsonb", &[Take::Any], json, |call| Ok(told(&of_value(call.values.first(), false)?))).of_pg_type(jsonb),
+    pure("to_jsonb", &[Take::Any], json, |call| Ok(value_of(&of_value(arguments(call).first(), false)?)))
+        .of_pg_type(jsonb),
     pure("to_json", &[Take::Any], json, to_json),
     pure("array_to_json", &[Take::Any], json, to_json),
-    pure("jsonb_object", &[Take::Any, Take::Any], json, |call| Ok(told(&Document::object(pairs(call)?))))
+    pure("jsonb_object", &[Take::Any, Take::Any], json, |call| Ok(value_of(&Document::object(pairs(call)?))))
         .least(1)
         .of_pg_type(jsonb),
-    // What aggregates of documents are made of: a document as the text of an item, and texts of items as an array.
+    // The building blocks of document aggregates: the text of an element, and an array of such
+    // texts.
     pure("json_item", &[Take::Any], text, |call| {
         let mut out = String::new();
         if let Some(Value::Array(_)) = call.values.first() {
             out.push(ON_A_LINE);
         }
-        push_json(call.values.first().unwrap_or(&Value::Null), &mut out)?;
+        push_json(arguments(call).first().unwrap_or(&Value::Null), &mut out)?;
         Ok(of_text(out))
     })
     .takes_nulls(),
@@ -131,23 +137,22 @@ pub(super) const FUNCTIONS: &[Native] = &[
         let mut out = String::new();
         push_text(&plain_text(key)?, &mut out);
         out.push_str(" : ");
-        push_json(call.values.get(1).unwrap_or(&Value::Null), &mut out)?;
+        push_json(arguments(call).get(1).unwrap_or(&Value::Null), &mut out)?;
         Ok(of_text(out))
     })
     .takes_nulls(),
     pure("json_array_of_items", &[Take::Any], json, |call| Ok(Value::Json(format!("[{}]", joined(call)).into()))),
     pure("json_object_of_pairs", &[Take::Any], json, |call| Ok(Value::Json(format!("{{ {} }}", joined(call)).into()))),
-    pure("jsonb_array_of_items", &[Take::Any], json, |call| Ok(told(&parsed(&format!("[{}]", joined(call)))?)))
+    pure("jsonb_array_of_items", &[Take::Any], json, |call| Ok(value_of(&parsed(&format!("[{}]", joined(call)))?)))
         .of_pg_type(jsonb),
-    pure("jsonb_object_of_pairs", &[Take::Any], json, |call| Ok(told(&parsed(&format!("{{{}}}", joined(call)))?)))
+    pure("jsonb_object_of_pairs", &[Take::Any], json, |call| Ok(value_of(&parsed(&format!("{{{}}}", joined(call)))?)))
         .of_pg_type(jsonb),
-    // What functions of rows give, as arrays.
+    // The results of table functions, as arrays.
     pure("jsonb_array_elements", &[Take::Any], documents, |call| {
-        Ok(Value::Array(elements(call)?.iter().map(told).collect()))
+        Ok(Value::Array(elements(call)?.iter().map(value_of).collect()))
     })
     .of_pg_type(|_| Some(ARRAY_OF_JSONB)),
     pure("jsonb_array_elements_text", &[Take::Any], texts, elements_as_texts),
-    pure("json_array_elements_text", &[Take::Any], texts, elements_as_texts),
     pure("jsonb_object_keys", &[Take::Any], texts, |call| {
         let members = members(call, "jsonb_object_keys", "an array", "a scalar")?;
         Ok(Value::Array(members.into_iter().map(|(name, _)| of_text(name)).collect()))
@@ -158,7 +163,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
     }),
     pure("jsonb_each_values", &[Take::Any], documents, |call| {
         let members = members(call, "jsonb_each", "a non-object", "a non-object")?;
-        Ok(Value::Array(members.iter().map(|(_, member)| told(member)).collect()))
+        Ok(Value::Array(members.iter().map(|(_, member)| value_of(member)).collect()))
     })
     .of_pg_type(|_| Some(ARRAY_OF_JSONB)),
     pure("jsonb_each_texts", &[Take::Any], texts, |call| {
@@ -192,7 +197,7 @@ fn documents(_: &[FieldType]) -> FieldType {
     FieldType::Array(Box::new(FieldType::Json))
 }
 
-fn told(document: &Document) -> Value<'static> {
+fn value_of(document: &Document) -> Value<'static> {
     Value::Json(document.to_string().into())
 }
 
@@ -200,7 +205,7 @@ fn as_text(document: &Document) -> Value<'static> {
     document.plain().map_or(Value::Null, |text| of_text(text.into_owned()))
 }
 
-/// Reads a document.
+/// Parses a document.
 pub(super) fn parsed(text: &str) -> Result<Document> {
     Document::parse(text).map_err(|fault| match fault {
         Fault::Syntax => {
@@ -213,7 +218,7 @@ pub(super) fn parsed(text: &str) -> Result<Document> {
     })
 }
 
-/// The document that an argument is: what is no text is none.
+/// An argument as a document; only texts are documents.
 fn document(call: &Call<'_>, at: usize) -> Result<Document> {
     match call.values.get(at) {
         Some(Value::Text(text) | Value::Json(text)) => parsed(text),
@@ -221,7 +226,29 @@ fn document(call: &Call<'_>, at: usize) -> Result<Document> {
     }
 }
 
-/// A value as a document; a text is one if it `is_document`, else a text within one.
+/// The arguments. The elements of arrays of documents are documents: Arrow has one type for them
+/// and texts.
+fn arguments<'c>(call: &'c Call<'_>) -> Cow<'c, [Value<'c>]> {
+    let has_documents = |oid: &Option<u32>| matches!(oid, Some(ARRAY_OF_JSON | ARRAY_OF_JSONB));
+    if !call.pg_types.iter().any(has_documents) {
+        return Cow::Borrowed(call.values);
+    }
+    let values = call.values.iter().zip(call.pg_types).map(|(value, oid)| match has_documents(oid) {
+        true => as_documents(value),
+        false => value.clone(),
+    });
+    Cow::Owned(values.collect())
+}
+
+fn as_documents<'v>(value: &Value<'v>) -> Value<'v> {
+    match value {
+        Value::Array(items) => Value::Array(items.iter().map(as_documents).collect()),
+        Value::Text(text) => Value::Json(text.clone()),
+        other => other.clone(),
+    }
+}
+
+/// A value as a document. A text is parsed if `is_document`, otherwise it becomes a JSON string.
 pub(super) fn of_value(value: Option<&Value<'_>>, is_document: bool) -> Result<Document> {
     Ok(match value {
         None | Some(Value::Null) => Document::Null,
@@ -241,7 +268,7 @@ pub(super) fn of_value(value: Option<&Value<'_>>, is_document: bool) -> Result<D
     })
 }
 
-/// Whether a value is written as a number: what is not finite is a text.
+/// Whether a value is written as a number; a value that is not finite becomes a string.
 fn is_number(value: &Value<'_>) -> bool {
     match value {
         Value::Float32(number) => number.is_finite(),
@@ -251,12 +278,12 @@ fn is_number(value: &Value<'_>) -> bool {
     }
 }
 
-/// The text of a value that is no document, as JSON has it: moments with a `T`.
+/// The JSON text of a value that is no document; timestamps have a `T`.
 fn plain_text(value: &Value<'_>) -> Result<String> {
     Ok(match value {
         Value::Text(text) | Value::Json(text) => text.to_string(),
-        Value::Timestamp(moment) => super::texts::moment_text(moment, 'T'),
-        Value::TimestampTz(moment) => format!("{}+00:00", super::texts::moment_text(&moment.naive_utc(), 'T')),
+        Value::Timestamp(timestamp) => super::texts::timestamp_text(timestamp, 'T'),
+        Value::TimestampTz(timestamp) => format!("{}+00:00", super::texts::timestamp_text(&timestamp.naive_utc(), 'T')),
         Value::Decimal(number) => number.to_plain_string(),
         Value::Interval(_) | Value::Time(_) | Value::Date(_) => super::texts::output(Some(value)),
         Value::Bytes(bytes) => bytes.iter().fold(String::from("\\x"), |out, byte| format!("{out}{byte:02x}")),
@@ -269,7 +296,7 @@ fn plain_text(value: &Value<'_>) -> Result<String> {
     })
 }
 
-/// Writes a value as `to_json` has it: documents as they are.
+/// Writes a value as `to_json` does; documents are unchanged.
 fn push_json(value: &Value<'_>, out: &mut String) -> Result<()> {
     match value {
         Value::Null => out.push_str("null"),
@@ -291,11 +318,12 @@ fn push_json(value: &Value<'_>, out: &mut String) -> Result<()> {
 
 fn to_json(call: &Call<'_>) -> Result<Value<'static>> {
     let mut out = String::new();
-    push_json(call.values.first().unwrap_or(&Value::Null), &mut out)?;
+    push_json(arguments(call).first().unwrap_or(&Value::Null), &mut out)?;
     Ok(Value::Json(out.into()))
 }
 
-/// Before an item that begins a line, unless it is the first: arrays and rows in an array of `json`. No document has the character.
+/// Marks an element that starts a new line unless it is the first: arrays and rows in an array of
+/// `json`. No document contains this character.
 const ON_A_LINE: char = '\0';
 
 fn joined(call: &Call<'_>) -> String {
@@ -314,7 +342,7 @@ fn joined(call: &Call<'_>) -> String {
     out
 }
 
-/// The names of a path: an array of texts, or its text.
+/// The names of a path: an array of texts, or its text form.
 fn path(call: &Call<'_>, at: usize) -> Result<Vec<Option<String>>> {
     match call.values.get(at) {
         Some(Value::Array(names)) => Ok(names
@@ -356,7 +384,7 @@ fn concatenated(left: Document, right: Document) -> Document {
     }
 }
 
-/// `document - name`, `document - names`, `document - place`.
+/// `document - name`, `document - names`, `document - index`.
 fn delete(call: &Call<'_>) -> Result<Value<'static>> {
     let mut document = document(call, 0)?;
     if document.is_scalar() {
@@ -369,7 +397,7 @@ fn delete(call: &Call<'_>) -> Result<Value<'static>> {
         if let Ok(at) = Document::place(items.len(), place) {
             items.remove(at);
         }
-        return Ok(told(&document));
+        return Ok(value_of(&document));
     }
     let names = match call.values.get(1) {
         Some(Value::Array(_)) => path(call, 1)?.into_iter().flatten().collect(),
@@ -380,10 +408,10 @@ fn delete(call: &Call<'_>) -> Result<Value<'static>> {
         Document::Array(items) => items.retain(|item| !matches!(item, Document::Text(text) if names.contains(text))),
         _ => {}
     }
-    Ok(told(&document))
+    Ok(value_of(&document))
 }
 
-/// What is done at the end of a path.
+/// The change at the end of a path.
 enum Change {
     Delete,
     Set { value: Document, creates: bool },
@@ -397,16 +425,16 @@ fn put(call: &Call<'_>, what: &Change) -> Result<Value<'static>> {
         return Err(refused("22023", "cannot set path in scalar"));
     }
     change_whole(&mut document, &path, what)?;
-    Ok(told(&document))
+    Ok(value_of(&document))
 }
 
-/// Changes what a path leads to in a whole document. Nothing is taken out of an empty one, whatever the path names.
+/// Applies a change at a path in a whole document. Deleting from an empty document does nothing.
 fn change_whole(document: &mut Document, path: &[String], what: &Change) -> Result<()> {
     let creates = !matches!(what, Change::Delete | Change::Set { creates: false, .. });
     if document.is_empty() && !creates { Ok(()) } else { change(document, path, 0, what) }
 }
 
-/// Changes what a path leads to, from its name at a depth on.
+/// Applies a change at a path, from this depth on.
 fn change(document: &mut Document, path: &[String], depth: usize, what: &Change) -> Result<()> {
     let Some(name) = path.get(depth) else { return Ok(()) };
     let is_last = depth + 1 == path.len();
@@ -497,19 +525,19 @@ fn members(call: &Call<'_>, name: &str, array: &str, scalar: &str) -> Result<Vec
     }
 }
 
-/// The text of a document that is of a kind, for casts to a type that is named.
+/// The text of a scalar document of a kind, for a cast to the named type.
 fn scalar(call: &Call<'_>, kind: &str) -> Result<Value<'static>> {
     let document = document(call, 0)?;
     if document.kind() != kind {
         let message = format!("cannot cast jsonb {} to type {}", document.kind(), call.text(1));
         return Err(refused("22023", message));
     }
-    let told = document.to_string();
+    let value_of = document.to_string();
     let is_whole = matches!(call.text(1), "smallint" | "integer" | "bigint");
-    // As numbers are cast to whole ones: rounded, halves away from zero.
-    Ok(of_text(match told.parse::<BigDecimal>() {
+    // Rounds like casts to whole numbers: halves away from zero.
+    Ok(of_text(match value_of.parse::<BigDecimal>() {
         Ok(number) if is_whole => number.with_scale_round(0, RoundingMode::HalfUp).to_plain_string(),
-        _ => told,
+        _ => value_of,
     }))
 }
 
@@ -530,19 +558,19 @@ fn check_pairs(call: &Call<'_>) -> Result<(), DataFusionError> {
 
 fn built_object(call: &Call<'_>) -> Result<Document> {
     check_pairs(call)?;
-    let pairs = call
-        .values
+    let values = arguments(call);
+    let pairs = values
         .chunks(2)
         .enumerate()
         .map(|(at, pair)| Ok((key_of(pair.first(), at * 2)?, of_value(pair.get(1), false)?)));
     Ok(Document::object(pairs.collect::<Result<_>>()?))
 }
 
-/// A document of names and values, with what stands between pairs and within them.
+/// A document of names and values, with separators between pairs and within them.
 fn written_object(call: &Call<'_>, [between, within]: [&str; 2]) -> Result<Value<'static>> {
     check_pairs(call)?;
     let mut out = String::from("{");
-    for (at, pair) in call.values.chunks(2).enumerate() {
+    for (at, pair) in arguments(call).chunks(2).enumerate() {
         out.push_str(if at > 0 { between } else { "" });
         push_text(&key_of(pair.first(), at * 2)?, &mut out);
         out.push_str(within);
@@ -552,7 +580,7 @@ fn written_object(call: &Call<'_>, [between, within]: [&str; 2]) -> Result<Value
     Ok(Value::Json(out.into()))
 }
 
-/// Names and texts of `jsonb_object(names_and_texts)` or `jsonb_object(names, texts)`.
+/// The names and texts of `jsonb_object(names_and_texts)` or `jsonb_object(names, texts)`.
 fn pairs(call: &Call<'_>) -> Result<Vec<(String, Document)>> {
     let first = path(call, 0)?;
     let (names, values): (Vec<_>, Vec<_>) = match call.values.len() {

@@ -1,8 +1,9 @@
-//! Values that are compared by a key of theirs: intervals by their lengths, documents by what they say; and zeros without their signs in
-//! orders and partitions.
+//! Comparison by keys: intervals are compared by length, documents by value, and orders and
+//! partitions ignore the sign of zero.
 //!
-//! Arrow compares intervals by their parts, documents as texts, and puts -0 before 0. A rule puts their keys in the place of whatever is compared, grouped,
-//! joined or ordered, and keeps the first value of each group for what is shown of it.
+//! Arrow compares intervals by their parts and documents as texts, and puts -0 before 0. A rule
+//! replaces values by their keys in comparisons, groups, joins and orders. It keeps the first value
+//! of each group for display.
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ use crate::error::{carried, parsing_error};
 use crate::named::{map_named, schema_within};
 use crate::types::{JSONB, pg_type_of};
 
-/// Puts keys in the place of values that are compared.
+/// Replaces compared values by their keys.
 #[derive(Debug)]
 pub struct Keys;
 
@@ -53,7 +54,7 @@ impl AnalyzerRule for Keys {
     }
 }
 
-/// Most plans have no values that anything could be compared with by a key.
+/// Whether a plan has values with keys; most plans have none.
 fn has_keyed(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|plan| {
@@ -79,7 +80,7 @@ fn has_keyed(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether an order of its own tells zeros apart.
+/// Whether an expression has an order of its own that would distinguish zeros.
 fn orders_zeros(expression: &Expr, schema: &DFSchema) -> bool {
     match expression {
         Expr::AggregateFunction(function) => has_zeros_before_others(&function.params.order_by, schema),
@@ -91,19 +92,19 @@ fn orders_zeros(expression: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
-/// Whether zeros of both signs come before a further key of an order.
+/// Whether floating-point numbers come before a further key of an order.
 fn has_zeros_before_others(order: &[Sort], schema: &DFSchema) -> bool {
     order.split_last().is_some_and(|(_, before)| before.iter().any(|sort| is_float(&sort.expr, schema)))
 }
 
-/// What is compared otherwise than Arrow does it.
+/// Types that Arrow compares differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// By their lengths.
+    /// By length.
     Interval,
-    /// By what they say, whatever their numbers are written like.
+    /// By value, independent of the notation of numbers.
     Document,
-    /// With nulls as the greatest items; only orders need a key.
+    /// With nulls as the greatest elements; only orders need a key.
     Array,
 }
 
@@ -117,7 +118,7 @@ impl Kind {
         }
     }
 
-    /// The key of a value, where it is another than the value.
+    /// The key of a value, if it differs from the value.
     fn key(self, value: Expr) -> Expr {
         match self {
             Kind::Interval => length_of(value),
@@ -127,7 +128,7 @@ impl Kind {
     }
 }
 
-/// What tells values of a field apart where they are compared by keys: the key of a value, and one that stands for no value.
+/// The key function of a field whose values are compared by keys, and a key that no value has.
 pub fn key_of(field: &Field) -> Option<(impl Fn(Expr) -> Expr, ScalarValue)> {
     let of = Kind::of(field)?;
     let none = match of {
@@ -168,7 +169,7 @@ fn is_float(expression: &Expr, schema: &DFSchema) -> bool {
     expression.get_type(schema).is_ok_and(|data_type| matches!(data_type, DataType::Float32 | DataType::Float64))
 }
 
-/// An order by keys. Which of two zeros comes first matters for the values behind them alone.
+/// An order by keys. The sign of zero matters only if further sort keys follow.
 pub(super) fn sorts(order: Vec<Sort>, schema: &DFSchema) -> Vec<Sort> {
     let last = order.len().saturating_sub(1);
     let keys = order.into_iter().enumerate().map(|(place, sort)| {
@@ -178,7 +179,7 @@ pub(super) fn sorts(order: Vec<Sort>, schema: &DFSchema) -> Vec<Sort> {
     keys.collect()
 }
 
-/// What a value is ordered by, and in a partition by.
+/// The sort or partition key of a value.
 fn ordered(expression: Expr, schema: &DFSchema) -> Expr {
     match kind(&expression, schema) {
         Some(Kind::Array) => array_order::key(expression),
@@ -190,7 +191,7 @@ fn ordered(expression: Expr, schema: &DFSchema) -> Expr {
     }
 }
 
-/// The expressions of a plan's node.
+/// Rewrites the expressions of a plan's node.
 fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
     let schema = schema_within(&plan)?;
     let transformed =
@@ -200,7 +201,8 @@ fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expression {
-        // Of documents only the joins with what a subquery depends on: those of a statement are comparisons of keys before.
+        // For documents only the joins with outer values of a subquery. Comparisons in the
+        // statement are by keys already.
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if is_comparison(op)
                 && (is_interval(&left, schema)
@@ -287,7 +289,7 @@ fn is_comparison(operator: Operator) -> bool {
     matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Documents have neither a least nor a greatest one, as in PostgreSQL.
+/// Rejects `min` and `max` of documents, as in PostgreSQL.
 fn check_extreme(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
     let is_of_documents = args.first().is_some_and(|arg| kind(arg, schema) == Some(Kind::Document));
     if is_of_documents && matches!(name, "min" | "max") {
@@ -296,11 +298,11 @@ fn check_extreme(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// An aggregate of intervals, or in an order by keys.
+/// An aggregate of intervals, or with an order by keys.
 fn aggregate(function: AggregateFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let AggregateFunction { func, params } = function;
     let AggregateFunctionParams { args, distinct, filter, order_by, null_treatment } = params;
-    // An aggregate of different values is in the order of the values themselves, and of nothing else.
+    // A distinct aggregate can only be ordered by its values.
     let is_own = distinct && args.first().is_some_and(|arg| kind(arg, schema) == Some(Kind::Array));
     let order_by = if is_own { order_by } else { sorts(order_by, schema) };
     check_extreme(func.name(), &args, schema)?;
@@ -327,7 +329,7 @@ fn aggregate(function: AggregateFunction, schema: &DFSchema) -> Result<Transform
     Ok(Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params })))
 }
 
-/// A plan's node that compares whole rows.
+/// Rewrites a plan's node that compares whole rows.
 fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(match plan {
         LogicalPlan::Sort(mut sort) => {
@@ -360,7 +362,8 @@ fn has_keys(schema: &DFSchema) -> bool {
     schema.fields().iter().any(|field| matches!(Kind::of(field), Some(Kind::Interval | Kind::Document)))
 }
 
-/// By which of equal documents one is shown: the shortest, so that the same one is in each run.
+/// The order that selects one of equal documents for display: the shortest, so every run shows the
+/// same.
 fn shown_first(value: &Expr, schema: &DFSchema) -> Vec<Sort> {
     match kind(value, schema) {
         Some(Kind::Document) => {
@@ -380,7 +383,7 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     }
     let mut groups = Vec::with_capacity(aggregate.group_expr.len());
     let mut values = Vec::new();
-    // What stands there twice is one column.
+    // A repeated group is one column.
     let mut known: Vec<&Expr> = Vec::new();
     for group in &aggregate.group_expr {
         if !known.contains(&group) {

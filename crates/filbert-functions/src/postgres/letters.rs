@@ -1,4 +1,4 @@
-//! Functions of texts that are asked of many rows: upper and lower case, lengths and sections, column by column.
+//! Vectorized text functions: upper and lower case, lengths and sections.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::udf("upper", coerce_text, returns_text, |args| mapped(args, upper)),
         Function::udf("initcap", coerce_text, returns_text, |args| mapped(args, capitals)),
         Function::udf("lower", coerce_text, returns_text, |args| mapped(args, lower)),
-        // Of the text of ILIKE, whose blanks count.
+        // For the text of ILIKE, where trailing blanks count.
         Function::udf("lower_as_it_is", coerce_text, returns_text, |args| mapped(args, lower)),
         Function::udf("length", coerce_measured, returns_int, length),
         Function::udf("char_length", coerce_text, returns_int, length),
@@ -62,7 +62,7 @@ fn coerce_measured(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// A text or bytes, then numbers; or a text, an expression, and an escape character.
+/// A text or bytes, followed by numbers; or a text, an expression, and an escape character.
 fn coerce_section(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     let [whole, rest @ ..] = types else { return Err(wrong_arguments(name, types)) };
     let is_whole = is_text(whole) || whole.is_binary();
@@ -81,7 +81,8 @@ fn mapped(args: &ScalarFunctionArgs, map: fn(&str) -> Cow<'_, str>) -> Result<Co
     collect_texts(args, |row| Ok(texts.get(row).map(|text| map(text).into_owned())))
 }
 
-/// A text in upper case, character by character: what becomes several stays as it is, as in PostgreSQL.
+/// A text in upper case, character by character. A character whose upper case has several
+/// characters stays unchanged, as in PostgreSQL.
 pub(super) fn upper(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Owned(text.to_ascii_uppercase());
@@ -93,7 +94,7 @@ fn upper_of(char: char) -> char {
     let mut upper = char.to_uppercase();
     match (upper.next(), upper.next()) {
         (Some(upper), None) => upper,
-        // Greek letters with an iota below have an upper case of one character besides.
+        // Greek letters with iota subscript also have an upper case of one character.
         _ => match u32::from(char) {
             code @ (0x1f80..0x1f88 | 0x1f90..0x1f98 | 0x1fa0..0x1fa8) => char::from_u32(code + 8).unwrap_or(char),
             code @ (0x1fb3 | 0x1fc3 | 0x1ff3) => char::from_u32(code + 9).unwrap_or(char),
@@ -102,7 +103,7 @@ fn upper_of(char: char) -> char {
     }
 }
 
-/// A text whose words, letters and digits in a row, begin in upper case and go on in lower case.
+/// A text with each word capitalized. A word is a sequence of letters and digits.
 fn capitals(text: &str) -> Cow<'_, str> {
     let mut is_within = false;
     let one = |char: char| {
@@ -147,7 +148,8 @@ fn bytes_of(args: &ScalarFunctionArgs) -> Result<ArrayRef> {
     }
 }
 
-/// `substring(text FROM place FOR length)`, of bytes too; `substring(text FROM expression)`; `substring(text, pattern, escape)`.
+/// `substring(text FROM start FOR length)`, also of bytes; `substring(text FROM expression)`;
+/// `substring(text, pattern, escape)`.
 fn substring(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
     if types.get(1).is_some_and(|data_type| is_text(data_type) && !data_type.is_null()) {
@@ -194,7 +196,7 @@ fn substring(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-/// What an expression finds in a text: its first group, or all of it.
+/// The match of an expression in a text: its first group, or the whole match.
 fn matched(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (texts, patterns) = (Texts::of(args, 0)?, Texts::of(args, 1)?);
     let escapes = match args.args.len() {

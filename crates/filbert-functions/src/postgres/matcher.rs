@@ -1,9 +1,10 @@
-//! Regular expressions at work: compiled once for a thread, and matched as PostgreSQL does.
+//! Regular expressions: compiled once for each thread, and matched as in PostgreSQL.
 //!
-//! PostgreSQL takes the longest of the matches that begin first (or the shortest, if the first quantifier is lazy); the `regex`
-//! crate takes the one that its alternatives and quantifiers come to first. Whether there is a match, and where it begins, is the
-//! same; where it ends is found by an automaton that follows all alternatives. What groups hold is taken from the crate where it
-//! must be the same, and refused where it may not be.
+//! PostgreSQL takes the longest of the matches that start first (or the shortest, if the first
+//! quantifier is lazy). The `regex` crate takes the first one by the order of its alternatives and
+//! quantifiers. Both agree on whether a match exists and where it starts. An automaton that follows
+//! all alternatives finds where it ends. The content of groups comes from the crate if it is
+//! certain to be the same, and is rejected otherwise.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,16 +18,16 @@ use regex_automata::{Anchored, Input, MatchKind};
 use super::expressions::{Fault, Options, translate};
 use super::{refused, unserved};
 
-/// Expressions that a thread keeps.
+/// The number of expressions that a thread keeps.
 const KEPT_MAX: usize = 64;
 
-/// Where something was found: its first byte, and the one behind it.
+/// The byte range of a match.
 pub(super) type Span = (usize, usize);
 
-/// An expression that is ready to be matched.
+/// A compiled expression.
 pub(super) struct Matcher {
     regex: Regex,
-    /// The automaton that tells ends; `None` if it cannot be made.
+    /// The automaton that finds ends; `None` if it cannot be built.
     automaton: Option<(DFA, RefCell<Cache>)>,
     is_shortest: bool,
     is_mixed: bool,
@@ -46,7 +47,7 @@ pub(super) fn valid<T>(translated: Result<T, Fault>) -> Result<T> {
     })
 }
 
-/// Does something with an expression and its options.
+/// Runs a function with a compiled expression.
 pub(super) fn with<T>(pattern: &str, letters: &str, act: impl FnOnce(&Matcher) -> Result<T>) -> Result<T> {
     let key = (pattern.to_owned(), letters.to_owned());
     let kept = KEPT.with_borrow(|kept| kept.get(&key).cloned());
@@ -67,7 +68,7 @@ pub(super) fn with<T>(pattern: &str, letters: &str, act: impl FnOnce(&Matcher) -
 }
 
 impl Matcher {
-    /// An expression of PostgreSQL, with options by their letters.
+    /// Compiles a PostgreSQL expression with option letters.
     pub(super) fn new(pattern: &str, letters: &str) -> Result<Matcher> {
         let options = Options::default()
             .read(letters)
@@ -98,7 +99,7 @@ impl Matcher {
         self.regex.is_match(text)
     }
 
-    /// The first match from a place on.
+    /// The first match from a position.
     pub(super) fn find(&self, text: &str, from: usize) -> Result<Option<Span>> {
         if from > text.len() {
             return Ok(None);
@@ -116,7 +117,7 @@ impl Matcher {
         }
     }
 
-    /// The first match from a place on, then its groups.
+    /// The first match from a position, followed by its groups.
     pub(super) fn captures(&self, text: &str, from: usize) -> Result<Option<Vec<Option<Span>>>> {
         let Some(whole) = self.find(text, from)? else { return Ok(None) };
         if self.groups == 0 {
@@ -134,12 +135,12 @@ impl Matcher {
         }
     }
 
-    /// The first group of the first match as the crate finds it, for expressions that stand for the whole text.
+    /// The first group of the crate's first match, for expressions over the whole text.
     pub(super) fn first_group(&self, text: &str) -> Option<String> {
         self.regex.captures(text)?.get(1).map(|group| group.as_str().to_owned())
     }
 
-    /// All matches with their groups, or only the first unless `is_global`, from a place on.
+    /// All matches with their groups from a position; only the first one unless `is_global`.
     pub(super) fn all(&self, text: &str, from: usize, is_global: bool) -> Result<Vec<Vec<Option<Span>>>> {
         let mut all = Vec::new();
         let mut at = from;
@@ -154,7 +155,7 @@ impl Matcher {
         Ok(all)
     }
 
-    /// As [`Matcher::all`], without groups.
+    /// Like [`Matcher::all`], without groups.
     pub(super) fn spans(&self, text: &str, from: usize) -> Result<Vec<Span>> {
         let mut all = Vec::new();
         let mut at = from;
@@ -166,7 +167,7 @@ impl Matcher {
     }
 }
 
-/// Where the next match is looked for: behind one, by a character further behind an empty one.
+/// The start of the next search: after a match, or one character further after an empty match.
 fn next(text: &str, start: usize, end: usize) -> usize {
     if end > start {
         return end;

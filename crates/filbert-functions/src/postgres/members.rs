@@ -1,4 +1,6 @@
-//! JSON documents as PostgreSQL's operators and CrateDB's subscripts look into them.
+//! Access to parts of JSON documents by PostgreSQL's operators and CrateDB's subscripts.
+
+use std::borrow::Cow;
 
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
@@ -10,7 +12,7 @@ use crate::native::{Call, Native, Take, of_text, pure, text, texts};
 use crate::types::{ARRAY_OF_JSON, JSONB};
 
 pub(super) const FUNCTIONS: &[Native] = &[
-    // `document -> key`, `document -> place`
+    // `document -> key`, `document -> index`
     pure("json_get", &[Take::Text, Take::Any], json, |call| with(call, |node| get(node, call), as_json))
         .of_pg_type(same),
     // `document ->> key`
@@ -23,26 +25,16 @@ pub(super) const FUNCTIONS: &[Native] = &[
     pure("json_extract_path", &[Take::Text, Take::Rest], json, |call| {
         with(call, |node| extracted(node, call), as_json)
     }),
-    pure("jsonb_extract_path", &[Take::Text, Take::Rest], json, |call| {
-        with(call, |node| extracted(node, call), as_json)
-    })
-    .of_pg_type(same),
+    pure("jsonb_extract_path", &[Take::Text, Take::Rest], json, |call| canonical(call, as_json))
+        .of_pg_type(|_| Some(JSONB)),
     pure("json_extract_path_text", &[Take::Text, Take::Rest], text, |call| {
         with(call, |node| extracted(node, call), as_text)
     }),
-    pure("jsonb_extract_path_text", &[Take::Text, Take::Rest], text, |call| {
-        with(call, |node| extracted(node, call), as_text)
-    }),
-    // What functions of rows give of a `json`, as arrays: parts of it as they are written.
-    pure("json_array_elements", &[Take::Text], documents, |call| {
-        let node = parsed(call.text(0))?;
-        if !node.text().starts_with('[') {
-            let what = if node.is_scalar() { "a scalar" } else { "an object" };
-            return Err(failed(format!("cannot extract elements from {what}")));
-        }
-        Ok(Value::Array(node.children().map(|(_, item)| as_json(item)).collect()))
-    })
-    .of_pg_type(|_| Some(ARRAY_OF_JSON)),
+    pure("jsonb_extract_path_text", &[Take::Text, Take::Rest], text, |call| canonical(call, as_text)),
+    // The results of `json` table functions, as arrays: parts of the document as written.
+    pure("json_array_elements", &[Take::Text], documents, |call| elements(call, as_json))
+        .of_pg_type(|_| Some(ARRAY_OF_JSON)),
+    pure("json_array_elements_text", &[Take::Text], texts, |call| elements(call, as_text)),
     pure("json_object_keys", &[Take::Text], texts, |call| Ok(Value::Array(names(call)?))),
     pure("json_each_names", &[Take::Text], texts, |call| Ok(Value::Array(names(call)?))),
     pure("json_each_values", &[Take::Text], documents, |call| {
@@ -66,7 +58,7 @@ fn parsed(text: &str) -> Result<Node<'_>> {
     Node::parse(text).map_err(|_| failed("invalid input syntax for type json"))
 }
 
-/// Finds something in the first argument, and tells it.
+/// Finds a part of the first argument, and converts it.
 fn with<'c>(
     call: &'c Call<'_>,
     find: impl FnOnce(Node<'c>) -> Option<Node<'c>>,
@@ -74,6 +66,25 @@ fn with<'c>(
 ) -> Result<Value<'static>> {
     let node = parsed(call.text(0))?;
     Ok(find(node).map_or(Value::Null, tell))
+}
+
+/// A part of a `jsonb`, also of one that is written as a text.
+fn canonical(call: &Call<'_>, tell: fn(Node<'_>) -> Value<'static>) -> Result<Value<'static>> {
+    let document = match call.pg_types.first() {
+        Some(Some(JSONB)) => Cow::Borrowed(call.text(0)),
+        _ => Cow::Owned(super::json::parsed(call.text(0))?.to_string()),
+    };
+    Ok(extracted(parsed(&document)?, call).map_or(Value::Null, tell))
+}
+
+/// The elements of a document that is an array.
+fn elements(call: &Call<'_>, tell: fn(Node<'_>) -> Value<'static>) -> Result<Value<'static>> {
+    let node = parsed(call.text(0))?;
+    if !node.text().starts_with('[') {
+        let what = if node.is_scalar() { "a scalar" } else { "an object" };
+        return Err(failed(format!("cannot extract elements from {what}")));
+    }
+    Ok(Value::Array(node.children().map(|(_, item)| tell(item)).collect()))
 }
 
 fn as_json(node: Node<'_>) -> Value<'static> {
@@ -84,12 +95,13 @@ fn as_text(node: Node<'_>) -> Value<'static> {
     if node.text() == "null" { Value::Null } else { of_text(node.plain().into_owned()) }
 }
 
-/// A part of a `jsonb` is one.
+/// A part of a `jsonb` is a `jsonb`.
 fn same(types: &[Option<u32>]) -> Option<u32> {
     types.first().copied().flatten().filter(|oid| *oid == JSONB)
 }
 
-/// `document -> name` finds a member, `document -> place` an item. A `jsonb` that is one value counts as an array of it.
+/// `document -> name` selects a member, `document -> index` an element. A scalar `jsonb` counts as
+/// an array of one element.
 fn get<'n>(node: Node<'n>, call: &Call<'_>) -> Option<Node<'n>> {
     let key = call.values.get(1)?;
     match key {
@@ -100,7 +112,7 @@ fn get<'n>(node: Node<'n>, call: &Call<'_>) -> Option<Node<'n>> {
     }
 }
 
-/// The member of a name: the last, if there are several.
+/// The member with a name; the last if several members have it.
 fn member<'n>(node: Node<'n>, name: &str) -> Option<Node<'n>> {
     let is_it = |key: &str| match key.contains('\\') {
         true => Node::parse(&format!("\"{key}\"")).is_ok_and(|key| key.plain() == name),
@@ -114,7 +126,7 @@ fn extracted<'n>(node: Node<'n>, call: &Call<'_>) -> Option<Node<'n>> {
     keys.iter().try_fold(node, |node, key| step(node, Some(key)))
 }
 
-/// The member of a name, or the item of a place; from the end for negative ones.
+/// The member with a name, or the element at an index; a negative index counts from the end.
 fn step<'n>(node: Node<'n>, key: Option<&Value<'_>>) -> Option<Node<'n>> {
     let place = match key? {
         Value::Text(name) => match node.text().starts_with('[') {
@@ -134,7 +146,7 @@ fn step<'n>(node: Node<'n>, key: Option<&Value<'_>>) -> Option<Node<'n>> {
     node.children().nth(at).filter(|(key, _)| key.is_none()).map(|(_, item)| item)
 }
 
-/// Along a path: an array of names and places, or its text `{a,0,b}`.
+/// Follows a path: an array of names and indexes, or its text `{a,0,b}`.
 fn along<'n>(node: Node<'n>, call: &Call<'_>) -> Option<Node<'n>> {
     let mut node = node;
     match call.values.get(1)? {
@@ -153,7 +165,7 @@ fn along<'n>(node: Node<'n>, call: &Call<'_>) -> Option<Node<'n>> {
     Some(node)
 }
 
-/// The names of an object's members, as they come.
+/// The names of an object's members, in document order.
 fn names(call: &Call<'_>) -> Result<Vec<Value<'static>>> {
     let node = parsed(call.text(0))?;
     if !node.text().starts_with('{') {

@@ -1,27 +1,28 @@
-//! Values as PostgreSQL has them: patterns, `jsonb`, texts, arrays, bytes, and casts that DataFusion has otherwise or not.
+//! PostgreSQL's values: patterns, `jsonb`, texts, arrays, bytes, and casts that DataFusion lacks or
+//! defines differently.
 //!
-//! | here | what |
+//! | module | content |
 //! |---|---|
 //! | `patterns`, `each` | `LIKE`, `SIMILAR TO`, regular expressions and their functions |
-//! | `expressions`, `matcher` | regular expressions translated, and how they are matched |
+//! | `expressions`, `matcher` | translation and matching of regular expressions |
 //! | `json`, `document` | `jsonb` and `json` |
 //! | `texts`, `letters`, `digest` | functions of texts and bytes; upper and lower case; MD5 |
-//! | `bytes` | digests of bytes, and bytes as texts of an encoding |
+//! | `bytes` | digests of bytes, and text encodings |
 //! | `dates` | dates, times, time zones, intervals, their text forms and templates |
-//! | `arrays`, `array_shapes` | functions and operators of arrays; arrays of arrays, which are rectangular |
-//! | `keys`, `extremes` | what is compared by a key: intervals, documents, arrays with nulls |
-//! | `aggregates`, `gathered` | aggregates that give values as they are: their types, and their memory |
+//! | `arrays`, `array_shapes` | functions and operators of arrays; rectangular nested arrays |
+//! | `keys`, `extremes` | comparison by keys: intervals, documents, arrays with nulls |
+//! | `aggregates`, `gathered` | types and memory of aggregates that return their values |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
-//! | `quoted` | texts in quotes that are literals of another type |
-//! | `operators`, `operands` | operators whose meaning depends on the types of their operands; those that there are not |
-//! | `told` | the types that Arrow has not, of `CASE`, `coalesce`, `UNION` and the like |
+//! | `quoted` | string literals of other types |
+//! | `operators`, `operands` | operators that depend on operand types; undefined operators |
+//! | `marked` | types that Arrow lacks, for `CASE`, `coalesce`, `UNION` and similar expressions |
 
 mod aggregates;
 mod array_order;
 mod array_shapes;
 mod arrays;
 mod bytes;
-mod casts;
+pub(crate) mod casts;
 mod clock;
 pub(crate) mod dates;
 mod digest;
@@ -34,16 +35,16 @@ mod items;
 mod json;
 mod keys;
 mod letters;
+pub(crate) mod marked;
 mod matcher;
 mod members;
 mod operands;
-mod operators;
+pub(crate) mod operators;
 mod patterns;
 mod quantified;
 mod quoted;
 mod rows;
 mod texts;
-pub(crate) mod told;
 
 use datafusion::common::DataFusionError;
 use datafusion::logical_expr::ScalarUDF;
@@ -59,12 +60,12 @@ pub use operators::{Values, ValuesRule, compared_with_rows};
 pub use quoted::Quoted;
 pub(super) use quoted::functions as functions_of_one_type;
 
-/// Functions about the time, which Hazelcast's users have as well.
+/// Functions about the time, which Hazelcast's dialect has as well.
 pub(super) fn clock() -> Vec<ScalarUDF> {
     clock::FUNCTIONS.iter().map(native::udf).collect()
 }
 
-/// All of them.
+/// All functions of this module.
 pub(super) fn functions(dialect: Dialect) -> Vec<ScalarUDF> {
     let values = [
         items::FUNCTIONS,
@@ -78,8 +79,8 @@ pub(super) fn functions(dialect: Dialect) -> Vec<ScalarUDF> {
     let groups = values.into_iter().chain([casts::FUNCTIONS, patterns::FUNCTIONS]);
     let native = groups.flatten().map(native::udf);
     native
-        .chain(told::functions())
-        .chain([told::operand::udf()])
+        .chain(marked::functions())
+        .chain([marked::operand::udf()])
         .chain(patterns::functions())
         .chain(letters::functions())
         .chain(dates::functions())
@@ -98,7 +99,7 @@ fn refused(sqlstate: &'static str, message: impl Into<String>) -> DataFusionErro
     carried(data_error(message).with_sqlstate(sqlstate))
 }
 
-/// An error about what is not served.
+/// The error for an unsupported feature.
 fn unserved(message: impl Into<String>) -> DataFusionError {
     carried(SqlError::new(SqlErrorCode::Generic, message).with_sqlstate("0A000"))
 }

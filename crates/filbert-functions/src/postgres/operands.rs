@@ -1,6 +1,7 @@
-//! Which operands an operator is defined for in PostgreSQL.
+//! The operand types for which an operator is defined in PostgreSQL.
 //!
-//! A text in quotes and a NULL are of any type, any other text is one: beside it `||` makes texts of documents and bytes.
+//! A string literal and a NULL match any type; any other text has the type text. With such a text,
+//! `||` converts documents and bytes to text.
 
 use std::collections::HashMap;
 
@@ -14,20 +15,20 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_dialect::calls::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY};
 
 use super::super::row::text_of;
+use super::marked;
 use super::operators::{Kind, call, comparison, concatenated, is_quoted, kind};
 use super::quantified::no_array;
-use super::told;
 use crate::error::{carried, parsing_error};
 use crate::pg_types;
 use crate::types::{field_type_of, is_untyped, pg_type_of};
 
-/// Functions that give one of their arguments.
+/// Functions that return one of their arguments.
 pub(super) const OF_ONE_TYPE: [&str; 3] = ["coalesce", "greatest", "least"];
 
-/// What `||` is between a text and a value of another type; `None` of all else.
+/// The meaning of `||` between a text and a value of another type; `None` for other expressions.
 ///
 /// # Errors
-/// There is no such operator.
+/// The operator does not exist.
 pub(super) fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
     use Kind::{Bytes, Char, Json, Jsonb, Text, Uuid};
     if !is_defined(expr, schema) {
@@ -48,11 +49,11 @@ pub(super) fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<
     })
 }
 
-/// Refuses operators that are no binary ones in a plan where they are not defined: `LIKE` of bytes, `IN`, and what looks into
-/// documents.
+/// Rejects undefined operators that are no binary expressions in a plan: `LIKE` of bytes, `IN`, and
+/// operators of documents.
 ///
 /// # Errors
-/// There is no such operator, or it is not served.
+/// The operator does not exist, or is not supported.
 pub(super) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
     match expression {
         Expr::Like(Like { expr, .. }) if known(expr, schema) == Kind::Bytes => {
@@ -66,6 +67,12 @@ pub(super) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
             let results = when_then_expr.iter().map(|(_, result)| result.as_ref());
             together("CASE", else_expr.as_deref().into_iter().chain(results), schema)
         }
+        Expr::AggregateFunction(call) if call.func.name() == "string_agg" => match call.params.args.first() {
+            Some(joined) if known(joined, schema) == Kind::Bytes => {
+                Err(super::unserved("string_agg of bytea is not served"))
+            }
+            _ => Ok(()),
+        },
         Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
             ("nullif", [value, other]) => equal(value, [other].into_iter(), schema),
             (COMPARE_ANY | COMPARE_ALL, [Expr::Literal(sign, _), value, array]) => items_of(sign, value, array, schema),
@@ -76,7 +83,7 @@ pub(super) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
     }
 }
 
-/// Refuses what a value is not equal to.
+/// Rejects values that cannot be compared for equality.
 fn equal<'e>(value: &Expr, mut others: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
     others.try_for_each(|other| compares(&BinaryOperator::Eq, value, other, schema))
 }
@@ -89,7 +96,7 @@ fn compares(op: &BinaryOperator, value: &Expr, other: &Expr, schema: &DFSchema) 
     }
 }
 
-/// Refuses a value that is not compared with the items of an array by an operator that there is.
+/// Rejects a comparison with array elements for which the operator does not exist.
 fn items_of(sign: &ScalarValue, value: &Expr, array: &Expr, schema: &DFSchema) -> Result<()> {
     let op = match text_of(sign) {
         Some("=") => BinaryOperator::Eq,
@@ -100,7 +107,7 @@ fn items_of(sign: &ScalarValue, value: &Expr, array: &Expr, schema: &DFSchema) -
         Some(">=") => BinaryOperator::GtEq,
         _ => return Ok(()),
     };
-    // A text in quotes and a parameter are arrays of what they are compared with.
+    // A string literal or a parameter is an array of the type that it is compared with.
     let is_open = matches!(array, Expr::ScalarFunction(call) if call.func.name() == ARRAY_LIKE);
     let Ok(found) = array.get_type(schema) else { return Ok(()) };
     let is_array = matches!(found, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..));
@@ -110,15 +117,15 @@ fn items_of(sign: &ScalarValue, value: &Expr, array: &Expr, schema: &DFSchema) -
     if is_open || !matches!(found, DataType::List(_)) || innermost(&found).is_null() {
         return Ok(());
     }
-    // A null that is told to be of the items' type stands for them.
-    let mark = told::mark_of(array, schema).unwrap_or_default().of_item();
+    // A null with the type of the elements stands for them.
+    let mark = marked::mark_of(array, schema).unwrap_or_default().of_item();
     let field = Field::new("item", innermost(&found).clone(), true);
     let field = field.with_metadata(mark.metadata(HashMap::new()));
     let item = Expr::Literal(ScalarValue::try_from(field.data_type())?, Some(FieldMetadata::new_from_field(&field)));
     compares(&op, value, &item, schema)
 }
 
-/// Refuses values of which one is taken, where some are texts and others have a type of their own.
+/// Rejects alternatives of which some are texts and others have another type.
 fn together<'e>(name: &str, values: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
     let (mut text, mut other): (Option<&Expr>, Option<&Expr>) = (None, None);
     for value in values {
@@ -137,7 +144,7 @@ fn together<'e>(name: &str, values: impl Iterator<Item = &'e Expr>, schema: &DFS
     Ok(())
 }
 
-/// The sign of an operator that looks into documents.
+/// The symbol of a document operator.
 fn sign_of(call: &ScalarFunction) -> Option<&'static str> {
     Some(match call.func.name() {
         "json_get" => "->",
@@ -161,7 +168,7 @@ fn looks_into(call: &ScalarFunction, sign: &str, schema: &DFSchema) -> Result<()
     if is_document && is_place { Ok(()) } else { Err(missing(document, sign, place, schema)) }
 }
 
-/// Whether there is an operator for the operands, as far as they are not numbers and dates alone.
+/// Whether the operator exists for the operands, unless both are numbers or dates.
 fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
     use Kind::{Array, Bytes, Char, Json, Jsonb, Other, Text, Unknown, Uuid};
     let (left, right) = (&expr.left, &expr.right);
@@ -213,21 +220,22 @@ fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
     }
 }
 
-/// What an operand is; a text in quotes is of any type, and so is a member of a document whose type shows only in its values.
+/// The kind of an operand. A string literal matches any type, and so does an untyped member of a
+/// document.
 fn known(operand: &Expr, schema: &DFSchema) -> Kind {
     let is_open = || operand.to_field(schema).is_ok_and(|(_, field)| is_untyped(&field));
     if is_quoted(operand) || is_open() { Kind::Unknown } else { kind(operand, schema) }
 }
 
-/// What an operand is beside another. The column of a subquery may be a document or a UUID that is not told as one yet, so that it is any
-/// type's beside these.
+/// The kind of an operand beside another one. The column of a subquery may be a document or a UUID
+/// that is not marked yet, so it matches any type beside these.
 fn beside(operand: &Expr, own: Kind, other: Kind) -> Kind {
     let is_column = matches!(operand, Expr::Column(_) | Expr::OuterReferenceColumn(..));
     let is_open = own == Kind::Text && is_column && matches!(other, Kind::Jsonb | Kind::Uuid);
     if is_open { Kind::Unknown } else { own }
 }
 
-/// Whether two arrays, or an array and an item, have items that one array can hold.
+/// Whether two arrays, or an array and an element, have a common element type.
 fn alike(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
     let types = (left.get_type(schema), right.get_type(schema));
     let (Ok(left), Ok(right)) = types else { return true };
@@ -250,7 +258,8 @@ fn innermost(found: &DataType) -> &DataType {
     }
 }
 
-/// Whether it is a number, a truth value or a moment, which no text is compared with. Numbers of objects are told by their names.
+/// Whether it is a number, a boolean or a timestamp, which cannot be compared with a text. OIDs are
+/// compared by name.
 fn is_of_its_own(operand: &Expr, schema: &DFSchema) -> bool {
     operand.to_field(schema).is_ok_and(|(_, field)| {
         let found = field.data_type();
@@ -265,8 +274,8 @@ fn has_texts(array: &Expr, schema: &DFSchema) -> bool {
     found.map_or(true, |found| innermost(&found).is_string() || innermost(&found).is_null())
 }
 
-/// Whether it is a place in an array, a whole number of 32 bits at most. One that is written out, and what is computed of such ones, is
-/// told with 64 while a statement is planned.
+/// Whether it is an array index: a whole number of at most 32 bits. At planning, a literal, and a
+/// computation with literals, has 64 bits.
 fn is_place(operand: &Expr, schema: &DFSchema) -> bool {
     let Ok(found) = operand.get_type(schema) else { return true };
     match operand {
@@ -277,7 +286,7 @@ fn is_place(operand: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
-/// What the type of an operand is called.
+/// The type name of an operand.
 fn named(operand: &Expr, schema: &DFSchema) -> String {
     match operand.to_field(schema) {
         Ok((_, field)) if known(operand, schema) != Kind::Unknown => {

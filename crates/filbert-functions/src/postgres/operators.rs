@@ -1,7 +1,8 @@
-//! Operators whose meaning depends on the types of their operands: `||`, `@>`, `&&`, `-` and comparisons of documents, arrays and
-//! UUIDs.
+//! Operators with a meaning that depends on operand types: `||`, `@>`, `&&`, `-` and comparisons of
+//! documents, arrays and UUIDs.
 //!
-//! They become functions when a statement is planned; what has no operator (`IN`, `ORDER BY`, casts) an analyzer rule mends.
+//! They become functions at planning. An analyzer rule handles the constructs without an operator
+//! (`IN`, `ORDER BY`, casts).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -20,7 +21,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_data::FieldType;
 
 use super::super::row::is_text;
-use super::{arrays, casts, extremes, json, operands, told};
+use super::{arrays, casts, extremes, json, marked, operands};
 use crate::named::{map_named, schema_within};
 use crate::native;
 use crate::types::{BPCHAR, JSONB, Mark, VARCHAR, field_type_of, pg_type_of};
@@ -32,21 +33,30 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
     natives.chain([("cast_uuid", super::super::text::CAST_UUID.clone())]).collect()
 });
 
-pub(super) fn call(name: &str, args: Vec<Expr>) -> Option<Expr> {
+/// A call of one of the functions.
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Option<Expr> {
     let func = FUNCTIONS.get(name)?.clone();
     Some(Expr::ScalarFunction(ScalarFunction { func, args }))
 }
 
-/// What an operand is.
+/// A text as the bytes that it stands for; the text if there is no such function.
+///
+/// # Errors
+/// The text, if the function is missing.
+pub fn as_bytea(text: Expr) -> std::result::Result<Expr, Expr> {
+    call("cast_bytea", vec![text.clone()]).ok_or(text)
+}
+
+/// The kind of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Jsonb,
     Json,
     Array,
     Uuid,
     Bytes,
     Text,
-    /// A text whose blanks at the end do not count.
+    /// A text with insignificant trailing blanks.
     Char,
     /// A parameter, or null.
     Unknown,
@@ -60,7 +70,7 @@ fn kind_of(field: &FieldRef) -> Kind {
         FieldType::Uuid => Kind::Uuid,
         FieldType::Array(_) => Kind::Array,
         FieldType::Binary => Kind::Bytes,
-        // An object is told as its bytes.
+        // An object appears as its bytes.
         FieldType::Object if field.data_type().is_binary() => Kind::Bytes,
         _ if field.data_type().is_null() => Kind::Unknown,
         _ if pg_type_of(field) == Some(BPCHAR) => Kind::Char,
@@ -69,15 +79,15 @@ fn kind_of(field: &FieldRef) -> Kind {
     }
 }
 
-/// What an operand is, as it stands in a plan.
-pub(super) fn kind(operand: &Expr, schema: &DFSchema) -> Kind {
+/// The kind of an operand in a plan.
+pub(crate) fn kind(operand: &Expr, schema: &DFSchema) -> Kind {
     match operand {
         Expr::Placeholder(placeholder) if placeholder.field.is_none() => Kind::Unknown,
-        // `json` has no operators: a document that is given as a parameter is taken as the other kind.
+        // `json` has no operators: a document parameter is taken as `jsonb`.
         Expr::Placeholder(_) if is_json(operand, schema) => Kind::Jsonb,
         other => match other.to_field(schema) {
-            Ok((_, field)) if is_text(field.data_type()) && told::loses(other) => {
-                told::mark_of(other, schema).map_or(Kind::Text, kind_of_text)
+            Ok((_, field)) if is_text(field.data_type()) && marked::loses(other) => {
+                marked::mark_of(other, schema).map_or(Kind::Text, kind_of_text)
             }
             Ok((_, field)) => kind_of(&field),
             Err(_) => Kind::Unknown,
@@ -89,7 +99,7 @@ fn is_json(operand: &Expr, schema: &DFSchema) -> bool {
     operand.to_field(schema).is_ok_and(|(_, field)| kind_of(&field) == Kind::Json)
 }
 
-/// What a text is.
+/// The kind of a text.
 fn kind_of_text(mark: Mark) -> Kind {
     match mark {
         _ if mark.oid == Some(JSONB) => Kind::Jsonb,
@@ -115,7 +125,7 @@ pub(super) fn comparison(op: &BinaryOperator) -> Option<Operator> {
 /// Plans operators of documents, arrays and UUIDs, before DataFusion does.
 #[derive(Debug)]
 pub struct Values {
-    /// Whether operators are those that PostgreSQL has, and no others.
+    /// Whether only PostgreSQL's operators are allowed.
     pub is_strict: bool,
 }
 
@@ -129,7 +139,8 @@ impl ExprPlanner for Values {
     }
 }
 
-/// A comparison with a column of a subquery where Arrow has another order: of documents and of arrays.
+/// A comparison with a column of a subquery, for types with another order in Arrow: documents and
+/// arrays.
 pub fn compared_with_rows(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Option<Expr> {
     match (kind(&left, schema), kind(&right, schema)) {
         (Kind::Jsonb, _) | (_, Kind::Jsonb) | (Kind::Array, Kind::Array) => compared(op, left, right, schema),
@@ -137,8 +148,9 @@ pub fn compared_with_rows(op: Operator, left: Expr, right: Expr, schema: &DFSche
     }
 }
 
-/// A comparison of documents, arrays, UUIDs and texts of other types as what computes it; `None` for others.
-fn compared(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Option<Expr> {
+/// The expression for a comparison of documents, arrays, UUIDs or texts of other types; `None` for
+/// other operands.
+pub(crate) fn compared(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Option<Expr> {
     let kinds = (kind(&left, schema), kind(&right, schema));
     let has = |kind: Kind| kinds.0 == kind || kinds.1 == kind;
     let joined = |left: Option<Expr>, right: Option<Expr>| {
@@ -168,7 +180,7 @@ fn compared(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Option<
     }
 }
 
-/// An operator of documents, arrays or UUIDs as what computes it; `None` for others.
+/// The expression for an operator of documents, arrays or UUIDs; `None` for other operands.
 pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let is_of_values = comparison(&expr.op).is_some()
         || matches!(
@@ -228,14 +240,15 @@ pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// A literal or a `varchar` that is compared with a text in which blanks at the end do not count, without its own; `None` where it stays
-/// as it is.
+/// A literal or a `varchar` without trailing blanks, for comparison with a text whose trailing
+/// blanks are insignificant; `None` if it stays unchanged.
 fn beside_char(operand: &Expr, schema: &DFSchema) -> Option<Expr> {
-    let is_varchar = || told::mark_of(operand, schema).is_some_and(|mark| mark.oid == Some(VARCHAR));
+    let is_varchar = || marked::mark_of(operand, schema).is_some_and(|mark| mark.oid == Some(VARCHAR));
     without_blanks(operand).or_else(|| is_varchar().then(|| string::rtrim().call(vec![operand.clone()])))
 }
 
-/// A literal without the blanks at its end, to be compared with a text in which they do not count; `None` if there are none.
+/// A literal without trailing blanks, for comparison with a text whose trailing blanks are
+/// insignificant; `None` if it has none.
 fn without_blanks(literal: &Expr) -> Option<Expr> {
     let Expr::Literal(scalar, metadata) = literal else { return None };
     let text = scalar.try_as_str().flatten().filter(|text| text.ends_with(' '))?;
@@ -243,7 +256,8 @@ fn without_blanks(literal: &Expr) -> Option<Expr> {
     Some(Expr::Literal(trimmed, metadata.clone()))
 }
 
-/// Trims literals among operands that are compared, if blanks at the end do not count in one of these; whether any had some.
+/// Trims literals among compared operands if trailing blanks are insignificant in one of them;
+/// returns whether any literal changed.
 pub(super) fn trim_literals(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     if !operands.iter().any(|operand| kind(operand, schema) == Kind::Char) {
         return false;
@@ -258,7 +272,7 @@ pub(super) fn trim_literals(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool
     is_changed
 }
 
-/// The same where types have been coerced already; others stay as they are.
+/// The same after type coercion; other expressions stay unchanged.
 fn coerced_without_blanks(item: &Expr) -> Expr {
     let literal = match item {
         Expr::Cast(cast) if is_text(cast.field.data_type()) => cast.expr.as_ref(),
@@ -271,15 +285,16 @@ pub(super) fn concatenated(left: Expr, right: Expr) -> Option<Expr> {
     Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right: Box::new(right) }))
 }
 
-/// A text that stands for an array, by the array that it is with.
-pub(super) fn as_array(text: Expr, array: &Expr, schema: &DFSchema) -> Option<Expr> {
+/// A text as an array of the type of the given array.
+pub(crate) fn as_array(text: Expr, array: &Expr, schema: &DFSchema) -> Option<Expr> {
     let DataType::List(item) = array.get_type(schema).ok()? else { return None };
     let item = Expr::Literal(ScalarValue::try_from(item.data_type()).ok()?, None);
     let func = crate::elements::ARRAY_LIKE_UDF.clone();
     Some(Expr::ScalarFunction(ScalarFunction { func, args: vec![text, item] }))
 }
 
-/// A whole number that is written out as one of 32 bits, if it fits: it does not make wider numbers of an array's.
+/// A whole-number literal as a 32-bit integer if it fits, so it does not widen the numbers of an
+/// array.
 fn narrow(item: Expr) -> Expr {
     match &item {
         Expr::Literal(ScalarValue::Int64(Some(number)), metadata) => match i32::try_from(*number) {
@@ -290,7 +305,7 @@ fn narrow(item: Expr) -> Expr {
     }
 }
 
-/// Whether it is a text in quotes.
+/// Whether it is a string literal.
 pub(super) fn is_quoted(operand: &Expr) -> bool {
     matches!(operand, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some())
 }
@@ -309,7 +324,8 @@ fn of_arrays(name: &str, left: Expr, right: Expr, kinds: (Kind, Kind), schema: &
     }
 }
 
-/// `array || 'text'`: a literal and a parameter of no declared type are arrays; another text is an item of an array of texts.
+/// `array || 'text'`: a literal or an untyped parameter is an array; any other text is an element
+/// of an array of texts.
 fn concatenated_with_text(left: Expr, right: Expr, kinds: (Kind, Kind), schema: &DFSchema) -> Option<Expr> {
     let is_written = |operand: &Expr| match operand {
         Expr::Placeholder(placeholder) => placeholder.field.is_none(),
@@ -323,10 +339,11 @@ fn concatenated_with_text(left: Expr, right: Expr, kinds: (Kind, Kind), schema: 
     }
 }
 
-/// Mends what has no operator.
+/// Handles the constructs without an operator.
 #[derive(Debug)]
 pub struct ValuesRule {
-    /// As for [`Values`]: what is cast to a text keeps its blanks, and literals have been trimmed before ([`super::Quoted`]).
+    /// As for [`Values`]. Casts to text keep trailing blanks, and literals were trimmed before
+    /// ([`super::Quoted`]).
     pub is_strict: bool,
 }
 
@@ -405,7 +422,7 @@ fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &DFSchema) -> Opti
         ("cast_uuid", Kind::Uuid | Kind::Unknown) | ("cast_bytea", Kind::Bytes | Kind::Unknown) => Some(item.clone()),
         _ => call(function, vec![item.clone()]),
     };
-    // What is made of constants is one: plans of lookups read literals.
+    // Constant expressions are folded, because lookup plans read literals.
     let is_changed =
         function == "jsonb_order" || list.iter().any(|item| kind(item, schema) == Kind::Text || is_parameter(item));
     if !is_changed {
@@ -419,7 +436,7 @@ fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &DFSchema) -> Opti
     Some(Expr::InList(InList { expr: Box::new(expr), list, negated }))
 }
 
-/// A function that casts a text to a number, where the text is a document.
+/// A function that casts a text to a number, for a document.
 fn number_of_jsonb(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let name = match function.func.name() {
         "to_int2" => "smallint",
@@ -439,7 +456,7 @@ fn number_of_jsonb(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr>
     Some(Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&function.func), args }))
 }
 
-/// A document that is cast to a number or a truth value.
+/// A document cast to a number or a boolean.
 fn of_jsonb(document: &Expr, to: &DataType) -> Option<Expr> {
     let (function, name) = match to {
         DataType::Boolean => ("jsonb_to_boolean", "boolean"),
@@ -451,6 +468,6 @@ fn of_jsonb(document: &Expr, to: &DataType) -> Option<Expr> {
         DataType::Decimal128(..) | DataType::Decimal256(..) => ("jsonb_to_number", "numeric"),
         _ => return None,
     };
-    // Once the text is a number, it is no document any more.
+    // A number is no document any more.
     Some(cast(call(function, vec![document.clone(), lit(name)])?, to.clone()))
 }

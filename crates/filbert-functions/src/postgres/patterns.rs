@@ -1,7 +1,8 @@
 //! `LIKE`, `SIMILAR TO` and regular expressions.
 //!
-//! `text LIKE pattern ESCAPE e` stays DataFusion's `LIKE`, so that indexes serve it; its pattern becomes one whose escape character is
-//! the backslash, which stands before `%`, `_` and itself only. The others are functions.
+//! `text LIKE pattern ESCAPE e` stays DataFusion's `LIKE`, so indexes serve it. Its pattern is
+//! rewritten with the backslash as the escape character, only before `%`, `_` and itself. The other
+//! operators are functions.
 
 use std::sync::Arc;
 
@@ -106,7 +107,7 @@ fn coerce(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// The escape character of a text: none if it is empty.
+/// The escape character in a text; none if it is empty.
 fn escape_of(text: &str) -> Result<Option<char>> {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {
@@ -144,7 +145,7 @@ fn matches(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         return Ok(ColumnarValue::Scalar(ScalarValue::Boolean(one(0)?)));
     }
     let mut builder = BooleanBuilder::with_capacity(args.number_rows);
-    // The usual expression is the same for all rows.
+    // Usually the expression is the same for all rows.
     let constant = match (&patterns, &options) {
         (Texts::Constant(Some(pattern)), Texts::Constant(Some(options))) => Some(Matcher::new(pattern, options)?),
         _ => None,
@@ -158,7 +159,8 @@ fn matches(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     Ok(ColumnarValue::Array(Arc::new(builder.finish())))
 }
 
-/// Does something with the expression of a call, whose options are the argument at a place: `g` is none of them.
+/// Runs a function with the expression of a call. `options` is the position of its option letters,
+/// where `g` is not allowed.
 fn matching<T>(call: &Call<'_>, options: usize, name: &str, act: impl FnOnce(&Matcher) -> Result<T>) -> Result<T> {
     let letters = if call.values.len() > options { call.text(options) } else { "" };
     if letters.contains('g') {
@@ -171,7 +173,7 @@ fn wrong_parameter(name: &str, value: i64) -> datafusion::common::DataFusionErro
     refused("22023", format!("invalid value for parameter \"{name}\": {value}"))
 }
 
-/// The byte at which a search begins, by the number of its character.
+/// The start of a search in bytes, from its character position.
 fn start(call: &Call<'_>, at: usize) -> Result<usize> {
     let from = if call.values.len() > at { call.int(at).unwrap_or(1) } else { 1 };
     if from < 1 {
@@ -185,7 +187,7 @@ fn start(call: &Call<'_>, at: usize) -> Result<usize> {
         .map_or_else(|| if skipped == text.chars().count() { text.len() } else { text.len() + 1 }, |(byte, _)| byte))
 }
 
-/// The match of a number, or a group of it, by the arguments at these places.
+/// The n-th match, or a group of it, from the arguments at these positions.
 fn nth(call: &Call<'_>, matcher: &Matcher, from: usize, number: usize, group: usize) -> Result<Option<Span>> {
     let wanted = if call.values.len() > number { call.int(number).unwrap_or(1) } else { 1 };
     let Some(wanted) = usize::try_from(wanted - 1).ok().filter(|_| wanted > 0) else {
@@ -200,7 +202,7 @@ fn nth(call: &Call<'_>, matcher: &Matcher, from: usize, number: usize, group: us
     Ok(all.get(wanted).and_then(|groups| groups.get(group)).copied().flatten())
 }
 
-/// The texts of the groups, or of all that was found if there are none.
+/// The texts of the groups, or of the whole match if there are none.
 fn groups_of(text: &str, groups: &[Option<Span>]) -> Value<'static> {
     let skipped = usize::from(groups.len() > 1);
     let one = |span: &Option<Span>| match span.and_then(|(start, end)| text.get(start..end)) {
@@ -210,7 +212,8 @@ fn groups_of(text: &str, groups: &[Option<Span>]) -> Value<'static> {
     Value::Array(groups.iter().skip(skipped).map(one).collect())
 }
 
-/// `regexp_replace(text, expression, new [, options])` or `(text, expression, new, start [, number [, options]])`
+/// `regexp_replace(text, expression, new [, options])` or
+/// `(text, expression, new, start [, number [, options]])`
 fn replace(call: &Call<'_>) -> Result<Value<'static>> {
     let (from, wanted, letters) = match call.values.get(3) {
         None => (0, 1, ""),
@@ -251,7 +254,7 @@ fn replace(call: &Call<'_>) -> Result<Value<'static>> {
     })
 }
 
-/// All matches, with their groups if what is put in their place asks for them.
+/// All matches, with their groups if the replacement uses them.
 fn found_all(matcher: &Matcher, text: &str, new: &str, from: usize) -> Result<Vec<Vec<Option<Span>>>> {
     let asks = new.as_bytes().windows(2).any(|pair| matches!(pair, [b'\\', b'1'..=b'9']));
     match asks {
@@ -260,7 +263,8 @@ fn found_all(matcher: &Matcher, text: &str, new: &str, from: usize) -> Result<Ve
     }
 }
 
-/// Writes what takes a match's place, as long as the text is not too long: `\1` is a group, `\&` all of it, `\\` a backslash.
+/// Writes the replacement of a match, up to the maximum length: `\1` is a group, `\&` the whole
+/// match, `\\` a backslash.
 fn push_new(new: &str, text: &str, groups: &[Option<Span>], out: &mut String) -> Result<()> {
     let mut rest = new;
     while let Some((plain, marked)) = rest.split_once('\\') {
@@ -283,7 +287,7 @@ fn push_new(new: &str, text: &str, groups: &[Option<Span>], out: &mut String) ->
     Ok(())
 }
 
-/// What is between matches: empty ones at the ends, or behind another match, divide nothing.
+/// The parts between matches. Empty matches at the ends, or after another match, do not split.
 fn split(call: &Call<'_>) -> Result<Value<'static>> {
     let text = call.text(0);
     matching(call, 2, "regexp_split_to_array", |matcher| {

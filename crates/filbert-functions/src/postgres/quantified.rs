@@ -1,8 +1,10 @@
-//! `compare_any(operator, item, array)` and `compare_all(operator, item, array)`: `item <operator> ANY (array)` and `ALL`.
+//! `compare_any(operator, item, array)` and `compare_all(operator, item, array)`:
+//! `item <operator> ANY (array)` and `ALL`.
 //!
-//! Three-valued, as in PostgreSQL: ANY is true if the comparison is true for an item of the array, else unknown if it is unknown
-//! for one, else false; ALL is the same with true and false in each other's places. Over an array that is known when a query is
-//! planned, `= ANY` is `IN` and `<> ALL` is `NOT IN`, which indexes serve.
+//! Three-valued, as in PostgreSQL: ANY is true if the comparison is true for an element of the
+//! array, otherwise unknown if it is unknown for one, otherwise false. ALL is the same with true
+//! and false exchanged. For an array that is known at planning, `= ANY` is `IN` and `<> ALL` is
+//! `NOT IN`, which indexes serve.
 
 use std::sync::Arc;
 
@@ -37,13 +39,13 @@ pub(super) fn udfs(dialect: Dialect) -> [ScalarUDF; 2] {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Quantified {
     name: &'static str,
-    /// Whose comparisons of numbers it makes.
+    /// The dialect, which decides how numbers are compared.
     dialect: Dialect,
     signature: Signature,
 }
 
 impl Quantified {
-    /// The result where it is that of one item.
+    /// The result that one element decides.
     fn decisive(&self) -> bool {
         self.name == COMPARE_ANY
     }
@@ -65,7 +67,7 @@ impl ScalarUDFImpl for Quantified {
             DataType::LargeList(field) | DataType::FixedSizeList(field, _) => (field.data_type(), 1),
             DataType::List(_) => innermost(array),
             DataType::Null => (item, 1),
-            // Refused by what knows more of the statement: an error from here is told in other words.
+            // Rejected by code with more context: an error from here would be reworded.
             _ => return Ok(types.to_vec()),
         };
         let common = compared_as(item, of_array, self.dialect)
@@ -95,7 +97,7 @@ impl ScalarUDFImpl for Quantified {
         let items = array.value(0);
         let literal = |at| Ok(Expr::Literal(ScalarValue::try_from_array(&items, at)?, None));
         let list = (0..items.len()).map(literal).collect::<Result<Vec<_>>>()?;
-        // Nulls are among the items.
+        // Nulls are elements too.
         let list = lists::with_both_zeros(InList::new(Box::new(item.clone()), list, negated));
         Ok(ExprSimplifyResult::Simplified(lists::kept(Expr::InList(list))))
     }
@@ -118,12 +120,12 @@ impl ScalarUDFImpl for Quantified {
     }
 }
 
-/// The error of a comparison with the items of what is no array.
+/// The error of a comparison with the elements of a value that is no array.
 pub(crate) fn no_array() -> DataFusionError {
     carried(parsing_error("op ANY/ALL (array) requires array on right side").with_sqlstate("42809"))
 }
 
-/// What is within arrays that may be nested, and how deep.
+/// The innermost element type of nested arrays, and their depth.
 fn innermost(array: &DataType) -> (&DataType, usize) {
     match array {
         DataType::List(item) => {
@@ -134,7 +136,7 @@ fn innermost(array: &DataType) -> (&DataType, usize) {
     }
 }
 
-/// The items of arrays that may be nested, each array with all that is within it.
+/// Flattens nested arrays.
 fn flat(mut arrays: ListArray) -> Result<ListArray> {
     while matches!(arrays.value_type(), DataType::List(_)) {
         let inner = arrays.values().as_list::<i32>().clone();

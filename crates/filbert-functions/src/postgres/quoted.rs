@@ -1,5 +1,5 @@
-//! Texts in quotes beside values of other types, which PostgreSQL takes for literals of those types: `b IN ('t', 'f')`,
-//! `CASE b WHEN 't' ..`, `coalesce(b, 'f')`.
+//! String literals beside values of other types, which PostgreSQL parses as literals of those
+//! types: `b IN ('t', 'f')`, `CASE b WHEN 't' ..`, `coalesce(b, 'f')`.
 
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -17,7 +17,8 @@ use super::operands::{self, OF_ONE_TYPE};
 use super::operators::{as_array, call, trim_literals};
 use crate::named::{map_named, schema_within};
 
-/// Gives texts in quotes the type of what they are with, where there is no operator that is planned.
+/// Gives string literals the type of neighbouring operands, in constructs without a planned
+/// operator.
 #[derive(Debug)]
 pub struct Quoted;
 
@@ -31,7 +32,7 @@ impl AnalyzerRule for Quoted {
         let transformed = plan.transform_up_with_subqueries(|plan| {
             let done = typed_plan(plan)?;
             is_changed |= done.transformed;
-            // What is above has the new types as well.
+            // The nodes above get the new types as well.
             if is_changed { done.map_data(LogicalPlan::recompute_schema) } else { Ok(done) }
         })?;
         Ok(transformed.data)
@@ -100,7 +101,8 @@ fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let others = operands.iter().filter(|operand| !is_quoted(operand));
     let types: Option<Vec<DataType>> = others.map(|operand| operand.get_type(schema).ok()).collect();
     let known = types.into_iter().flatten().find(|found| !found.is_null());
-    // A text may be of a type that Arrow has not, and what is in an array is read elsewhere. Numbers are compared with texts as such.
+    // A text may have a type that Arrow lacks, arrays are parsed elsewhere, and numbers are
+    // compared with texts directly.
     let wanted = known.filter(|found| !is_text(found) && !found.is_nested() && !found.is_numeric());
     let Some(wanted) = wanted else { return false };
     for operand in operands.into_iter().filter(|operand| is_quoted(operand)) {
@@ -113,7 +115,7 @@ fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     true
 }
 
-/// Makes arrays of texts in quotes beside an array.
+/// Parses string literals beside an array as arrays.
 fn as_arrays(args: &mut [Expr], schema: &DFSchema) -> bool {
     let is_array = |arg: &&Expr| matches!(arg.get_type(schema), Ok(DataType::List(_)));
     let Some(array) = args.iter().find(is_array).cloned() else { return false };
@@ -127,7 +129,8 @@ fn as_arrays(args: &mut [Expr], schema: &DFSchema) -> bool {
     is_changed
 }
 
-/// Functions that give one of their arguments, which take texts for values of the others' type.
+/// Functions that return one of their arguments; they parse texts as values of the other arguments'
+/// type.
 pub(in super::super) fn functions() -> Vec<ScalarUDF> {
     [coalesce(), greatest(), least()].map(|inner| around(inner, OneOf)).to_vec()
 }
@@ -144,7 +147,7 @@ impl Around for OneOf {
         if let Some(common) = common.filter(|_| !types.iter().any(DataType::is_nested)) {
             return Ok(vec![common; types.len()]);
         }
-        // A text in quotes is read as an array; another one beside an array is refused.
+        // A string literal is parsed as an array; any other text beside an array is rejected.
         if types.iter().any(DataType::is_nested) && types.iter().any(is_text) {
             let arrays: Vec<DataType> = types.iter().filter(|found| !is_text(found)).cloned().collect();
             let common = inner.coerce_types(&arrays)?;

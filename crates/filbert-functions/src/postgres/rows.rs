@@ -1,6 +1,7 @@
-//! `array_of_rows(array)`: the array that an aggregate has made of rows, and one without items where there were none.
+//! `array_of_rows(array)`: the array of an aggregate over rows, or an empty array if there were no
+//! rows.
 //!
-//! `ARRAY(SELECT ..)` is an array whatever the query has; `array_agg` of no rows is null.
+//! `ARRAY(SELECT ..)` is always an array, but `array_agg` of no rows is null.
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl ScalarUDFImpl for ArrayOfRows {
         types.first().cloned().ok_or_else(|| wrong_arguments(ARRAY_OF_ROWS, types))
     }
 
-    /// What is told of the array is told of this one.
+    /// The metadata of the argument applies to the result.
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         args.arg_fields.first().cloned().ok_or_else(|| wrong_arguments(ARRAY_OF_ROWS, &[]))
     }
@@ -56,12 +57,12 @@ impl ScalarUDFImpl for ArrayOfRows {
     }
 }
 
-/// Arrays of which those that are null have no items instead.
+/// Replaces null arrays by empty arrays.
 fn without_nulls(arrays: &ArrayRef) -> Result<ArrayRef> {
     let Some(lists) = arrays.as_list_opt::<i32>().filter(|lists| lists.null_count() > 0) else {
         return Ok(Arc::clone(arrays));
     };
-    // What stands behind a null is nobody's.
+    // Values behind a null must be skipped.
     let kept: Vec<ArrayRef> = (0..lists.len()).filter(|at| lists.is_valid(*at)).map(|at| lists.value(at)).collect();
     let values = match kept.as_slice() {
         [] => arrow_array::new_empty_array(&lists.value_type()),

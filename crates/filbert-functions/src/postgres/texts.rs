@@ -138,7 +138,7 @@ pub(super) fn bytea(_: &[FieldType]) -> FieldType {
     FieldType::Binary
 }
 
-/// The type of the first argument: texts or bytes.
+/// The type of the first argument: text or bytes.
 fn same(types: &[FieldType]) -> FieldType {
     match types.first() {
         Some(FieldType::Binary | FieldType::Object) => FieldType::Binary,
@@ -155,7 +155,7 @@ fn beyond(call: &Call<'_>, length: usize) -> datafusion::common::DataFusionError
     refused("2202E", format!("index {place} out of valid range, 0..{}", length.saturating_sub(1)))
 }
 
-/// How many characters a number keeps: all but so many if it is negative.
+/// The number of characters to keep; a negative argument counts from the end.
 fn from_end(call: &Call<'_>) -> usize {
     let number = call.int(1).unwrap_or(0);
     match usize::try_from(number) {
@@ -198,7 +198,7 @@ fn split_part(call: &Call<'_>) -> Result<Value<'static>> {
     Ok(of_text(found.unwrap_or_default()))
 }
 
-/// The characters from a place on, from 1: so many of them, or all.
+/// The section of a text from a position, counted from 1, with a length or to the end.
 pub(super) fn section(from: i64, length: Option<i64>) -> Result<(usize, usize)> {
     let end = match length {
         Some(length) if length < 0 => return Err(refused("22011", "negative substring length not allowed")),
@@ -233,7 +233,7 @@ fn overlay(call: &Call<'_>) -> Result<Value<'static>> {
     Ok(of_text(out))
 }
 
-/// How many are not after what is overlaid.
+/// The number of characters to skip before the rest of an overlaid text.
 fn rest_of(from: i64, length: i64) -> usize {
     usize::try_from(from.saturating_add(length).saturating_sub(1)).unwrap_or(0)
 }
@@ -247,7 +247,7 @@ fn bytes_of(value: Option<&Value<'_>>) -> Vec<u8> {
     }
 }
 
-/// Bytes, or those that a text stands for.
+/// Bytes, or the bytes that a text denotes.
 pub(super) fn written_bytes(value: Option<&Value<'_>>) -> Result<Vec<u8>> {
     match value {
         Some(Value::Text(text)) => super::casts::bytes(text),
@@ -255,20 +255,20 @@ pub(super) fn written_bytes(value: Option<&Value<'_>>) -> Result<Vec<u8>> {
     }
 }
 
-/// Day and time, with the microseconds that are not zero.
-pub(super) fn moment_text(moment: &NaiveDateTime, separator: char) -> String {
-    let text = format!("{}{separator}{}", moment.format("%Y-%m-%d"), moment.format("%H:%M:%S%.6f"));
+/// The date and time, with significant microseconds only.
+pub(super) fn timestamp_text(timestamp: &NaiveDateTime, separator: char) -> String {
+    let text = format!("{}{separator}{}", timestamp.format("%Y-%m-%d"), timestamp.format("%H:%M:%S%.6f"));
     text.trim_end_matches('0').strip_suffix('.').map_or_else(|| text.trim_end_matches('0').to_owned(), str::to_owned)
 }
 
-/// The text of a value as PostgreSQL shows it.
+/// The text of a value as PostgreSQL displays it.
 pub(super) fn output(value: Option<&Value<'_>>) -> String {
     let mut out = String::new();
     value.into_iter().for_each(|value| push_output(value, &mut out));
     out
 }
 
-/// Writes a value as PostgreSQL shows it.
+/// Writes a value as PostgreSQL displays it.
 pub(super) fn push_output(value: &Value<'_>, out: &mut String) {
     match value {
         Value::Null => {}
@@ -279,8 +279,8 @@ pub(super) fn push_output(value: &Value<'_>, out: &mut String) {
         Value::Decimal(number) => out.push_str(&number.to_plain_string()),
         Value::Date(date) => dates::write_date(crate::types::days_of(*date).into(), out),
         Value::Time(time) => dates::write_time(crate::types::nanoseconds_of(*time) / 1_000, out),
-        Value::Timestamp(moment) => dates::write_timestamp(moment.and_utc().timestamp_micros(), out),
-        Value::TimestampTz(moment) => dates::write_timestamptz(moment.timestamp_micros(), &dates::Zone::UTC, out),
+        Value::Timestamp(timestamp) => dates::write_timestamp(timestamp.and_utc().timestamp_micros(), out),
+        Value::TimestampTz(timestamp) => dates::write_timestamptz(timestamp.timestamp_micros(), &dates::Zone::UTC, out),
         Value::Interval(interval) => dates::write_interval(interval, out),
         Value::Bytes(bytes) | Value::Object(bytes) => {
             out.push_str("\\x");
@@ -309,7 +309,7 @@ fn format(call: &Call<'_>) -> Result<Value<'static>> {
         return Ok(Value::Null);
     }
     let mut out = String::new();
-    // The place of the last argument that was taken.
+    // The position of the last used argument.
     let mut last = 0;
     let mut chars = call.text(0).chars().peekable();
     let number = |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| {
@@ -469,7 +469,7 @@ fn decode(call: &Call<'_>) -> Result<Value<'static>> {
     Ok(Value::Bytes(bytes.into()))
 }
 
-/// The parts of a text: between delimiters, its characters without one.
+/// The parts of a text between delimiters; without a delimiter, its characters.
 fn parts(call: &Call<'_>) -> Value<'static> {
     if call.values.first().is_none_or(Value::is_null) {
         return Value::Null;

@@ -1,5 +1,7 @@
-//! The cluster as doors tell clients of it: which members there are, and who leads which partition; and as operators see it ([`status`]).
-//! Whoever knows brings it ([`Grid::join_cluster`]); a grid without one is its only member and leads everything.
+//! The view of the cluster for clients (its members and the leaders of its partitions) and for
+//! operators ([`status`]). Another crate provides the cluster
+//! ([`Grid::join_cluster`](crate::Grid::join_cluster)). A grid without a cluster is its only member
+//! and leads all partitions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +11,6 @@ use filbert_data::PartitionId;
 use uuid::Uuid;
 
 use crate::errors::GridError;
-use crate::grid::Grid;
 
 mod status;
 
@@ -17,47 +18,49 @@ pub use status::{
     ClusterCounters, ClusterStatus, ClusterWarning, GroupStatus, LinkCounters, MemberState, MemberStatus,
 };
 
-/// A member, as clients are told of it.
+/// A member, as reported to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberView {
-    /// Its id, which no other member ever has.
+    /// The member's UUID. No other member ever has it.
     pub uuid: Uuid,
-    /// Host name or address at which it serves clients.
+    /// The host name or address for clients.
     pub host: String,
-    /// The port there.
+    /// The port for clients.
     pub port: u16,
-    /// Whether it holds no data.
+    /// Whether the member holds no data (a lite member).
     pub is_lite: bool,
 }
 
-/// The cluster at one moment.
+/// A snapshot of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterView {
-    /// The members, the one that is there for longest first.
+    /// The members, in the order in which they joined.
     pub members: Vec<MemberView>,
-    /// Grows with each change of the members, and is the same on all of them.
+    /// Increases with each change of the members. The same on all members.
     pub members_version: i32,
-    /// By partition, the member that leads it; `None` while nobody does, as far as this member knows.
+    /// The leader of each partition, by partition; `None` if this member knows no leader.
     pub leaders: Vec<Option<Uuid>>,
-    /// Grows with each change of leaders, and does not go back for a client that asks another member.
+    /// Increases with each change of the leaders. It does not decrease for a client that switches
+    /// to another member.
     pub leaders_version: i32,
-    /// What partitions have lost, by partition. Empty as long as none has lost anything.
+    /// The data losses of partitions, by partition. Empty if no partition has lost data.
     pub losses: Vec<Option<PartitionLoss>>,
 }
 
-/// A partition went on, by an operator's order, without most of the members that held it: what only those had acknowledged is lost.
+/// The loss of a partition that continued, by an operator's order, without a majority of its
+/// replicas. Changes that only the missing replicas had acknowledged are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionLoss {
-    /// Grows with each such order.
+    /// Increases with each such order.
     pub epoch: u64,
-    /// The member that had the copy with which it went on.
+    /// The member that held the replica from which the partition continued.
     pub kept_by: Uuid,
-    /// Copies that are lost.
+    /// The number of lost replicas.
     pub copies_lost: u32,
 }
 
 impl ClusterView {
-    /// A member by its id.
+    /// The member with this UUID.
     #[must_use]
     pub fn member(&self, uuid: Uuid) -> Option<&MemberView> {
         self.members.iter().find(|member| member.uuid == uuid)
@@ -71,125 +74,134 @@ impl ClusterView {
     }
 }
 
-/// Called after the view has changed, from any thread; must neither block nor call back.
+/// Called after each change of the view, from any thread. It must neither block nor call back into
+/// the cluster.
 pub type ViewCallback = Box<dyn Fn() + Send + Sync>;
 
-/// Called once, on another thread.
+/// Called exactly once with the result, on another thread.
 pub type Done<T> = Box<dyn FnOnce(Result<T, GridError>) + Send>;
 
-/// What all members know under a name beside maps: a table, a view, an index. Its text means nothing here.
+/// A definition that all members share under a name: a table, a view, a schema or an index. This
+/// module does not interpret its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Another one with each change of what stands under the name, and after its end.
+    /// Different after each change of the definition, and after it was deleted and created again.
     pub version: u64,
-    /// What is known.
+    /// The content of the definition.
     pub text: Arc<str>,
 }
 
-/// All definitions at one moment.
+/// A snapshot of all definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definitions {
-    /// Grows with each change.
+    /// Increases with each change.
     pub version: u64,
-    /// By name.
+    /// The definitions by name.
     pub by_name: BTreeMap<String, Definition>,
 }
 
-/// One of several changes of definitions that are made together, or not at all.
+/// One of several changes of definitions that are applied atomically.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redefinition {
-    /// The name.
+    /// The name of the definition.
     pub name: String,
-    /// The version that must be there; `None` = nothing must be.
+    /// The expected version; `None` = the definition must not exist.
     pub expected: Option<u64>,
-    /// What is to be there; `None` = nothing.
+    /// The new text; `None` = delete the definition.
     pub text: Option<String>,
 }
 
-/// Called with all definitions after a change of them, from a thread that nobody waits for.
+/// Called with all definitions after each change of them, from a thread that may block.
 pub type DefinitionsCallback = Box<dyn Fn(&Definitions) + Send + Sync>;
 
-/// What an operator orders.
+/// An operator's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterOrder {
-    /// A member is to leave: others take over what it holds, then its process ends. Done when it has begun.
+    /// A member leaves: other members take over its replicas, then its process ends. Done when the
+    /// member has started to leave.
     Leave(u64),
-    /// A member that is dead is to be taken out now. Done when it is.
+    /// A dead member is removed from the cluster now. Done when it is removed.
     Remove(u64),
-    /// Groups whose majority is lost are to go on with what is left of them.
+    /// Groups that have lost their majority continue with the remaining replicas.
     Recover {
-        /// Whether that is meant: else it is only told what would be lost.
+        /// Whether data loss is accepted. If not, the order only reports what would be lost.
         accepts_data_loss: bool,
     },
 }
 
-/// Told once what became of an order, from any thread: sentences for the operator, if there is more to say than that it is done.
+/// Called once with the result of an order, from any thread: a text for the operator, which is
+/// empty if there are no details.
 pub type OrderDone = Box<dyn FnOnce(Result<String, GridError>) + Send>;
 
-/// Who knows the cluster.
+/// The cluster of a member.
 pub trait Cluster: Send + Sync {
-    /// The cluster now.
+    /// The current view of the cluster.
     fn view(&self) -> Arc<ClusterView>;
 
-    /// Has `changed` called after each change of the view, for as long as the cluster is there.
+    /// Registers a callback for changes of the view. It is called as long as the cluster exists.
     fn on_change(&self, changed: ViewCallback);
 
-    /// Calls `done` when reads of this member's partitions, whoever leads them, find all that was acknowledged before this call, and
-    /// definitions are as new. Nothing that such a read finds may be old; a read goes on to find it if leaders change meanwhile.
+    /// Calls `done` when reads of this member's replicas, whoever leads the partitions, see all
+    /// changes that were acknowledged before this call, and the definitions are as recent. This
+    /// also holds if leaders change meanwhile. Such a read must not return older data.
     ///
-    /// An error where this member does not hold all partitions, or nobody leads one of them.
+    /// It fails if this member does not hold all partitions, or if a partition has no leader.
     fn catch_up(&self, done: Done<()>) {
         done(Err(GridError::UnsupportedOperation(
             "this cluster knows nothing of reads at members that follow".to_owned(),
         )));
     }
 
-    /// All definitions, as of now.
+    /// The current definitions.
     fn definitions(&self) -> Arc<Definitions> {
         Arc::default()
     }
 
-    /// Has `changed` called with all definitions now, after each change of them, and after maps were made.
+    /// Calls `changed` with all definitions immediately, after each change of them, and after maps
+    /// were created.
     fn on_definitions(&self, _changed: DefinitionsCallback) {}
 
-    /// Changes definitions together, if all are as expected, and waits until whoever asked for [`Cluster::on_definitions`] here has been called
-    /// with them; `false` if one is not as expected.
+    /// Changes definitions atomically, if all have the expected versions. Returns after the
+    /// callbacks of [`Cluster::on_definitions`] on this member were called with the new
+    /// definitions. `false` if a definition has another version.
     ///
-    /// Not to be called by a thread that others wait for.
+    /// Blocks. Must not be called on a thread for which other threads wait.
     ///
     /// # Errors
-    /// Nobody could be asked, or there are too many.
+    /// The registry cannot be reached, or there are too many definitions.
     fn redefine(&self, _changes: Vec<Redefinition>) -> Result<bool, GridError> {
         Err(GridError::UnsupportedOperation("this cluster keeps no definitions".to_owned()))
     }
 
-    /// Numbers of a name that no member was given before, `count` of them from the one that is returned on; the first is 0. A name's numbers
-    /// go with the definition of that name.
+    /// Allocates `count` consecutive numbers of the definition `name`, and returns the first one.
+    /// No member receives a number twice. The first number is 0. A definition's numbers are deleted
+    /// with it.
     ///
-    /// Not to be called by a thread that others wait for.
+    /// Blocks. Must not be called on a thread for which other threads wait.
     ///
     /// # Errors
-    /// Nobody could be asked, or there is no such definition.
+    /// The registry cannot be reached, or there is no such definition.
     fn take_numbers(&self, _name: &str, _count: u64) -> Result<u64, GridError> {
         Err(GridError::UnsupportedOperation("this cluster keeps no numbers".to_owned()))
     }
 
-    /// A number of this member that no other member of the cluster has, or ever had.
+    /// The number of this member. No other member of the cluster ever has it.
     fn member_number(&self) -> u64 {
         0
     }
 
-    /// The cluster as an operator sees it; nothing where nobody knows more than the view.
+    /// The status of the cluster for an operator; `None` if only the view is known.
     fn status(&self) -> Option<ClusterStatus> {
         None
     }
 
-    /// What this member's part of it has done.
+    /// The counters of this member's part of the cluster.
     fn counters(&self) -> ClusterCounters {
         ClusterCounters::default()
     }
 
-    /// Has an order carried out, and `done` told of it. What cannot be done without harm is refused with the reason.
+    /// Executes an order, and reports its result to `done`. An order that would cause harm is
+    /// refused with the reason.
     fn order(&self, order: ClusterOrder, done: OrderDone) {
         done(Err(GridError::UnsupportedOperation(format!("{order:?} is not an order that this cluster takes"))));
     }
@@ -198,48 +210,5 @@ pub trait Cluster: Send + Sync {
 impl fmt::Debug for dyn Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.view().fmt(f)
-    }
-}
-
-impl Grid {
-    /// Makes this member one of a cluster. The first one stays; whether this was it.
-    pub fn join_cluster(self: &Arc<Self>, cluster: Arc<dyn Cluster>) -> bool {
-        if self.shared.cluster.set(cluster.clone()).is_err() {
-            return false;
-        }
-        self.schemas().join_cluster(&cluster);
-        let grid = Arc::downgrade(self);
-        cluster.on_definitions(Box::new(move |definitions| {
-            if let Some(grid) = grid.upgrade() {
-                grid.follow_definitions(definitions);
-            }
-        }));
-        true
-    }
-
-    /// The cluster that this member is in, if it is in one.
-    #[inline]
-    pub fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
-        self.shared.cluster.get()
-    }
-
-    /// As [`Cluster::catch_up`]; done at once where there is no cluster.
-    pub fn catch_up(&self, done: Done<()>) {
-        match self.cluster() {
-            Some(cluster) => cluster.catch_up(done),
-            None => done(Ok(())),
-        }
-    }
-
-    /// As [`Grid::catch_up`], waiting in this thread, which must not be one that others wait for.
-    ///
-    /// # Errors
-    /// As [`Cluster::catch_up`].
-    pub fn catch_up_blocking(&self) -> Result<(), GridError> {
-        let Some(cluster) = self.cluster() else { return Ok(()) };
-        let (sender, caught_up) = std::sync::mpsc::sync_channel(1);
-        // Whoever waits is there until it has come.
-        cluster.catch_up(Box::new(move |result| _ = sender.send(result)));
-        caught_up.recv().unwrap_or(Err(GridError::NotActive))
     }
 }

@@ -1,5 +1,6 @@
-//! What an operator is told of a cluster: its members, its groups of partitions, and what somebody should look at. Made by whoever
-//! knows ([`Cluster::status`](super::Cluster::status)); nothing here asks anybody.
+//! The status of a cluster for operators: its members, its groups of partitions, and warnings. The
+//! provider of the cluster computes it ([`Cluster::status`](super::Cluster::status)). This module
+//! makes no requests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,40 +8,41 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-/// The cluster as one member knows it: what it is told by others is a second old.
+/// The cluster as seen from one member. Information from other members is up to a second old.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterStatus {
     /// The cluster's id.
     pub cluster: Uuid,
-    /// The number of the member that says so.
+    /// The number of the member that reports this status.
     pub member: u64,
-    /// How often it went on without a majority: 0 = never, and nothing is lost.
+    /// How often the cluster continued without a majority. 0 = never, so no data is lost.
     pub recoveries: u64,
-    /// Whether one of two members goes on alone when the other one is not there, by a setting of the member that says so.
+    /// Whether one of two members continues alone if the other one fails. A setting of the
+    /// reporting member.
     pub pair_continues: bool,
-    /// Members that hold each group, as it was founded with.
+    /// The number of replicas of each group, as configured when the cluster was founded.
     pub replicas_wanted: u32,
-    /// The members, the one that is there for longest first.
+    /// The members, in the order in which they joined.
     pub members: Vec<MemberStatus>,
     /// The registry, then groups of partitions by number.
     pub groups: Vec<GroupStatus>,
 }
 
-/// Where a member stands.
+/// The state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MemberState {
-    /// It was let in and has not been heard of yet.
+    /// It was admitted. It has not sent an announcement, or does not vote in its groups yet.
     Joining,
-    /// It answers.
+    /// It responds.
     Active,
-    /// It is about to go: others take over what it holds.
+    /// It is about to leave: other members take over its replicas.
     Leaving,
-    /// It has not been heard of for a few seconds.
+    /// It has not sent an announcement for a few seconds.
     Unreachable,
 }
 
 impl MemberState {
-    /// One word.
+    /// The name of the state, one word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,101 +54,102 @@ impl MemberState {
     }
 }
 
-/// A member, as an operator is told of it.
+/// A member, as reported to an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberStatus {
-    /// Its number, which no other member ever has.
+    /// Its number. No other member ever has it.
     pub id: u64,
-    /// By which clients know it.
+    /// The UUID by which clients know it.
     pub uuid: Uuid,
-    /// Where other members reach it.
+    /// The address for other members.
     pub address: String,
-    /// Where clients reach it.
+    /// The address for clients.
     pub client_address: String,
-    /// Where it stands.
+    /// Its state.
     pub state: MemberState,
-    /// Whether it holds no data.
+    /// Whether it holds no data (a lite member).
     pub is_lite: bool,
-    /// When it was let in, Unix milliseconds.
+    /// The time at which it was admitted, in Unix milliseconds.
     pub joined_ms: i64,
-    /// How long it has not been heard of. Nothing of the member that says so, and of one that was never heard of.
+    /// The time since its last announcement, or since it became known if it has sent none. `None`
+    /// for the reporting member.
     pub silent_for: Option<Duration>,
 }
 
-/// A group of partitions that several members hold alike, or the registry.
+/// A group of partitions with the same replicas, or the registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupStatus {
     /// Its number; `None` is the registry.
     pub number: Option<u32>,
-    /// The latest term that is known.
+    /// The latest known term.
     pub term: u64,
-    /// Who leads, with a majority. `None`: nobody does, as far as is known.
+    /// The leader, which has a majority; `None` if no leader is known.
     pub leader: Option<u64>,
-    /// Who votes, and how many entries of the log each has still to get; `None` where that is not known.
+    /// The voters, each with the number of log entries that it lacks; `None` if that is not known.
     pub voters: BTreeMap<u64, Option<u64>>,
-    /// Who follows without a vote, likewise.
+    /// The learners (replicas without a vote), each with the number of log entries that it lacks.
     pub learners: BTreeMap<u64, Option<u64>>,
-    /// Who is to vote; the first is to lead.
+    /// The planned voters. The first one is the planned leader.
     pub wanted: Vec<u64>,
-    /// Entries decided since the group was made.
+    /// The number of entries committed since the group was created.
     pub committed: u64,
-    /// Entries of the log that its leader keeps.
+    /// The number of log entries that the leader stores.
     pub log_entries: u64,
-    /// Bytes of them.
+    /// The size of these entries in bytes.
     pub log_bytes: u64,
-    /// Whether the voters are being changed.
+    /// Whether a change of the voters is in progress.
     pub is_changing: bool,
 }
 
 impl GroupStatus {
-    /// Its number, or `registry`.
+    /// The group's number, or `registry`.
     #[must_use]
     pub fn name(&self) -> String {
         self.number.map_or_else(|| "registry".to_owned(), |number| number.to_string())
     }
 
-    /// Voters that are needed to agree.
+    /// The number of voters that form a majority.
     #[must_use]
     pub fn majority(&self) -> usize {
         self.voters.len() / 2 + 1
     }
 }
 
-/// What this member's part of the cluster has done since it started, and what it holds for it now.
+/// The counters of this member's part of the cluster since it started, and its current state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterCounters {
-    /// Groups that this member leads, the registry among them.
+    /// The number of groups that this member leads, including the registry.
     pub leads: usize,
-    /// Groups that it votes in.
+    /// The number of groups in which it votes.
     pub votes: usize,
-    /// Entries of logs that it keeps.
+    /// The number of log entries that it stores.
     pub log_entries: u64,
-    /// Bytes of them.
+    /// The size of these entries in bytes.
     pub log_bytes: u64,
-    /// Bytes of submissions that wait for an entry.
+    /// Bytes of submissions that wait to be put into an entry.
     pub waiting_bytes: u64,
-    /// Entries that are decided and not applied here yet, in all groups.
+    /// The number of entries that are committed and not yet applied on this member, in all groups.
     pub behind_entries: u64,
-    /// Entries that it has put into logs as their leader.
+    /// The number of entries that it has proposed as a leader.
     pub proposals: u64,
-    /// Times that it became leader of a group.
+    /// The number of elections that it has won.
     pub elections_won: u64,
-    /// Bytes of snapshots that it has sent to others.
+    /// Bytes of snapshots that it has sent to other members.
     pub snapshot_bytes_sent: u64,
-    /// Bytes of snapshots that others have sent to it.
+    /// Bytes of snapshots that it has received from other members.
     pub snapshot_bytes_received: u64,
-    /// Connections to other members and theirs to this one, by what they carry.
+    /// The connections between this member and the others, by kind.
     pub links: Vec<LinkCounters>,
 }
 
 /// Connections of one kind between this member and all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// What they carry.
+    /// The kind of traffic.
     pub kind: &'static str,
-    /// Connections that exist now, made by either side.
+    /// The number of open connections, initiated by either side.
     pub connections: u64,
-    /// Tries to connect that failed.
+    /// The number of failed connection attempts.
     pub failures: u64,
     /// Bytes sent.
     pub bytes_sent: u64,
@@ -154,19 +157,19 @@ pub struct LinkCounters {
     pub bytes_received: u64,
 }
 
-/// What somebody should look at.
+/// A warning for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterWarning {
     /// Whether operations fail now.
     pub is_critical: bool,
-    /// What is so.
+    /// The condition.
     pub title: String,
-    /// What follows from it, and what to do.
+    /// The consequences, and the recommended action.
     pub text: String,
 }
 
 impl ClusterStatus {
-    /// A member.
+    /// The member with this number.
     #[must_use]
     pub fn member(&self, id: u64) -> Option<&MemberStatus> {
         self.members.iter().find(|member| member.id == id)
@@ -177,24 +180,24 @@ impl ClusterStatus {
         id == self.member || self.member(id).is_some_and(answers)
     }
 
-    /// Voters of a group that answer.
+    /// The number of voters of a group that respond.
     #[must_use]
     pub fn voters_there(&self, group: &GroupStatus) -> usize {
         group.voters.keys().filter(|id| self.answers(**id)).count()
     }
 
-    /// The number of members that hold every group and answer.
+    /// The number of responding voters of the group with the fewest.
     #[must_use]
     pub fn replicas_held(&self) -> usize {
         self.groups.iter().map(|group| self.voters_there(group)).min().unwrap_or(0)
     }
 
-    /// Groups that nobody leads with a majority.
+    /// The groups without a leader.
     pub fn lost_groups(&self) -> impl Iterator<Item = &GroupStatus> {
         self.groups.iter().filter(|group| group.leader.is_none())
     }
 
-    /// What somebody should look at, the gravest first.
+    /// The warnings, the most severe first.
     #[must_use]
     pub fn warnings(&self) -> Vec<ClusterWarning> {
         let mut warnings = Vec::new();
@@ -252,7 +255,7 @@ impl ClusterStatus {
     }
 }
 
-/// Names, as far as a person reads on.
+/// A list of at most eight names.
 fn list(names: &[String]) -> String {
     const NAMES_MAX: usize = 8;
     let shown = names.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -290,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_majority_is_told_first() {
+    fn a_lost_majority_is_reported_first() {
         use MemberState::{Active, Unreachable};
         let status = status(&[Active, Unreachable, Unreachable], None);
         let warnings = status.warnings();
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn two_members_are_told_that_they_need_a_third() {
+    fn two_members_are_warned_that_they_need_a_third() {
         let status = status(&[MemberState::Active; 2], Some(1));
         let warnings = status.warnings();
         assert_eq!((status.replicas_held(), warnings.len()), (2, 1));

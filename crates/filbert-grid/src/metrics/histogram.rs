@@ -1,21 +1,21 @@
-//! Durations as counts by size: four buckets for each doubling, from 16 nanoseconds to two minutes.
+//! A histogram of durations with four buckets per power of two, from 16 nanoseconds to two minutes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The first bucket has everything below this, 2 to the power of 4 nanoseconds.
+/// The first bucket counts durations below 2 to this power, in nanoseconds.
 const FIRST_EXPONENT: u32 = 4;
-/// The last bucket has everything from 2 to this power of nanoseconds on.
+/// The last bucket counts durations from 2 to this power on, in nanoseconds.
 const LAST_EXPONENT: u32 = 37;
-/// Buckets of a doubling, 2 to this power.
+/// The number of buckets per power of two is 2 to this power.
 const PARTS_BITS: u32 = 2;
 const PARTS: u32 = 1 << PARTS_BITS;
 const BUCKETS: usize = ((LAST_EXPONENT - FIRST_EXPONENT) * PARTS + 2) as usize;
 
-/// Counts durations; from any number of threads.
+/// A histogram of durations. Any number of threads can add to it.
 pub struct Histogram {
     buckets: [AtomicU64; BUCKETS],
-    /// Nanoseconds of all of them.
+    /// The sum of all durations, in nanoseconds.
     sum: AtomicU64,
 }
 
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// Counts a duration.
+    /// Adds a duration.
     pub fn observe(&self, duration: Duration) {
         let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         if let Some(bucket) = self.buckets.get(bucket_of(nanoseconds)) {
@@ -41,15 +41,15 @@ impl Histogram {
         self.sum.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// What was counted until now.
+    /// A snapshot of the counts.
     pub fn counts(&self) -> HistogramCounts {
         let buckets = self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect();
         HistogramCounts { buckets, sum: Duration::from_nanos(self.sum.load(Ordering::Relaxed)) }
     }
 }
 
-/// Durations below `2^exponent` nanoseconds are in the first bucket, and a bucket's part of a doubling is given by the two bits
-/// behind the highest one.
+/// The bucket of a duration. Durations below `2^FIRST_EXPONENT` nanoseconds are in the first
+/// bucket. The highest bit and the two bits below it determine the bucket of longer ones.
 fn bucket_of(nanoseconds: u64) -> usize {
     if nanoseconds < 1 << FIRST_EXPONENT {
         return 0;
@@ -62,7 +62,8 @@ fn bucket_of(nanoseconds: u64) -> usize {
     1 + ((exponent - FIRST_EXPONENT) * PARTS) as usize + part
 }
 
-/// The nanoseconds below which a bucket's durations are; `None` = the last bucket has no end.
+/// The exclusive upper bound of a bucket, in nanoseconds; `None` for the last bucket, which has
+/// none.
 fn end_of(bucket: usize) -> Option<u64> {
     let parts = u32::try_from(bucket).ok()?;
     if bucket + 1 >= BUCKETS {
@@ -72,7 +73,7 @@ fn end_of(bucket: usize) -> Option<u64> {
     Some((u64::from(PARTS) + part) << (exponent - PARTS_BITS))
 }
 
-/// Counts of a histogram at one moment.
+/// A snapshot of a histogram.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistogramCounts {
     buckets: Vec<u64>,
@@ -80,24 +81,25 @@ pub struct HistogramCounts {
 }
 
 impl HistogramCounts {
-    /// How many durations were counted.
+    /// The number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// All of them together.
+    /// The sum of all durations.
     pub fn sum(&self) -> Duration {
         self.sum
     }
 
-    /// How many were shorter than `2^exponent` nanoseconds: exact for exponents of 4 to 37.
+    /// The number of durations below `2^exponent` nanoseconds. Exact for exponents of 4 to 37.
     pub fn below(&self, exponent: u32) -> u64 {
         let limit = 1_u64.checked_shl(exponent).unwrap_or(u64::MAX);
         let is_below = |(bucket, _): &(usize, &u64)| end_of(*bucket).is_some_and(|end| end <= limit);
         self.buckets.iter().enumerate().take_while(is_below).map(|(_, count)| count).sum()
     }
 
-    /// Each bucket's end, if it has one, and how many durations are in it.
+    /// The buckets in ascending order: the exclusive upper bound, if there is one, and the number
+    /// of durations.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<Duration>, u64)> {
         self.buckets.iter().enumerate().map(|(bucket, count)| (end_of(bucket).map(Duration::from_nanos), *count))
     }

@@ -1,14 +1,17 @@
-//! What a member counts: operations by kind, how long they took, statements, and the front doors that are open.
+//! The metrics of a member: counts and durations of operations by kind, statements, and open front
+//! doors.
 //!
 //! ```text
-//!  door's connection ── Tally::add ── (one flush a batch) ──► Metrics, a shard for each thread ──► Metrics::operations
-//!                    └─ now and then: begin .. end ─────────► a histogram of its kind
-//!  statements: counted and timed on their way to the engine (statements.rs)
+//!  door's connection ── Tally::add ── (once per batch) ──► Metrics, shard of the thread
+//!                    └─ sampled: begin .. end ───────────► the histogram of the operation's kind
+//!  Metrics::operations ── sums the shards
+//!  statements: counted and timed by a wrapper of the engine (statements.rs)
 //! ```
 //!
-//! Counting must not slow down what is counted. A get takes some hundred nanoseconds, and a clock is read in some ten, so operations
-//! are counted in a connection's own memory and added up once for all that arrived together, and only one of [`SAMPLE_EVERY`] such
-//! batches is timed. Statements are counted and timed each.
+//! Counting must not slow down the counted operations. A get takes a few hundred nanoseconds, and
+//! reading a clock some ten. So operations are counted in the connection's own memory and added
+//! once for a batch of requests that arrived together. Only one of [`SAMPLE_EVERY`] batches is
+//! timed. Every statement is counted and timed.
 
 mod histogram;
 mod statements;
@@ -25,15 +28,15 @@ pub use histogram::{Histogram, HistogramCounts};
 pub(crate) use statements::Metered;
 pub use statements::{StatementFigures, StatementKind};
 
-/// One of this many batches of operations is timed.
+/// One of this number of batches is timed.
 pub const SAMPLE_EVERY: u32 = 64;
 
-/// Threads that count in memory of their own; more share it.
+/// The number of shards. If there are more threads, threads share shards.
 const SHARDS: usize = 16;
 
 macro_rules! operation_kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// What clients ask of maps.
+        /// The kinds of map operations of clients.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum OperationKind {
@@ -53,56 +56,57 @@ macro_rules! operation_kinds {
 }
 
 operation_kinds! {
-    /// One entry is read.
+    /// Reads one entry.
     Get = "get",
-    /// Some entries are read by their keys.
+    /// Reads several entries by key.
     GetAll = "get_all",
-    /// Whether there is a key or a value.
+    /// Checks whether a key or a value exists.
     Contains = "contains",
-    /// An entry is written, and the old value answered.
+    /// Writes an entry, and returns the old value.
     Put = "put",
-    /// An entry is written.
+    /// Writes an entry.
     Set = "set",
-    /// Some entries are written.
+    /// Writes several entries.
     PutAll = "put_all",
-    /// An entry is written if it is there, or equal to something.
+    /// Writes an entry if it exists, or if it has an expected value.
     Replace = "replace",
-    /// An entry is taken out, and its value answered.
+    /// Removes an entry, and returns its value.
     Remove = "remove",
-    /// An entry is taken out.
+    /// Removes an entry.
     Delete = "delete",
-    /// Entries are dropped: evict, clear, removeAll.
+    /// Removes several entries: evict, clear, removeAll.
     Clear = "clear",
-    /// How many entries there are.
+    /// Counts the entries.
     Size = "size",
-    /// Keys, values or entries are listed, or read batch by batch.
+    /// Lists keys, values or entries, or reads them in batches.
     Iterate = "iterate",
-    /// Entries are found by a predicate.
+    /// Finds entries by a predicate.
     Query = "query",
-    /// A value is made of entries.
+    /// Aggregates entries.
     Aggregate = "aggregate",
-    /// Keys are locked and unlocked.
+    /// Locks or unlocks keys.
     Lock = "lock",
-    /// Listeners are added and removed.
+    /// Adds or removes listeners.
     Listen = "listen",
-    /// The event journal is read.
+    /// Reads the event journal.
     Journal = "journal",
-    /// A statement, or a page of its result.
+    /// Executes a statement, or reads a page of its result.
     Sql = "sql",
-    /// Everything else: sessions, schemas, distributed objects.
+    /// All other operations: sessions, schemas, distributed objects.
     Other = "other",
 }
 
 const KINDS: usize = OperationKind::ALL.len();
 
-/// Counts of one or some threads; on cache lines of its own, so that threads do not wait for each other's writes.
+/// The counters of one or more threads, on separate cache lines, so that threads do not slow down
+/// each other's writes.
 #[repr(align(128))]
 #[derive(Default)]
 struct Shard {
     operations: [AtomicU64; KINDS],
 }
 
-/// What a member counts. Found by [`Grid::metrics`](crate::Grid::metrics).
+/// The metrics of a member, see [`Grid::metrics`](crate::Grid::metrics).
 pub struct Metrics {
     shards: [Shard; SHARDS],
     durations: [Histogram; KINDS],
@@ -124,37 +128,37 @@ impl Default for Metrics {
     }
 }
 
-/// A front door that is open.
+/// An open front door.
 pub trait DoorMetrics: Send + Sync {
-    /// Its figures now.
+    /// Its current statistics.
     fn figures(&self) -> DoorFigures;
 }
 
-/// Figures of a front door.
+/// Statistics of a front door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoorFigures {
-    /// Its protocol, such as `http`.
+    /// The name of its protocol, for example `http`.
     pub name: &'static str,
-    /// Where it listens.
+    /// The address at which it listens.
     pub address: SocketAddr,
-    /// Open connections.
+    /// The number of open connections.
     pub connections: usize,
-    /// Connections accepted since the start.
+    /// The number of connections accepted since the start.
     pub accepted: u64,
-    /// Connections turned away since the start.
+    /// The number of connections refused since the start.
     pub refused: u64,
-    /// Bytes of the buffers that belong to its connections.
+    /// Bytes of its connections' buffers.
     pub buffer_bytes: usize,
 }
 
-/// Figures of one kind of operation.
+/// Statistics of one kind of operation.
 #[derive(Clone, Debug)]
 pub struct OperationFigures {
     /// The kind.
     pub kind: OperationKind,
-    /// Operations since the start.
+    /// The number of operations since the start.
     pub count: u64,
-    /// How long those that were timed took: some of them.
+    /// The durations of the sampled operations.
     pub durations: HistogramCounts,
 }
 
@@ -167,7 +171,7 @@ thread_local! {
 }
 
 impl Metrics {
-    /// Counts operations at once, for those that are rare. Others go through a [`Tally`].
+    /// Counts rare operations directly. Frequent ones are counted with a [`Tally`].
     pub fn count(&self, kind: OperationKind, count: u64) {
         let shard = SHARD.try_with(|shard| *shard).unwrap_or_default();
         if let Some(counter) = self.shards.get(shard).and_then(|shard| shard.operations.get(kind as usize)) {
@@ -175,14 +179,14 @@ impl Metrics {
         }
     }
 
-    /// Notes how long an operation took.
+    /// Records the duration of an operation.
     pub fn observe(&self, kind: OperationKind, duration: Duration) {
         if let Some(histogram) = self.durations.get(kind as usize) {
             histogram.observe(duration);
         }
     }
 
-    /// Figures of all kinds of operations.
+    /// Statistics of all kinds of operations.
     pub fn operations(&self) -> Vec<OperationFigures> {
         let of_kind = |kind: OperationKind| {
             let in_shard =
@@ -196,17 +200,17 @@ impl Metrics {
         OperationKind::ALL.into_iter().map(of_kind).collect()
     }
 
-    /// Figures of all kinds of statements.
+    /// Statistics of all kinds of statements.
     pub fn statements(&self) -> Vec<StatementFigures> {
         self.statements.figures()
     }
 
-    /// Statements that run now, those whose rows are not all read among them.
+    /// The number of running statements, including those with unread rows.
     pub fn statements_running(&self) -> usize {
         self.statements.running()
     }
 
-    /// Adds a door, which is asked for its figures as long as somebody else holds it.
+    /// Adds a door. Its statistics are reported as long as the caller keeps it alive.
     pub fn add_door(&self, door: &Arc<impl DoorMetrics + 'static>) {
         let door: Arc<dyn DoorMetrics> = door.clone();
         let mut doors = self.doors.lock();
@@ -214,24 +218,24 @@ impl Metrics {
         doors.push(Arc::downgrade(&door));
     }
 
-    /// Figures of the doors that are open.
+    /// Statistics of the open doors.
     pub fn doors(&self) -> Vec<DoorFigures> {
         let doors: Vec<Arc<dyn DoorMetrics>> = self.doors.lock().iter().filter_map(Weak::upgrade).collect();
         doors.iter().map(|door| door.figures()).collect()
     }
 }
 
-/// What one connection has counted since the last flush.
+/// The counts of one connection since its last flush.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     counts: [u32; KINDS],
-    /// The kinds that were counted, a bit for each.
+    /// The set of counted kinds, one bit for each.
     seen: u32,
-    /// Batches since the last one that was timed.
+    /// The number of batches since the last timed one.
     batches: u32,
 }
 
-// Every kind has its bit.
+// Each kind needs a bit.
 const _: () = assert!(KINDS <= u32::BITS as usize);
 
 impl Tally {
@@ -244,7 +248,7 @@ impl Tally {
         self.seen |= 1 << kind as u32;
     }
 
-    /// Begins a batch; the moment, if this one is to be timed.
+    /// Starts a batch. Returns the current time if this batch is timed.
     #[inline]
     pub fn begin(&mut self) -> Option<Instant> {
         self.batches += 1;
@@ -255,8 +259,8 @@ impl Tally {
         Some(Instant::now())
     }
 
-    /// Ends a batch: adds what was counted to the member's figures, and notes how long it took if [`Tally::begin`] said so and all
-    /// operations of it are of one kind.
+    /// Ends a batch: adds its counts to the member's metrics. If [`Tally::begin`] returned a time,
+    /// and all operations of the batch are of one kind, it also records the mean duration.
     #[inline]
     pub fn end(&mut self, started: Option<Instant>, metrics: &Metrics) {
         if self.seen != 0 {

@@ -1,22 +1,25 @@
-//! Statements counted and timed on their way to the engine.
+//! Counts and times statements, as a wrapper of the query engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::{Histogram, HistogramCounts, Metrics};
+use crate::errors::GridError;
+use crate::listeners::EntryFilter;
+use crate::map::Map;
 use crate::query::{
-    ColumnMeta, Cursor, DescribeReply, EngineFigures, EntryFilter, EntryProjection, MapQuery, Page, PageReply,
-    ParameterType, PreparedQuery, QueryEngine, RowWriterReply, Running, SqlError, Statement, StatementReply,
-    StatementResult, WriteMode,
+    ColumnMeta, Cursor, DescribeReply, EngineFigures, EntryProjection, MapQuery, Page, PageReply, ParameterType,
+    PreparedQuery, QueryEngine, RowWriterReply, Running, SqlError, Statement, StatementReply, StatementResult,
+    WriteMode,
 };
-use crate::{GridError, Map};
 
-/// Statements by their first word.
+/// The kinds of statements, by their first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum StatementKind {
-    /// `SELECT`, and what else has rows and changes nothing: `WITH`, `VALUES`, `TABLE`, `SHOW`, `EXPLAIN`.
+    /// `SELECT`, and other statements that return rows and change nothing: `WITH`, `VALUES`,
+    /// `TABLE`, `SHOW`, `EXPLAIN`.
     Select,
     /// `INSERT` and `SINK`.
     Insert,
@@ -28,7 +31,7 @@ pub enum StatementKind {
     Copy,
     /// `CREATE`, `ALTER`, `DROP`.
     Schema,
-    /// Everything else: `SET`, `BEGIN` and the like.
+    /// All other statements, for example `SET` and `BEGIN`.
     Other,
 }
 
@@ -57,7 +60,7 @@ impl StatementKind {
         }
     }
 
-    /// The kind of a statement.
+    /// The kind of a statement, from its text.
     pub fn of(text: &str) -> StatementKind {
         const WORDS: [(&str, StatementKind); 16] = [
             ("select", StatementKind::Select),
@@ -85,7 +88,7 @@ impl StatementKind {
     }
 }
 
-/// A statement from its first word on.
+/// The text of a statement, starting at its first word.
 fn without_comments(text: &str) -> &str {
     let mut rest = text;
     loop {
@@ -100,16 +103,16 @@ fn without_comments(text: &str) -> &str {
     }
 }
 
-/// Figures of one kind of statement.
+/// Statistics of one kind of statement.
 #[derive(Clone, Debug)]
 pub struct StatementFigures {
     /// The kind.
     pub kind: StatementKind,
-    /// Statements that gave a result since the start.
+    /// The number of statements that succeeded since the start.
     pub succeeded: u64,
-    /// Statements that gave an error since the start.
+    /// The number of statements that failed since the start.
     pub failed: u64,
-    /// How long each took until its count or the first page of its rows was there.
+    /// The durations of statements until their count or the first page of their rows was available.
     pub durations: HistogramCounts,
 }
 
@@ -120,7 +123,7 @@ struct OfKind {
     durations: Histogram,
 }
 
-/// Counts of all kinds.
+/// The counters of all kinds.
 #[derive(Default)]
 pub(crate) struct Statements {
     kinds: [OfKind; StatementKind::ALL.len()],
@@ -150,37 +153,38 @@ impl Statements {
     }
 }
 
-/// A statement that runs: until it has told its count, or its rows are read or given up.
+/// A running statement. It ends when its count was returned, or its rows were read or the cursor
+/// was dropped.
 struct Run {
     metrics: Arc<Metrics>,
     kind: StatementKind,
     started: Instant,
-    is_told: bool,
+    is_counted: bool,
 }
 
 impl Run {
     fn begin(metrics: &Arc<Metrics>, kind: StatementKind) -> Run {
         metrics.statements.running.fetch_add(1, Ordering::Relaxed);
-        Run { metrics: metrics.clone(), kind, started: Instant::now(), is_told: false }
+        Run { metrics: metrics.clone(), kind, started: Instant::now(), is_counted: false }
     }
 
-    /// Counts it, with the time until now. It is counted once.
-    fn tell(&mut self, is_success: bool) {
-        if !std::mem::replace(&mut self.is_told, true) {
+    /// Counts the statement once, with its duration until now.
+    fn count(&mut self, is_success: bool) {
+        if !std::mem::replace(&mut self.is_counted, true) {
             self.metrics.statements.ended(self.kind, self.started, is_success);
         }
     }
 }
 
-/// What nobody waited for did not succeed.
+/// A statement that is dropped before its first result counts as failed.
 impl Drop for Run {
     fn drop(&mut self) {
-        self.tell(false);
+        self.count(false);
         self.metrics.statements.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Rows of a statement that is counted when its first page is there, and runs until its last one is.
+/// A cursor of a statement, which is counted with its first page and runs until its last page.
 struct MeteredCursor {
     cursor: Box<dyn Cursor>,
     run: Option<Run>,
@@ -189,7 +193,7 @@ struct MeteredCursor {
 impl MeteredCursor {
     fn new(cursor: Box<dyn Cursor>, mut run: Option<Run>, page: &Result<Page, SqlError>) -> MeteredCursor {
         if let Some(run) = &mut run {
-            run.tell(page.is_ok());
+            run.count(page.is_ok());
         }
         let goes_on = page.as_ref().is_ok_and(|page| !page.last);
         MeteredCursor { cursor, run: run.filter(|_| goes_on) }
@@ -208,7 +212,7 @@ impl Cursor for MeteredCursor {
     fn page_now(&mut self, rows_max: usize) -> Option<Result<Page, SqlError>> {
         let page = self.cursor.page_now(rows_max)?;
         if let Some(run) = &mut self.run {
-            run.tell(page.is_ok());
+            run.count(page.is_ok());
         }
         if page.as_ref().map_or(true, |page| page.last) {
             self.run = None;
@@ -225,7 +229,7 @@ impl Cursor for MeteredCursor {
     }
 }
 
-/// An engine whose statements are counted and timed. It passes everything on.
+/// An engine that counts and times statements, and forwards all calls to the inner engine.
 pub(crate) struct Metered {
     engine: Arc<dyn QueryEngine>,
     metrics: Arc<Metrics>,
@@ -255,7 +259,7 @@ impl QueryEngine for Metered {
                     Ok(StatementResult::Rows(Box::new(MeteredCursor { cursor, run: Some(run) })))
                 }
                 other => {
-                    run.tell(other.is_ok());
+                    run.count(other.is_ok());
                     drop(run);
                     other
                 }
@@ -271,7 +275,7 @@ impl QueryEngine for Metered {
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
         let mut run = Run::begin(&self.metrics, StatementKind::of(statement.text));
         let reply = Box::new(move |result: Result<_, SqlError>| {
-            run.tell(result.is_ok());
+            run.count(result.is_ok());
             drop(run);
             reply(result);
         });

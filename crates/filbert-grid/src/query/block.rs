@@ -1,33 +1,38 @@
-//! What a session keeps between `BEGIN` and the end of its transaction, and the notices that go to its client.
+//! The state of a session's open transaction, and the notices for its client.
 //!
-//! Statements take effect one by one: what a transaction keeps is what can be given back (settings), what is forbidden (changes, if it is
-//! read only) and what has to be told (that changes stay).
+//! Each statement takes effect separately. So the state of a transaction consists of the settings
+//! to restore, whether it is read only, and whether a warning about changes that cannot be rolled
+//! back is necessary.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Settings by name in lower case.
+/// Settings by name. Names are in lower case.
 pub(super) type Settings = BTreeMap<String, String>;
 
-/// Bytes of a savepoint beside its name and settings.
+/// The memory of a savepoint beside its name and settings, in bytes.
 pub(super) const SAVEPOINT_BYTES: usize = 128;
 
-/// Bytes of settings.
+/// The approximate memory of a setting beside its name and value, in bytes: its place in a map, and
+/// the overhead of the allocator.
+pub const SETTING_BYTES: usize = 96;
+
+/// The memory of settings, in bytes.
 pub(super) fn settings_bytes(settings: &Settings) -> usize {
-    settings.iter().map(|(name, value)| name.len() + value.len()).sum()
+    settings.iter().map(|(name, value)| SETTING_BYTES + name.len() + value.len()).sum()
 }
 
-/// How much a notice asks for attention.
+/// The severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Something was left undone, as the statement allows.
+    /// The statement allows that a part of it was skipped.
     Notice,
-    /// Something is not as the client may believe.
+    /// The client may have a wrong assumption.
     Warning,
 }
 
 impl Severity {
-    /// Its name in PostgreSQL's protocol.
+    /// The name in PostgreSQL's protocol.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Notice => "NOTICE",
@@ -36,12 +41,12 @@ impl Severity {
     }
 }
 
-/// What a session tells its client beside a statement's result.
+/// A message for the client beside a statement's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// How much it asks for attention.
+    /// The severity.
     pub severity: Severity,
-    /// SQLSTATE.
+    /// The SQLSTATE.
     pub sqlstate: &'static str,
     /// The text.
     pub message: String,
@@ -50,13 +55,13 @@ pub struct Notice {
 /// The state of an open transaction.
 #[derive(Debug, Default)]
 pub(super) struct Block {
-    /// The settings when it began.
+    /// The settings at the start of the transaction.
     pub(super) before: Arc<Settings>,
-    /// What settings were before `SET LOCAL`.
+    /// The settings before `SET LOCAL`.
     pub(super) local: BTreeMap<String, Option<String>>,
-    /// The session's count of changes when it began.
+    /// The session's change count at the start of the transaction.
     pub(super) changes: u64,
-    /// Whether a statement has run in it that is not about the session.
+    /// Whether a statement has run in the transaction, except for session statements.
     pub(super) has_run: bool,
     pub(super) savepoints: Vec<Savepoint>,
 }
@@ -70,16 +75,20 @@ pub(super) struct Savepoint {
 }
 
 impl Block {
-    /// Bytes of the settings and savepoints that it keeps beside the settings that count now.
+    /// The memory of its stored settings and savepoints, in bytes, except for the current settings
+    /// `now`.
     pub(super) fn bytes(&self, now: &Arc<Settings>) -> usize {
-        let mut bytes = 0;
+        let local = self.local.iter();
+        let local = local.map(|(name, before)| SETTING_BYTES + name.len() + before.as_ref().map_or(0, String::len));
+        let mut bytes = local.sum();
         let mut last = &self.before;
         if !Arc::ptr_eq(last, now) {
             bytes += settings_bytes(last);
         }
         for savepoint in &self.savepoints {
             bytes += SAVEPOINT_BYTES + savepoint.name.len();
-            // Those that follow each other have the same settings, unless some were set between them.
+            // Consecutive savepoints share their settings, unless a setting was changed between
+            // them.
             if !Arc::ptr_eq(&savepoint.settings, last) && !Arc::ptr_eq(&savepoint.settings, now) {
                 bytes += settings_bytes(&savepoint.settings);
             }

@@ -1,4 +1,4 @@
-//! What can be told of a statement before it runs.
+//! Descriptions of statements before their execution.
 
 use std::sync::Arc;
 
@@ -6,48 +6,49 @@ use filbert_data::FieldType;
 
 use super::{ColumnMeta, SqlError};
 
-/// What kind of statement one is.
+/// The kind of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Nothing but white space and comments.
+    /// Only white space and comments.
     Empty,
-    /// It has rows, and changes nothing.
+    /// It returns rows, and changes nothing.
     Select,
-    /// It adds rows.
+    /// It inserts rows.
     Insert,
-    /// It changes rows.
+    /// It updates rows.
     Update,
-    /// It takes rows out.
+    /// It deletes rows.
     Delete,
-    /// `COPY .. FROM STDIN`: rows come from the client.
+    /// `COPY .. FROM STDIN`: the client sends rows.
     CopyIn(CopyFormat),
-    /// `COPY .. TO STDOUT`: its rows go to the client.
+    /// `COPY .. TO STDOUT`: the client receives rows.
     CopyOut(CopyFormat),
-    /// Anything else, by the words that PostgreSQL reports, such as `CREATE TABLE`. It may have rows: `SHOW`, `EXPLAIN`.
+    /// Any other statement, with PostgreSQL's command tag, for example `CREATE TABLE`. It may
+    /// return rows: `SHOW`, `EXPLAIN`.
     Other(&'static str),
 }
 
-/// How rows are written in a `COPY`.
+/// The format of the rows of a `COPY`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyFormat {
     /// The format.
     pub kind: CopyKind,
-    /// Between values.
+    /// The delimiter between values.
     pub delimiter: char,
-    /// What stands for a null.
+    /// The text that represents a null.
     pub null: String,
-    /// Whether the first line has the columns' names.
+    /// Whether the first line contains the column names.
     pub header: bool,
-    /// Around values, in CSV.
+    /// The quote character, in CSV.
     pub quote: char,
-    /// Before a quote within quotes, in CSV.
+    /// The escape character before a quote within quotes, in CSV.
     pub escape: char,
 }
 
 /// The formats of `COPY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyKind {
-    /// Lines of values between tabs, with backslashes.
+    /// Lines of values separated by tabs, with backslash escapes.
     Text,
     /// Comma-separated values.
     Csv,
@@ -56,7 +57,7 @@ pub enum CopyKind {
 }
 
 impl CopyFormat {
-    /// A format as it is where nothing else is said.
+    /// A format with its default options.
     pub fn of(kind: CopyKind) -> CopyFormat {
         let (delimiter, null) = match kind {
             CopyKind::Csv => (',', String::new()),
@@ -66,16 +67,17 @@ impl CopyFormat {
     }
 }
 
-/// What can be told of a statement before it runs.
+/// The description of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// What kind of statement it is.
+    /// The kind of the statement.
     pub command: Command,
-    /// The types of its parameters; [`FieldType::Varchar`] where any would do.
+    /// The types of its parameters; [`FieldType::Varchar`] if any type is valid.
     pub parameters: Arc<[FieldType]>,
-    /// The columns of its rows; `None` = it has none. For `COPY FROM STDIN` the columns that come in.
+    /// The columns of its rows; `None` if it returns no rows. For `COPY FROM STDIN`, the columns of
+    /// the rows that the client sends.
     pub columns: Option<Arc<[ColumnMeta]>>,
 }
 
-/// Called once with a description.
+/// Called exactly once with a description.
 pub type DescribeReply = Box<dyn FnOnce(Result<Arc<Description>, SqlError>) + Send>;

@@ -1,129 +1,129 @@
-//! What can be wrong with a statement.
+//! The errors of SQL statements.
 
 use filbert_data::FieldType;
 
-use crate::{ErrorKind, GridError};
+use crate::errors::{ErrorKind, GridError};
 
-/// The kinds of errors that Hazelcast's SQL tells apart, with its numbers.
+/// The error codes of Hazelcast's SQL, with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum SqlErrorCode {
-    /// Anything else.
+    /// Any other error.
     Generic = -1,
-    /// The member or the connection is gone.
+    /// The member or the connection is not available.
     ConnectionProblem = 1001,
-    /// The user cancelled it.
+    /// The client cancelled the statement.
     Cancelled = 1003,
-    /// It took too long.
+    /// The timeout has expired.
     Timeout = 1004,
-    /// The statement cannot be understood.
+    /// The statement cannot be parsed.
     Parsing = 1008,
-    /// An index cannot be used.
+    /// An index is not valid.
     IndexInvalid = 1009,
-    /// A map, mapping, view or index is not there.
+    /// A map, mapping, view or index does not exist.
     ObjectNotFound = 1010,
-    /// A value cannot be read or computed: a conversion, an overflow, a division by zero.
+    /// A value cannot be decoded or computed: a conversion, an overflow, a division by zero.
     DataException = 2000,
 }
 
-/// What an error is about, where each dialect has words of its own for it.
+/// The subject of an error for which each error dialect has its own text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SqlSubject {
-    /// A table, mapping or view that is not there.
+    /// A table, mapping or view that does not exist.
     Relation {
-        /// What it was called.
+        /// The name in the statement.
         name: String,
-        /// What there is of a similar name.
+        /// The most similar existing name.
         nearest: Option<String>,
     },
-    /// A schema that is not there.
+    /// A schema that does not exist.
     Schema {
-        /// What it was called.
+        /// The name in the statement.
         name: String,
-        /// The relation that was to be in it, with the schema before it.
+        /// The relation in the schema, as written, including the schema.
         relation: String,
     },
-    /// A table, mapping or view that is there already.
+    /// A table, mapping or view that exists already.
     UsedName {
-        /// What it is called.
+        /// Its name.
         name: String,
     },
-    /// A column that is not there.
+    /// A column that does not exist.
     Column {
-        /// The relation that it was to be of, if the statement says.
+        /// The relation of the column, if the statement names it.
         relation: Option<String>,
-        /// What it was called.
+        /// The name in the statement.
         name: String,
-        /// What there is of a similar name, with its relation where that is known.
+        /// The most similar existing name, with its relation if that is known.
         nearest: Option<String>,
     },
-    /// A column's name that several have.
+    /// A column name that is ambiguous.
     AmbiguousColumn {
         /// The name.
         name: String,
     },
-    /// A relation that columns are said to be of, and that the statement does not read.
+    /// A relation that qualifies a column, but is not in the `FROM` clause.
     UnreadRelation {
-        /// What it was called.
+        /// The name in the statement.
         name: String,
     },
-    /// A function that is not there, or not with these arguments.
+    /// A function that does not exist, or does not accept these arguments.
     Function {
-        /// What it was called.
+        /// The name in the statement.
         name: String,
         /// The types of its arguments, if they are known.
         arguments: Option<Vec<FieldType>>,
-        /// What there is of a similar name.
+        /// The most similar existing name.
         nearest: Option<String>,
     },
-    /// An operator that is not there for operands of these types.
+    /// An operator that does not exist for operands of these types.
     Operator {
-        /// How it is written.
+        /// The operator, as written.
         sign: String,
         /// The types of its operands.
         arguments: Vec<FieldType>,
     },
-    /// A column that is neither grouped by nor aggregated.
+    /// A column that is neither in `GROUP BY` nor aggregated.
     Ungrouped {
-        /// What it was called.
+        /// The name in the statement.
         name: String,
     },
-    /// A text that is no value of a type.
+    /// A text that is not a valid value of a type.
     Text {
         /// The text.
         text: String,
         /// The type.
         field_type: FieldType,
     },
-    /// A number beyond its type.
+    /// A number that is out of the range of its type.
     OutOfRange {
         /// The type.
         field_type: FieldType,
     },
 }
 
-/// Why a statement was not run, or not to its end.
+/// The reason why a statement was not executed, or not completed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SqlError {
-    /// Its kind.
+    /// The error code of Hazelcast's SQL.
     pub code: SqlErrorCode,
-    /// The kind in the one table of errors, for protocols that have no such numbers.
+    /// The kind in the table of errors, for protocols without these codes.
     pub kind: ErrorKind,
-    /// SQLSTATE, five characters, where it is more exact than the kind's.
+    /// The SQLSTATE, five characters, if it is more specific than the kind's.
     pub sqlstate: Option<&'static str>,
-    /// What went wrong.
+    /// The error text.
     pub message: String,
-    /// Where in the statement's text it is, in characters from 1, if it is known.
+    /// The position in the statement's text, in characters, starting at 1, if it is known.
     pub position: Option<u32>,
-    /// A statement that would help, such as one that makes a mapping.
+    /// A statement that would help, for example one that creates a mapping.
     pub suggestion: Option<String>,
-    /// What it is about, until it was said in the dialect of who asks.
+    /// The subject. `None` after the error was translated into the client's error dialect.
     pub subject: Option<Box<SqlSubject>>,
 }
 
 impl SqlError {
-    /// An error of this code, with a text.
+    /// Creates an error with a code and a text.
     pub fn new(code: SqlErrorCode, message: impl Into<String>) -> Self {
         let kind = match code {
             SqlErrorCode::ConnectionProblem => ErrorKind::NotActive,
@@ -141,42 +141,43 @@ impl SqlError {
         }
     }
 
-    /// The same with a SQLSTATE.
+    /// Sets the SQLSTATE.
     #[must_use]
     pub fn with_sqlstate(self, sqlstate: &'static str) -> Self {
         SqlError { sqlstate: Some(sqlstate), ..self }
     }
 
-    /// The same with a place in the statement's text, in characters from 1.
+    /// Sets the position in the statement's text, in characters, starting at 1.
     #[must_use]
     pub fn at(self, position: u32) -> Self {
         SqlError { position: Some(position), ..self }
     }
 
-    /// The same with a statement that would help.
+    /// Sets a statement that would help.
     #[must_use]
     pub fn with_suggestion(self, suggestion: impl Into<String>) -> Self {
         SqlError { suggestion: Some(suggestion.into()), ..self }
     }
 
-    /// The same as about something.
+    /// Sets the subject.
     #[must_use]
     pub fn about(self, subject: SqlSubject) -> Self {
         SqlError { subject: Some(Box::new(subject)), ..self }
     }
 
-    /// The five characters of SQLSTATE.
+    /// The SQLSTATE, five characters.
     pub fn sqlstate(&self) -> &'static str {
         self.sqlstate.unwrap_or(self.kind.facts().sqlstate)
     }
 }
 
-/// A value cannot be read or computed: SQLSTATE 22000, unless another one is set.
+/// An error for a value that cannot be decoded or computed. SQLSTATE 22000, unless another one is
+/// set.
 pub fn data_error(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlErrorCode::DataException, message).with_sqlstate("22000")
 }
 
-/// A statement cannot be understood: SQLSTATE 42601, unless another one is set.
+/// An error for a statement that cannot be parsed. SQLSTATE 42601, unless another one is set.
 pub fn parsing_error(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlErrorCode::Parsing, message).with_sqlstate("42601")
 }

@@ -1,18 +1,18 @@
-//! Figures of the engine at one moment.
+//! Statistics of the query engine.
 
-/// Figures of the engine at one moment. Counts are since the start.
+/// A snapshot of the query engine's statistics. Counters start at the start of the member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineFigures {
-    /// Plans that are kept.
+    /// The number of cached plans.
     pub plans: usize,
-    /// Statements whose plan was there.
+    /// The number of statements with a cached plan.
     pub plan_hits: u64,
-    /// Statements whose plan had to be made.
+    /// The number of statements that had to be planned.
     pub plan_misses: u64,
-    /// Bytes that running queries hold, if they are counted.
+    /// Bytes of running queries, if they are counted.
     pub memory_bytes: Option<usize>,
-    /// The limit of them, if there is one.
+    /// The limit of `memory_bytes`, if there is one.
     pub memory_bytes_max: Option<usize>,
-    /// Threads for what takes long.
+    /// The number of threads for long queries.
     pub threads: usize,
 }

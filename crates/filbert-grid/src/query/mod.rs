@@ -1,19 +1,20 @@
-//! What doors and the embedded API need of queries, as traits. The engine behind them is another crate's; the grid only
-//! keeps it where everybody finds it ([`Grid::queries`](crate::Grid::queries)).
+//! The traits of the query engine, for doors and the embedded API. Another crate implements the
+//! engine. The grid only stores it ([`Grid::queries`](crate::Grid::queries)).
 //!
 //! ```text
-//!  door ── Statement ──► QueryEngine::execute_short ── in place ──► StatementResult
-//!       └─ (not short) ► QueryEngine::execute ── on the engine's threads ──► reply(StatementResult)
+//!  door ── Statement ──► QueryEngine::execute_short ── on this thread ──► StatementResult
+//!       └─ (not short) ► QueryEngine::execute ── on engine threads ──► reply(StatementResult)
 //!  StatementResult::Rows(Cursor) ── page, page, .. ──► RecordBatch
 //!
 //!  door ── MapQuery ──► QueryEngine::prepare ──► PreparedQuery ── run ──► Answer, Answer, ..
 //! ```
 //!
-//! Rows travel as Arrow record batches. A column of each [`FieldType`](filbert_data::FieldType) is an array of the type that [`arrow_type`]
-//! gives; texts may also come as `Utf8` or `LargeUtf8`, a UUID is its text, and an object is the bytes of a blob. [`ColumnReader`] reads any
-//! of them as values.
+//! Rows are Arrow record batches. A column of a [`FieldType`](filbert_data::FieldType) is an array
+//! of the type [`arrow_type`]. Texts may also be `Utf8` or `LargeUtf8`. A UUID is a text, and an
+//! object is the bytes of a blob. [`ColumnReader`] reads each of these arrays as values.
 //!
-//! Doors that know users by more than a connection pass a [`Session`] with each statement.
+//! Doors whose clients have session state (dialect, user, settings) pass a [`Session`] with each
+//! statement.
 
 mod block;
 mod describe;
@@ -25,13 +26,11 @@ mod session;
 mod statement;
 mod write;
 
-pub use block::{Notice, Severity};
+pub use block::{Notice, SETTING_BYTES, Severity};
 pub use describe::{Command, CopyFormat, CopyKind, DescribeReply, Description};
 pub use error::{SqlError, SqlErrorCode, SqlSubject, data_error, parsing_error};
 pub use figures::EngineFigures;
-pub use map_query::{
-    Answer, Ending, EntryFilter, EntryProjection, MapQuery, OwnedMapQuery, PageEnd, Paging, PreparedQuery,
-};
+pub use map_query::{Answer, Ending, EntryProjection, MapQuery, OwnedMapQuery, PageEnd, Paging, PreparedQuery};
 pub use reader::{ColumnReader, QUOTIENT_SCALE, quotient_digits};
 pub use session::{Dialect, SESSION_BYTES_MAX, Session, TransactionState};
 pub use statement::{
@@ -42,47 +41,54 @@ pub use write::{RowWriter, RowWriterReply, WriteMode};
 
 use std::sync::Arc;
 
-use crate::{GridError, Map};
+pub use crate::listeners::EntryFilter;
 
-/// Answers SQL statements and the map API's queries. What [`Grid::queries`](crate::Grid::queries) gives counts and times statements
-/// on their way to the engine that was brought: a method that is added here is passed on in `metrics/statements.rs`.
+use crate::errors::GridError;
+use crate::map::Map;
+
+/// Executes SQL statements and queries of the map API. The engine of
+/// [`Grid::queries`](crate::Grid::queries) is a wrapper that counts and times statements: a new
+/// method of this trait must be forwarded in `metrics/statements.rs`.
 pub trait QueryEngine: Send + Sync {
-    /// Runs a statement at once, in the caller's thread, if its plan is known and takes microseconds; `None` if it must
-    /// be given to [`QueryEngine::execute`].
+    /// Executes a statement immediately on the caller's thread if its plan is cached and it takes
+    /// microseconds; `None` if the caller must use [`QueryEngine::execute`].
     fn execute_short(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>>;
 
-    /// Runs a statement on the engine's own threads. `reply` is called exactly once, from any thread, maybe before this
-    /// returns.
+    /// Executes a statement on the engine's own threads. `reply` is called exactly once, on any
+    /// thread, possibly before this function returns.
     fn execute(&self, statement: &Statement<'_>, reply: StatementReply) -> Running;
 
-    /// Tells what a statement is, without running it. `types` has the types of its parameters as far as the caller knows them.
+    /// Describes a statement without executing it. `types` contains the types of its parameters, as
+    /// far as the caller knows them.
     fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) {
         let _ = (statement, types);
         reply(Err(SqlError::new(SqlErrorCode::Generic, "statements cannot be described here")));
     }
 
-    /// Makes a statement that adds rows ready to take many of them; see [`RowWriter`].
+    /// Prepares a statement that writes many rows; see [`RowWriter`].
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
         let _ = (statement, mode);
         reply(Err(SqlError::new(SqlErrorCode::Generic, "rows cannot be written here")));
     }
 
-    /// The statement that would make the mapping of a map whose entries can be read, if it can be told.
+    /// The statement that would create a mapping for a map, if it can be derived from readable
+    /// entries.
     fn mapping_ddl(&self, map: &str) -> Option<String>;
 
-    /// Makes a query of the map API ready to run.
+    /// Prepares a query of the map API.
     ///
     /// # Errors
-    /// The predicate, aggregator or projection cannot be read, or is of a kind that the engine does not run.
+    /// The predicate, aggregator or projection cannot be decoded, or the engine does not support
+    /// its kind.
     fn prepare(&self, map: &Arc<Map>, query: MapQuery<'_>) -> Result<Box<dyn PreparedQuery>, GridError>;
 
-    /// A predicate as a filter of single entries, for listeners.
+    /// Creates a filter of single entries from a predicate, for listeners.
     ///
     /// # Errors
     /// As [`QueryEngine::prepare`].
     fn filter(&self, map: &Arc<Map>, predicate: &[u8]) -> Result<Arc<dyn EntryFilter>, GridError>;
 
-    /// A projection of single entries, for iterations that read a part of a map at a time.
+    /// Creates a projection of single entries, for iterations that read a map in parts.
     ///
     /// # Errors
     /// As [`QueryEngine::prepare`].
@@ -91,10 +97,10 @@ pub trait QueryEngine: Send + Sync {
         Err(GridError::UnsupportedOperation(format!("single entries of map {:?} cannot be projected", map.name())))
     }
 
-    /// Runs something long on the engine's threads, so that it does not hold up a network task.
+    /// Runs a long job on the engine's threads, so that it does not block a network task.
     fn run_later(&self, job: Box<dyn FnOnce() + Send>);
 
-    /// Figures of the engine, as far as it counts.
+    /// The statistics of the engine, as far as it counts them.
     fn figures(&self) -> EngineFigures {
         EngineFigures::default()
     }

@@ -1,4 +1,4 @@
-//! Reading results value by value, whatever Arrow type a column came in.
+//! Reads single values of results, whatever the Arrow type of a column is.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ use uuid::Uuid;
 const EPOCH_DAYS_FROM_CE: i32 = 719_163;
 const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
-/// A column of a result, of which single values can be read. What it is made of is found out once.
+/// A reader of single values of a result's column. The Arrow type is determined only once.
 #[derive(Debug)]
 pub struct ColumnReader<'a> {
     array: &'a dyn Array,
@@ -45,15 +45,16 @@ enum Form<'a> {
     Text(Texts<'a>, TextForm),
     Bytes(Binaries<'a>, BytesForm),
     Date(&'a PrimitiveArray<Date32Type>),
-    /// Values, and nanoseconds of one unit.
+    /// The values, and the nanoseconds per unit.
     Time(&'a [i64], i64),
-    /// Values, units of a second, and whether they are moments.
+    /// The values, the units per second, and whether they are timestamps with time zone.
     Timestamp(&'a [i64], i64, bool),
     Interval(&'a PrimitiveArray<IntervalMonthDayNanoType>),
     List(&'a ListArray, FieldType),
 }
 
-/// Digits behind the point, and whether zeros at the end are only there because the type has a fixed number of digits.
+/// The number of digits after the point, and whether trailing zeros are only an effect of the fixed
+/// scale.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     digits: i8,
@@ -126,7 +127,8 @@ impl<'a> Binaries<'a> {
 }
 
 impl<'a> ColumnReader<'a> {
-    /// A reader of an array as a column of a type; `None` if no column of the type comes in such an array.
+    /// Creates a reader of an array as a column of a type; `None` if the array's type is not valid
+    /// for it.
     pub fn new(array: &'a dyn Array, field_type: &FieldType) -> Option<ColumnReader<'a>> {
         if *array.data_type() == DataType::Null {
             return Some(ColumnReader { array, form: Form::Nulls });
@@ -162,7 +164,7 @@ impl<'a> ColumnReader<'a> {
                 _ => Form::Time(values::<Time64NanosecondType>(array)?, 1),
             },
             FieldType::Timestamp | FieldType::TimestampTz => {
-                let is_moment = *field_type == FieldType::TimestampTz;
+                let has_zone = *field_type == FieldType::TimestampTz;
                 let (values, per_second) = match array.data_type() {
                     DataType::Timestamp(TimeUnit::Second, _) => (values::<TimestampSecondType>(array)?, 1),
                     DataType::Timestamp(TimeUnit::Millisecond, _) => {
@@ -173,7 +175,7 @@ impl<'a> ColumnReader<'a> {
                     }
                     _ => (values::<TimestampMicrosecondType>(array)?, 1_000_000),
                 };
-                Form::Timestamp(values, per_second, is_moment)
+                Form::Timestamp(values, per_second, has_zone)
             }
             FieldType::Interval => Form::Interval(array.as_primitive_opt()?),
             FieldType::Binary => bytes(BytesForm::Bytes)?,
@@ -183,22 +185,22 @@ impl<'a> ColumnReader<'a> {
         Some(ColumnReader { array, form })
     }
 
-    /// Rows of the column.
+    /// The number of rows of the column.
     pub fn len(&self) -> usize {
         self.array.len()
     }
 
-    /// Whether it has no rows.
+    /// Whether the column has no rows.
     pub fn is_empty(&self) -> bool {
         self.array.is_empty()
     }
 
-    /// Whether a row has no value.
+    /// Whether the value of a row is null.
     pub fn is_null(&self, row: usize) -> bool {
         matches!(self.form, Form::Nulls) || self.array.is_null(row)
     }
 
-    /// The value of a row, `Null` beyond the last one.
+    /// The value of a row; `Null` after the last row.
     pub fn get(&self, row: usize) -> Value<'a> {
         if row >= self.array.len() || self.is_null(row) {
             return Value::Null;
@@ -225,8 +227,8 @@ impl<'a> ColumnReader<'a> {
                 .and_then(NaiveDate::from_num_days_from_ce_opt)
                 .map_or(Value::Null, Value::Date),
             Form::Time(values, nanoseconds) => time(values.get(row).copied(), *nanoseconds),
-            Form::Timestamp(values, per_second, is_moment) => {
-                timestamp(values.get(row).copied(), *per_second, *is_moment)
+            Form::Timestamp(values, per_second, has_zone) => {
+                timestamp(values.get(row).copied(), *per_second, *has_zone)
             }
             Form::Interval(array) => {
                 let value = array.value(row);
@@ -258,15 +260,17 @@ fn decimal(unscaled: BigInt, scale: Scale) -> Value<'static> {
     Value::Decimal(if scale.digits == QUOTIENT_SCALE { quotient_digits(&shortest) } else { shortest })
 }
 
-/// The scale of columns of quotients and averages in PostgreSQL's dialect, which are shown with at least 16 digits that count.
+/// The scale of columns with quotients and averages in PostgreSQL's dialect. Such values are shown
+/// with at least 16 significant digits.
 pub const QUOTIENT_SCALE: i8 = 37;
 
-/// A quotient with the digits that PostgreSQL shows of it: digits count in groups of four.
+/// Rounds a quotient to the digits that PostgreSQL shows. It counts digits in groups of four.
 pub fn quotient_digits(number: &BigDecimal) -> BigDecimal {
     let (unscaled, exponent) = number.as_bigint_and_exponent();
     let digits = unscaled.magnitude().to_string();
     let place = i64::try_from(digits.len()).unwrap_or(0) - 1 - exponent;
-    // PostgreSQL estimates the place from the operands, which tells one less for operands that begin alike.
+    // PostgreSQL estimates the position from the operands. The estimate is one less if the operands
+    // begin with equal digits.
     let is_one = exponent == 0 && digits == "1";
     let groups = if is_one || digits == "0" { -1 } else { place.div_euclid(4) };
     number.with_scale(exponent.max(16 - groups * 4).max(0))
@@ -293,15 +297,15 @@ fn time(value: Option<i64>, nanoseconds: i64) -> Value<'static> {
     time.map_or(Value::Null, Value::Time)
 }
 
-fn timestamp(value: Option<i64>, per_second: i64, is_moment: bool) -> Value<'static> {
-    let moment = value.and_then(|value| {
+fn timestamp(value: Option<i64>, per_second: i64, has_zone: bool) -> Value<'static> {
+    let timestamp = value.and_then(|value| {
         let nanoseconds = value.rem_euclid(per_second) * (NANOSECONDS_PER_SECOND / per_second);
         DateTime::from_timestamp(value.div_euclid(per_second), u32::try_from(nanoseconds).ok()?)
     });
-    match moment {
+    match timestamp {
         None => Value::Null,
-        Some(moment) if is_moment => Value::TimestampTz(moment.fixed_offset()),
-        Some(moment) => Value::Timestamp(moment.naive_utc()),
+        Some(timestamp) if has_zone => Value::TimestampTz(timestamp.fixed_offset()),
+        Some(timestamp) => Value::Timestamp(timestamp.naive_utc()),
     }
 }
 
@@ -324,8 +328,8 @@ mod tests {
         assert_eq!((free.get(0).to_string(), free.get(1).to_string()), ("1.5".into(), "1000".into()));
         let fixed = ColumnReader::new(&decimal, &FieldType::Decimal(Some((76, 2)))).unwrap();
         assert_eq!(fixed.get(0).to_string(), "1.50");
-        let moments: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![Some(-1), None]));
-        let reader = ColumnReader::new(&moments, &FieldType::Timestamp).unwrap();
+        let timestamps: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![Some(-1), None]));
+        let reader = ColumnReader::new(&timestamps, &FieldType::Timestamp).unwrap();
         assert_eq!(reader.get(0).to_string(), "1969-12-31T23:59:59.999999");
         assert!(reader.get(1).is_null() && reader.get(2).is_null());
         assert!(ColumnReader::new(&Int32Array::from(vec![1]), &FieldType::Varchar).is_none());

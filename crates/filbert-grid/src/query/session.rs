@@ -1,39 +1,41 @@
-//! What a door knows of who asks: the dialect, the user, and the settings that `SET` changes.
+//! The session context of a client: its dialect, its user, and the settings that `SET` changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::block::{Block, Notice, SAVEPOINT_BYTES, Savepoint, Settings, Severity, settings_bytes};
+use super::block::{Block, Notice, SAVEPOINT_BYTES, SETTING_BYTES, Savepoint, Settings, Severity, settings_bytes};
 use super::error::{SqlError, SqlErrorCode};
-use crate::budget::{MemoryBudget, Reservation};
+use crate::budget::{MemoryBudget, Reservation, UNCOUNTED_BYTES_MAX};
 use crate::errors::ErrorKind;
 
-/// Notices that are kept for a client that does not take them.
+/// The maximum number of notices that a session stores until its client reads them.
 const NOTICES_MAX: usize = 100;
 
-/// Bytes of settings and savepoints that a session keeps unless told otherwise: settings have some hundred bytes, and those by which
-/// applications pass on who their user is some thousand.
+/// The default limit of a session's settings and savepoints, in bytes. Settings need a few hundred
+/// bytes. Settings by which applications pass the current user need a few thousand.
 pub const SESSION_BYTES_MAX: usize = 1 << 20;
 
-/// The setting that makes transactions read only.
+/// The setting that makes transactions read only by default.
 const DEFAULT_READ_ONLY: &str = "default_transaction_read_only";
 
-/// Whose SQL a statement is. The meaning of statements is the same; names, types and catalogs differ.
+/// The SQL dialect of a statement. The meaning of statements is the same in all dialects; names,
+/// types and system relations differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// Hazelcast's: names keep their case, parameters are `?`.
+    /// Hazelcast's dialect: names are case-sensitive, parameters are `?`.
     #[default]
     Hazelcast,
-    /// CrateDB's: names without quotes are in lower case, parameters are `?` or `$1`, `object['key']` looks into objects.
+    /// CrateDB's dialect: unquoted names are converted to lower case, parameters are `?` or `$1`,
+    /// `object['key']` accesses a field of an object.
     Crate,
-    /// PostgreSQL's: names without quotes are in lower case, parameters are `$1`.
+    /// PostgreSQL's dialect: unquoted names are converted to lower case, parameters are `$1`.
     Postgres,
 }
 
 impl Dialect {
-    /// Its name in settings: `hazelcast`, `crate` or `postgres`.
+    /// The name in settings: `hazelcast`, `crate` or `postgres`.
     pub fn name(self) -> &'static str {
         match self {
             Dialect::Hazelcast => "hazelcast",
@@ -42,56 +44,58 @@ impl Dialect {
         }
     }
 
-    /// The dialect of a name, in whatever case.
+    /// The dialect with this name, case-insensitive.
     pub fn of_name(name: &str) -> Option<Dialect> {
         let all = [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres];
         all.into_iter().find(|dialect| dialect.name().eq_ignore_ascii_case(name))
     }
 }
 
-/// Where a session stands between `BEGIN` and `COMMIT`.
+/// The transaction state of a session.
 ///
-/// Statements take effect one by one, also within a transaction; what there is, is the state that PostgreSQL's protocol reports.
+/// Each statement takes effect separately, also within a transaction. The state exists because
+/// PostgreSQL's protocol reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TransactionState {
-    /// No transaction.
+    /// No transaction is open.
     #[default]
     Idle,
-    /// Between `BEGIN` and its end.
+    /// A transaction is open.
     Open,
-    /// A statement failed in it; the others until its end are refused.
+    /// A statement in the transaction has failed. Further statements are refused until its end.
     Failed,
 }
 
-/// One user's way of asking, kept by a door for a connection or made for a request.
+/// The session context of a client. A door stores it with a connection, or creates it for a
+/// request.
 #[derive(Debug)]
 pub struct Session {
     dialect: Dialect,
     user: String,
     transaction: AtomicU8,
-    /// When the transaction began, in microseconds since 1970-01-01.
+    /// The start of the transaction, in microseconds since 1970-01-01.
     began_us: AtomicI64,
     process: AtomicI32,
-    /// Shared with savepoints until it is changed.
+    /// Shared with savepoints until it changes.
     settings: Mutex<Arc<Settings>>,
-    /// Bytes of settings and savepoints that there may be, and the room that they have.
+    /// The limit of settings and savepoints in bytes. `room` is their reservation.
     bytes_max: usize,
     room: Mutex<Option<Reservation>>,
-    /// What settings are where nothing is set.
+    /// The values of settings that are not set.
     defaults: Settings,
-    /// What the open transaction keeps.
+    /// The state of the open transaction.
     block: Mutex<Block>,
-    /// Whether the open transaction, or each statement without one, may change nothing.
+    /// Whether the open transaction, or each statement without one, is read only.
     is_read_only: AtomicBool,
-    /// Rows that were changed, and statements that changed the catalog.
+    /// The number of changed rows, plus the number of DDL statements.
     changes: AtomicU64,
     notices: Mutex<Vec<Notice>>,
     has_notices: AtomicBool,
 }
 
 impl Session {
-    /// A session without settings of its own.
+    /// Creates a session without settings.
     pub fn new(dialect: Dialect, user: impl Into<String>) -> Session {
         let (transaction, began_us, process, settings, defaults) = Default::default();
         let (block, is_read_only, changes, notices, has_notices, room) = Default::default();
@@ -114,7 +118,7 @@ impl Session {
         }
     }
 
-    /// The same with settings that it begins with, and to which they are reset.
+    /// Sets the default values of settings. A reset restores them.
     #[must_use]
     pub fn with_defaults(self, defaults: impl IntoIterator<Item = (String, String)>) -> Session {
         let defaults = defaults.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
@@ -123,40 +127,41 @@ impl Session {
         session
     }
 
-    /// The same, whose settings and savepoints have at most `bytes_max` bytes, for which there is room in the budget.
+    /// Limits the settings and savepoints to `bytes_max` bytes, which are reserved from the budget.
     #[must_use]
     pub fn within(self, bytes_max: usize, budget: &MemoryBudget) -> Session {
         Session { bytes_max, room: Mutex::new(Some(budget.empty())), ..self }
     }
 
-    /// Whose SQL it speaks.
+    /// The SQL dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Who it is.
+    /// The name of the user.
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// The number by which other sessions may end what this one runs, PostgreSQL's `pid`; 0 = none.
+    /// The number by which other sessions may cancel statements of this session, PostgreSQL's
+    /// `pid`; 0 = none.
     pub fn process(&self) -> i32 {
         self.process.load(Ordering::Relaxed)
     }
 
-    /// Gives it such a number.
+    /// Sets the number for [`Session::process`].
     pub fn set_process(&self, process: i32) {
         self.process.store(process, Ordering::Relaxed);
     }
 
-    /// A setting, if it was set, or if the session began with it. Names have no case.
+    /// The value of a setting, or its default. Names are case-insensitive.
     pub fn setting(&self, name: &str) -> Option<String> {
         let name = name.to_ascii_lowercase();
         self.settings.lock().get(&name).or_else(|| self.defaults.get(&name)).cloned()
     }
 
-    /// What the plans of statements depend on beside their text: the schemas of names without one, and the time zone; none where both
-    /// are as nobody set them.
+    /// The settings on which query plans depend beside the statement's text: the search path and
+    /// the time zone. `None` if neither is set.
     pub fn planned_by(&self) -> Option<String> {
         let settings = self.settings.lock();
         let find = |name: &str| settings.get(name).or_else(|| self.defaults.get(name)).map(String::as_str);
@@ -167,7 +172,7 @@ impl Session {
         }
     }
 
-    /// Takes room for what the session keeps and `more` bytes.
+    /// Reserves memory for the session's settings and savepoints plus `more` bytes.
     fn make_room(&self, settings: &Arc<Settings>, more: usize) -> Result<(), SqlError> {
         let kept = settings_bytes(settings) + self.block.lock().bytes(settings) + more;
         let refused = |message: String| SqlError {
@@ -186,30 +191,36 @@ impl Session {
         }
     }
 
-    /// Changes a setting; gives back what it was.
+    /// Changes a setting. Returns the previous value.
     fn change(&self, name: &str, value: Option<String>) -> Result<Option<String>, SqlError> {
         let mut settings = self.settings.lock();
-        match value {
+        let before = match value {
             Some(value) => {
-                let more = name.len() + value.len();
-                let before = settings.get(name).map_or(0, |before| name.len() + before.len());
+                let more = SETTING_BYTES + name.len() + value.len();
+                let before = settings.get(name).map_or(0, |before| SETTING_BYTES + name.len() + before.len());
                 if more > before {
                     self.make_room(&settings, more - before)?;
                 }
-                Ok(Arc::make_mut(&mut settings).insert(name.to_owned(), value))
+                Arc::make_mut(&mut settings).insert(name.to_owned(), value)
             }
-            None => Ok(Arc::make_mut(&mut settings).remove(name)),
+            None => Arc::make_mut(&mut settings).remove(name),
+        };
+        if before.as_ref().is_some_and(|before| before.len() > UNCOUNTED_BYTES_MAX) {
+            // Releases the memory of a long value. This cannot fail, because less memory is needed
+            // than before.
+            let _ = self.make_room(&settings, 0);
         }
+        Ok(before)
     }
 
-    /// Sets a setting; `None` = back to what it is by default.
+    /// Sets a setting; `None` resets it to its default.
     ///
     /// # Errors
-    /// The session keeps too much already, or there is no room for more.
+    /// The session exceeds its limit, or the budget has no room.
     pub fn set(&self, name: &str, value: Option<String>) -> Result<(), SqlError> {
         let name = name.to_ascii_lowercase();
         self.change(&name, value)?;
-        // What is set for the session is not local any more.
+        // A setting of the session is no longer local to the transaction.
         if self.transaction() != TransactionState::Idle {
             self.block.lock().local.remove(&name);
         }
@@ -217,7 +228,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sets a setting until the open transaction ends.
+    /// Sets a setting until the end of the open transaction.
     ///
     /// # Errors
     /// As [`Session::set`].
@@ -228,21 +239,19 @@ impl Session {
         Ok(())
     }
 
-    /// Sets everything back to what it is by default.
+    /// Resets all settings to their defaults.
     pub fn reset(&self) {
-        *self.settings.lock() = Arc::default();
-        self.give_back();
+        let none = Arc::default();
+        // An open transaction and its savepoints still have the old settings.
+        let kept = self.block.lock().bytes(&none);
+        *self.settings.lock() = none;
+        if let Some(room) = &mut *self.room.lock() {
+            room.shrink(kept);
+        }
         self.settle();
     }
 
-    /// Gives room back that nothing needs any more.
-    fn give_back(&self) {
-        if let Some(room) = &mut *self.room.lock() {
-            room.shrink(0);
-        }
-    }
-
-    /// Follows the settings that are looked at with each statement.
+    /// Updates the cached settings, which each statement reads.
     fn settle(&self) {
         if self.transaction() == TransactionState::Idle {
             let is_on = self.setting(DEFAULT_READ_ONLY).is_some_and(|value| value == "on");
@@ -250,7 +259,8 @@ impl Session {
         }
     }
 
-    /// Begins a transaction, which may change nothing if `read_only` or the session's default says so.
+    /// Starts a transaction. It is read only if `read_only` or, without it, the session's default
+    /// says so.
     pub fn begin(&self, read_only: Option<bool>) {
         let before = self.settings.lock().clone();
         *self.block.lock() = Block { before, changes: self.changes(), ..Block::default() };
@@ -260,8 +270,8 @@ impl Session {
         self.set_transaction(TransactionState::Open);
     }
 
-    /// Ends the transaction: settings that were local are as before, all of them if it is taken back. Whether anything was
-    /// changed in it.
+    /// Ends the transaction: restores the settings that were local to it, or all settings if it is
+    /// rolled back. Returns whether anything was changed in it.
     pub fn end(&self, is_taken_back: bool) -> bool {
         let block = std::mem::take(&mut *self.block.lock());
         let mut settings = self.settings.lock();
@@ -285,7 +295,7 @@ impl Session {
         self.changes() != block.changes
     }
 
-    /// Makes a savepoint.
+    /// Creates a savepoint.
     ///
     /// # Errors
     /// As [`Session::set`].
@@ -296,7 +306,7 @@ impl Session {
         Ok(())
     }
 
-    /// Forgets a savepoint and those after it; `false` if there is none of that name.
+    /// Removes a savepoint and all later ones. `false` if there is none with this name.
     pub fn release(&self, name: &str) -> bool {
         let mut block = self.block.lock();
         let savepoints = &mut block.savepoints;
@@ -304,8 +314,8 @@ impl Session {
         found.map(|found| savepoints.truncate(found)).is_some()
     }
 
-    /// Goes back to a savepoint, as far as settings are concerned; whether anything was changed since, `None` if there is no such
-    /// savepoint.
+    /// Rolls the settings back to a savepoint. Returns whether anything was changed since; `None`
+    /// if there is no such savepoint.
     pub fn go_back_to(&self, name: &str) -> Option<bool> {
         let mut block = self.block.lock();
         let found = block.savepoints.iter().rposition(|savepoint| savepoint.name == name)?;
@@ -316,18 +326,18 @@ impl Session {
         Some(changes != self.changes())
     }
 
-    /// Whether statements may change nothing now.
+    /// Whether statements are read only now.
     #[inline]
     pub fn is_read_only(&self) -> bool {
         self.is_read_only.load(Ordering::Acquire)
     }
 
-    /// Says whether the rest of the open transaction may change nothing.
+    /// Sets whether the rest of the open transaction is read only.
     pub fn set_read_only(&self, is_read_only: bool) {
         self.is_read_only.store(is_read_only, Ordering::Release);
     }
 
-    /// Notes that a statement runs which is not about the session.
+    /// Records that a statement runs, except for session statements.
     #[inline]
     pub fn note_run(&self) {
         if self.transaction() != TransactionState::Idle {
@@ -335,24 +345,24 @@ impl Session {
         }
     }
 
-    /// Whether such a statement has run in the open transaction.
+    /// Whether a statement, except for session statements, has run in the open transaction.
     pub fn has_run(&self) -> bool {
         self.block.lock().has_run
     }
 
-    /// Notes so many changes.
+    /// Adds to the number of changes.
     #[inline]
     pub fn note_changes(&self, count: u64) {
         self.changes.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How much was changed so far.
+    /// The number of changes so far.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// Keeps what the client is to be told.
+    /// Stores a notice for the client.
     pub fn tell(&self, severity: Severity, sqlstate: &'static str, message: impl Into<String>) {
         let mut notices = self.notices.lock();
         if notices.len() < NOTICES_MAX {
@@ -361,13 +371,13 @@ impl Session {
         self.has_notices.store(true, Ordering::Release);
     }
 
-    /// Has the client told that what would take changes back does not.
+    /// Stores a warning for the client that a rollback does not undo changes.
     pub fn tell_that_changes_stay(&self) {
         let text = "changes are not taken back: each statement takes effect when it is done, and what it changed stays changed";
         self.tell(Severity::Warning, "01000", text);
     }
 
-    /// What the client is to be told since this was asked last.
+    /// Takes the stored notices.
     #[inline]
     pub fn take_notices(&self) -> Vec<Notice> {
         match self.has_notices.swap(false, Ordering::AcqRel) {
@@ -376,7 +386,8 @@ impl Session {
         }
     }
 
-    /// The schema in which names without one are made and looked for first: the first of `search_path`.
+    /// The schema in which unqualified names are created and looked up first: the first one of
+    /// `search_path`.
     pub fn schema(&self) -> Option<String> {
         let path = self.setting("search_path")?;
         let first =
@@ -384,7 +395,7 @@ impl Session {
         first.map(str::to_owned)
     }
 
-    /// Where it stands.
+    /// The transaction state.
     pub fn transaction(&self) -> TransactionState {
         match self.transaction.load(Ordering::Acquire) {
             1 => TransactionState::Open,
@@ -393,18 +404,18 @@ impl Session {
         }
     }
 
-    /// When the transaction began that is open, in microseconds since 1970-01-01, if that was said.
+    /// The start of the open transaction, in microseconds since 1970-01-01, if it was set.
     pub fn transaction_began_us(&self) -> Option<i64> {
         let began_us = self.began_us.load(Ordering::Relaxed);
         (began_us != 0 && self.transaction() != TransactionState::Idle).then_some(began_us)
     }
 
-    /// Says when the transaction began.
+    /// Sets the start of the transaction.
     pub fn set_transaction_began_us(&self, began_us: i64) {
         self.began_us.store(began_us, Ordering::Relaxed);
     }
 
-    /// Says where it stands.
+    /// Sets the transaction state.
     pub fn set_transaction(&self, state: TransactionState) {
         self.transaction.store(state as u8, Ordering::Release);
     }

@@ -8,24 +8,24 @@ use filbert_data::{FieldType, Value};
 
 use super::{Session, SqlError};
 
-/// What the caller expects of a statement.
+/// The kind of result that the caller accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExpectedResult {
-    /// Rows or a count.
+    /// Rows or an update count.
     #[default]
     Any,
-    /// Rows; a statement that changes is refused.
+    /// Rows. A statement that changes data is refused.
     Rows,
-    /// A count; a statement that asks is refused.
+    /// An update count. A statement that returns rows is refused.
     UpdateCount,
 }
 
-/// The type that a client declares of a parameter.
+/// The type of a parameter, as a client has declared it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterType {
     /// The type of its values.
     pub field_type: FieldType,
-    /// The number by which PostgreSQL knows the type, where that is another one than `field_type` says.
+    /// PostgreSQL's OID of the type, if it differs from the OID of `field_type`.
     pub pg_type: Option<u32>,
 }
 
@@ -35,96 +35,98 @@ impl From<FieldType> for ParameterType {
     }
 }
 
-/// A statement as a door passes it on.
+/// A statement from a door.
 #[derive(Clone, Debug)]
 pub struct Statement<'a> {
-    /// Its text.
+    /// The text of the statement.
     pub text: &'a str,
-    /// Values of its `?`, in order.
+    /// The values of its parameters, in order.
     pub parameters: &'a [Value<'a>],
-    /// The types that the client declared of parameters, `$1` first; fewer than there are parameters, or none.
+    /// The types that the client has declared for parameters, starting with `$1`. There may be
+    /// fewer types than parameters, or none.
     pub types: &'a [Option<ParameterType>],
-    /// Who asks, and how; `None` = somebody in Hazelcast's dialect.
+    /// The session context; `None` = a client with Hazelcast's dialect.
     pub session: Option<&'a Arc<Session>>,
-    /// How long it may run, fetching included, in milliseconds; 0 = as long as it takes, `None` = as the
-    /// settings say.
+    /// The timeout in milliseconds, including the fetching of rows; 0 = no timeout, `None` = the
+    /// timeout of the settings.
     pub timeout_ms: Option<u64>,
-    /// What the caller expects.
+    /// The kind of result that the caller accepts.
     pub expected: ExpectedResult,
 }
 
-/// What a statement answers.
+/// The result of a statement.
 pub enum StatementResult {
-    /// It changed something: the number of rows, 0 for statements about schemas.
+    /// The number of changed rows; 0 for DDL statements.
     Count(u64),
-    /// Rows, to be read page by page.
+    /// Rows, which are read page by page.
     Rows(Box<dyn Cursor>),
 }
 
-/// Called once with a statement's result.
+/// Called exactly once with a statement's result.
 pub type StatementReply = Box<dyn FnOnce(Result<StatementResult, SqlError>) + Send>;
 
-/// Called once with a page, and the cursor to go on with.
+/// Called exactly once with a page, and with the cursor for the next page.
 pub type PageReply = Box<dyn FnOnce(Box<dyn Cursor>, Result<Page, SqlError>) + Send>;
 
 /// A column of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnMeta {
-    /// Its name; need not be unique.
+    /// The name. It need not be unique.
     pub name: String,
-    /// Its type.
+    /// The type.
     pub field_type: FieldType,
-    /// Whether it may hold nulls.
+    /// Whether the column may contain nulls.
     pub nullable: bool,
-    /// The number by which PostgreSQL knows its type, where that is another one than `field_type` says: columns of the system's
-    /// relations have types of their own there (`oid`, `name`, ..), which drivers look at.
+    /// PostgreSQL's OID of the type, if it differs from the OID of `field_type`: columns of system
+    /// relations have special types (`oid`, `name`, ..), which drivers inspect.
     pub pg_type: Option<u32>,
 }
 
-/// Some rows of a result.
+/// A page of a result.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The rows, column by column.
+    /// The rows.
     pub rows: RecordBatch,
-    /// Whether no page follows.
+    /// Whether this is the last page.
     pub last: bool,
 }
 
-/// Rows that are made while they are read: nothing is computed ahead of the pages asked for but what operators must hold.
-/// Dropping it ends the query.
+/// A result that is computed while it is read. Only the requested pages are computed, apart from
+/// the state of operators. Dropping the cursor cancels the query.
 pub trait Cursor: Send {
     /// The columns.
     fn columns(&self) -> &Arc<[ColumnMeta]>;
 
-    /// Whether the rows never end.
+    /// Whether the result has no end.
     fn is_infinite(&self) -> bool {
         false
     }
 
-    /// The next at most `rows_max` rows, if they are there without waiting.
+    /// The next page of at most `rows_max` rows, if it is available without waiting.
     fn page_now(&mut self, rows_max: usize) -> Option<Result<Page, SqlError>>;
 
-    /// The next 1 to `rows_max` rows (or none, if they are the last), as soon as they are there.
+    /// Fetches the next page of 1 to `rows_max` rows (or 0, if it is the last one), as soon as it
+    /// is available.
     fn page(self: Box<Self>, rows_max: usize, reply: PageReply);
 }
 
-/// A handle of a statement that runs; dropping it changes nothing.
+/// A handle of a running statement. Dropping it has no effect.
 #[derive(Clone)]
 pub struct Running(Arc<dyn Fn() + Send + Sync>);
 
 impl Running {
-    /// A handle that cancels by calling `cancel`.
+    /// Creates a handle that cancels by calling `cancel`.
     pub fn new(cancel: impl Fn() + Send + Sync + 'static) -> Self {
         Running(Arc::new(cancel))
     }
 
-    /// Ends the statement, if it still runs; its reply is then called with an error.
+    /// Cancels the statement if it still runs. Its reply is then called with an error.
     pub fn cancel(&self) {
         (self.0)();
     }
 }
 
-/// The Arrow type in which a column of a type travels.
+/// The Arrow type of a column.
 pub fn arrow_type(field_type: &FieldType) -> DataType {
     match field_type {
         FieldType::Boolean => DataType::Boolean,
@@ -132,7 +134,8 @@ pub fn arrow_type(field_type: &FieldType) -> DataType {
         FieldType::SmallInt => DataType::Int16,
         FieldType::Integer => DataType::Int32,
         FieldType::BigInt => DataType::Int64,
-        // Java's decimals have any number of digits; 76 with 20 behind the point come near enough.
+        // Java's decimals have unlimited digits. 76 digits, 38 of them after the point, are close
+        // enough.
         FieldType::Decimal(None) => DataType::Decimal256(76, 38),
         FieldType::Decimal(Some((precision @ 0..=38, scale))) => DataType::Decimal128((*precision).max(1), *scale),
         FieldType::Decimal(Some((precision, scale))) => DataType::Decimal256((*precision).min(76), *scale),

@@ -1,4 +1,4 @@
-//! Rows on their way in, many at a time: `bulk_args`, `COPY FROM`.
+//! Bulk insertion of rows: `bulk_args`, `COPY FROM`.
 
 use std::sync::Arc;
 
@@ -6,33 +6,38 @@ use filbert_data::Value;
 
 use super::{ColumnMeta, SqlError};
 
-/// What becomes of the rows beside one that cannot be written.
+/// The effect of a row that cannot be written on the other rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
-    /// They are written: each row stands for itself.
+    /// The other rows are written: each row is independent.
     Each,
-    /// None is written: rows are kept until [`RowWriter::finish`].
+    /// No row is written: rows are buffered until [`RowWriter::finish`].
     All,
 }
 
-/// Writes rows into a table as one statement says (`INSERT .. VALUES (?, ..)`, `COPY .. FROM STDIN`), which is understood once.
+/// Writes rows into a table by one statement (`INSERT .. VALUES (?, ..)`, `COPY .. FROM STDIN`),
+/// which is planned once.
 pub trait RowWriter: Send {
-    /// The values that a row has: the statement's parameters in order, or the columns of `COPY`.
+    /// The columns of a row: the statement's parameters in order, or the columns of `COPY`.
     fn columns(&self) -> &Arc<[ColumnMeta]>;
 
-    /// Takes rows: `values` has the values of one after the other, each row as many as there are columns. Values are converted to
-    /// the columns' types. `on_row` is called once for each row, in order, with the number of rows that it changed: 1, or 0 where it
-    /// was there and `ON CONFLICT DO NOTHING` says so. With [`WriteMode::All`] that is before anything is written.
+    /// Adds rows. `values` contains the values of the rows, one row after the other, each with one
+    /// value per column. Values are converted to the columns' types. `on_row` is called once for
+    /// each row, in order, with the number of changed rows: 1, or 0 if the row exists and the
+    /// statement has `ON CONFLICT DO NOTHING`. With [`WriteMode::All`], this happens before any row
+    /// is written.
     ///
-    /// May wait for locks of entries: not for network tasks.
+    /// May block on locks of entries. Must not be called on a network task.
     fn write(&mut self, values: &[Value<'_>], on_row: &mut dyn FnMut(Result<u64, SqlError>));
 
-    /// Ends the writing: with [`WriteMode::All`] writes all rows. Dropping it instead writes none of them.
+    /// Completes the insertion: with [`WriteMode::All`], writes all rows. If the writer is dropped
+    /// instead, none of these rows is written.
     ///
     /// # Errors
-    /// The rows cannot be written, such as for a key that is there; nothing is changed then in [`WriteMode::All`].
+    /// The rows cannot be written, for example because of a duplicate key. With [`WriteMode::All`],
+    /// nothing was changed then.
     fn finish(self: Box<Self>) -> Result<u64, SqlError>;
 }
 
-/// Called once with a writer.
+/// Called exactly once with a row writer.
 pub type RowWriterReply = Box<dyn FnOnce(Result<Box<dyn RowWriter>, SqlError>) + Send>;

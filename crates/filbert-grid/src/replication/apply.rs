@@ -1,4 +1,4 @@
-//! The applying side: an entry of a log, on every member that holds the group.
+//! The application of a log entry, on every member that holds the group.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,55 +8,60 @@ use filbert_store::{
     Change, CodecError, Command, Decoder, Encoder, EventKind, Layout, LayoutSource, LogCommand, MapId, Millis, Reply,
 };
 
-use super::awaited::{Answers, Awaited, told};
+use super::Submissions;
 use super::leading::{propose_evictions, propose_evictions_elsewhere, propose_expiry, propose_waiter};
-use super::{GroupId, Submissions, SubmitError, WhenLocked};
 use crate::cell::{Cell, CellState};
 use crate::errors::GridError;
 use crate::eviction::may_grow;
 use crate::grid::Grid;
+use crate::groups::{GroupId, SubmitError};
 use crate::map_core::MapCore;
+use crate::replicator::{Answers, PendingAnswer, WhenLocked};
 use crate::shared::Shared;
-use crate::tap::Tap;
+use crate::tap::{Freed, Tap};
 use crate::waiters::Waiter;
 
-/// Some commands of an entry, and the answers that go with them where they are applied by who took them.
+/// Some commands of an entry, with their pending answers if they are applied on the member that
+/// submitted them.
 #[derive(Debug)]
 pub struct Part<'e> {
-    /// As [`Encoder`] writes them.
+    /// The commands, encoded by [`Encoder`].
     pub commands: &'e [u8],
-    /// One for each command; `None` where nobody here asked.
+    /// One answer for each command; `None` if no caller on this member waits.
     pub answers: Option<Answers>,
 }
 
-/// What this member does beside applying an entry.
+/// The tasks of this member beside applying an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// It leads the group, and proposes what follows: changes that waited for a key, entries that have to go.
+    /// It leads the group, and proposes subsequent commands: changes that waited for a key, and
+    /// evictions.
     pub leads: bool,
-    /// Listeners and near caches hear of the entry's changes from it. Whoever has led until a moment ago may have to tell still.
-    pub tells: bool,
+    /// It notifies listeners and near caches of the entry's changes. A former leader may still have
+    /// to notify them after it has lost the lead.
+    pub notifies: bool,
 }
 
 impl Role {
-    /// That of a member that does all of it.
-    pub const LEADER: Role = Role { leads: true, tells: true };
-    /// That of a member that follows.
-    pub const FOLLOWER: Role = Role { leads: false, tells: false };
+    /// The role of a leader that has all tasks.
+    pub const LEADER: Role = Role { leads: true, notifies: true };
+    /// The role of a follower.
+    pub const FOLLOWER: Role = Role { leads: false, notifies: false };
 }
 
-/// Why an entry cannot be applied. Nothing of it was: a member that meets it must not go on to the next entry.
+/// Why an entry cannot be applied. Nothing of it was applied. The member must not continue with the
+/// next entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// Its bytes are no commands.
+    /// The bytes are not encoded commands.
     #[error("cannot read the commands of an entry: {0}")]
     Unreadable(#[from] CodecError),
-    /// It is of a partition that there is not.
+    /// A command is for a partition that does not exist.
     #[error("a command is of partition {0}, which this member does not have")]
     NoPartition(PartitionId),
 }
 
-/// One command of an entry, and where it stands in it.
+/// One command of an entry, with its position.
 struct Item<'e> {
     partition: PartitionId,
     command: LogCommand<'e>,
@@ -65,8 +70,8 @@ struct Item<'e> {
 }
 
 impl Grid {
-    /// Applies the commands of one entry, all at the time `stamp`, each partition locked once. Answers go to those who await
-    /// them; what else is done with it, the member's role says.
+    /// Applies the commands of one entry, all at the time `stamp`. Each partition is locked once.
+    /// Answers the callers, and performs the other tasks of the member's role.
     ///
     /// # Errors
     /// See [`ApplyError`].
@@ -80,7 +85,7 @@ impl Grid {
                 items.push(Item { partition, command, part, place });
             }
         }
-        // Partitions know nothing of each other, and within each, the order of the log stays.
+        // Partitions are independent of each other. Within a partition, the order of the log stays.
         if !items.is_sorted_by_key(|item| item.partition) {
             items.sort_by_key(|item| item.partition);
         }
@@ -96,15 +101,17 @@ impl Grid {
             for item in run {
                 let answers = parts.get_mut(item.part).and_then(|part| part.answers.as_mut());
                 let Some(answers) = answers else {
-                    applying.apply(&mut state, &item.command, Awaited::Nothing);
+                    applying.apply(&mut state, &item.command, PendingAnswer::Nothing);
                     continue;
                 };
-                let awaited = answers.take(item.place).unwrap_or(Awaited::Nothing);
-                applying.apply(&mut state, &item.command, awaited);
-                answers.landed(item.place);
+                let answer = answers.take(item.place).unwrap_or(PendingAnswer::Nothing);
+                applying.apply(&mut state, &item.command, answer);
+                shared.memory_bytes.fetch_sub(answers.bytes_of(item.place), Ordering::Relaxed);
+                answers.completed(item.place);
             }
             let crowded = applying.make_room(&mut state);
-            // Under the lock: whoever looks for those who wait finds them here or on their way.
+            // Under the lock: code that looks for waiters finds each of them either parked or
+            // proposed.
             applying.next.send_holding(Some((partition, &mut *state)));
             drop(state);
             for map in crowded {
@@ -114,8 +121,9 @@ impl Grid {
         Ok(())
     }
 
-    /// What has to go ahead of commands so that no read is forgotten, see [`filbert_store::Partition::touches_for`]: as commands, in
-    /// the same form; `None` if there is nothing. Who leads asks before it proposes an entry at the time `stamp`.
+    /// The touches that must precede commands so that no read is lost, see
+    /// [`filbert_store::Partition::touches_for`]. Returns encoded commands; `None` if there are
+    /// none. The leader calls this before it proposes an entry with the time `stamp`.
     ///
     /// # Errors
     /// See [`ApplyError`].
@@ -127,7 +135,7 @@ impl Grid {
             let command = Command { now: stamp, ..command };
             cell.lock().partition.touches_for(&command, &mut |map, key, read_at| {
                 let change = Change::Touch { key, read_at };
-                // A key that is in the store is short enough.
+                // A stored key never exceeds the maximum length.
                 let _fits = touches.push(partition, &Command { map, change, ..command }.into());
             });
         }
@@ -135,27 +143,27 @@ impl Grid {
     }
 }
 
-/// The commands of an entry for one partition, while they are applied.
+/// The commands of an entry for one partition, during their application.
 struct Applying<'a> {
     shared: &'a Arc<Shared>,
     stamp: Millis,
     role: Role,
     cell: &'a Cell,
     partition: PartitionId,
-    /// What follows from them.
+    /// The subsequent commands.
     next: Submissions,
-    /// The map that the last command was about.
+    /// The map of the last command.
     map: Option<Arc<MapCore>>,
     grown: Vec<Grown>,
 }
 
-/// A map that may be beyond its limit, and the key whose arrival made it so.
+/// A map that may exceed its limit, and the key that was just written.
 struct Grown {
     map: Arc<MapCore>,
     spared: Option<Box<[u8]>>,
 }
 
-/// What is to be done once a reply was told, which may borrow from the partition.
+/// The steps after the delivery of a reply, which may borrow from the partition.
 enum After {
     Nothing,
     Park { waiter: Waiter, free_at: Option<Millis> },
@@ -164,20 +172,20 @@ enum After {
 }
 
 impl Applying<'_> {
-    fn apply(&mut self, state: &mut CellState, command: &LogCommand<'_>, awaited: Awaited) {
+    fn apply(&mut self, state: &mut CellState, command: &LogCommand<'_>, answer: PendingAnswer) {
         match command {
             LogCommand::Change(command) => {
-                // The leader's stamp is the time at which everything of an entry happens.
+                // The leader's stamp is the time of all commands of an entry.
                 let command = Command { now: self.stamp, ..*command };
                 match command.change {
-                    Change::Expire { .. } | Change::ReleaseLocks { .. } => self.apply_to_all(state, &command, awaited),
+                    Change::Expire { .. } | Change::ReleaseLocks { .. } => self.apply_to_all(state, &command, answer),
                     _ => match self.map_of(command.map) {
-                        Some(map) => self.apply_to(state, &map, &command, awaited),
-                        None => self.apply_to_none(state, &command.into(), awaited),
+                        Some(map) => self.apply_to(state, &map, &command, answer),
+                        None => self.apply_to_none(state, &command.into(), answer),
                     },
                 }
             }
-            command => self.apply_to_none(state, command, awaited),
+            command => self.apply_to_none(state, command, answer),
         }
     }
 
@@ -188,21 +196,21 @@ impl Applying<'_> {
         self.map.clone()
     }
 
-    /// Applies a change of a map that is in use.
-    fn apply_to(&mut self, state: &mut CellState, map: &Arc<MapCore>, command: &Command<'_>, awaited: Awaited) {
-        let (shared, Role { leads, tells }) = (self.shared, self.role);
-        map.meet(shared, &mut state.partition);
-        let mut tap = Tap::of_log(shared, self.cell, Some(map), tells);
+    /// Applies a change of an existing map.
+    fn apply_to(&mut self, state: &mut CellState, map: &Arc<MapCore>, command: &Command<'_>, answer: PendingAnswer) {
+        let (shared, Role { leads, notifies }) = (self.shared, self.role);
+        map.adopt_from_log(shared, &mut state.partition);
+        let mut tap = Tap::of_log(shared, self.cell, Some(map), notifies);
         let group = shared.group_of(self.partition);
         let mut evicted = None;
         let after = shared.follow(state, map, &mut tap, |partition, tap| {
             let reply = partition.apply(command, tap);
-            match awaited {
-                Awaited::Evicted { weight, .. } => {
+            match answer {
+                PendingAnswer::Evicted { weight, .. } => {
                     evicted = Some(weight);
                     After::Nothing
                 }
-                awaited => hand_over(shared, leads.then_some(()).ok_or(group), map, command, awaited, reply),
+                answer => deliver_reply(shared, leads.then_some(()).ok_or(group), map, command, answer, reply),
             }
         });
         let freed = tap.into_freed();
@@ -218,9 +226,9 @@ impl Applying<'_> {
             _ => None,
         };
         if let Some(kind) = emptied
-            && map.listeners.any_hears(tells)
+            && map.listeners.any_to_notify(notifies)
         {
-            map.listeners.partition_emptied(kind, self.partition, tells);
+            map.listeners.partition_emptied(kind, self.partition, notifies);
         }
         if !leads {
             return;
@@ -229,7 +237,7 @@ impl Applying<'_> {
             self.grown.retain(|grown| grown.map.id != map.id);
             self.grown.push(Grown { map: map.clone(), spared: command.change.key().map(Box::from) });
         }
-        self.let_go(state, freed);
+        self.propose_freed(state, freed);
     }
 
     fn follow_up(&mut self, state: &mut CellState, map: &Arc<MapCore>, after: After) {
@@ -240,7 +248,8 @@ impl Applying<'_> {
                 let key: Box<[u8]> = waiter.change.borrow().key().unwrap_or_default().into();
                 self.cell.due_by(waiter.deadline.min(free_at.unwrap_or(Millis::MAX)));
                 state.waiters.come_back(map.id, &key, *waiter);
-                // Else it is held up by what is no lock, and those behind it are as well.
+                // If the key is not locked, a claim blocks the waiter, and the waiters behind it
+                // too.
                 if state.partition.is_locked(map.id, &key, self.stamp) {
                     self.propose_waiter(state, map, &key);
                 }
@@ -256,8 +265,8 @@ impl Applying<'_> {
         propose_waiter(self.shared, self.cell, self.partition, state, map, key, &mut self.next);
     }
 
-    /// Lets those go who wait for keys that are free now.
-    fn let_go(&mut self, state: &mut CellState, freed: crate::tap::Freed) {
+    /// Proposes the waiters of released keys.
+    fn propose_freed(&mut self, state: &mut CellState, freed: Freed) {
         for (map, key) in freed {
             let Some(map) = self.map_of(map) else { continue };
             let keys = key.map_or_else(|| state.waiters.keys_of(map.id), |key| vec![key]);
@@ -267,19 +276,19 @@ impl Applying<'_> {
         }
     }
 
-    /// Applies a change of all maps.
-    fn apply_to_all(&mut self, state: &mut CellState, command: &Command<'_>, awaited: Awaited) {
-        let tap = Tap::of_log(self.shared, self.cell, None, self.role.tells);
+    /// Applies a change of all maps of the partition.
+    fn apply_to_all(&mut self, state: &mut CellState, command: &Command<'_>, answer: PendingAnswer) {
+        let tap = Tap::of_log(self.shared, self.cell, None, self.role.notifies);
         let (_, freed) = self
             .shared
             .follow_all(state, tap, |partition, tap| matches!(partition.apply(command, tap), Reply::Count(_)));
         let due = state.partition.next_expiry();
         let more = due.is_some_and(|due| due <= self.stamp);
         if self.role.leads {
-            self.let_go(state, freed);
+            self.propose_freed(state, freed);
         }
         match due {
-            Some(_) if more && matches!(awaited, Awaited::Swept) => {
+            Some(_) if more && matches!(answer, PendingAnswer::Swept) => {
                 propose_expiry(self.shared, self.partition, state, &mut self.next);
             }
             Some(due) => self.shared.due_by(self.cell, due),
@@ -287,41 +296,42 @@ impl Applying<'_> {
         }
     }
 
-    /// Applies what makes and drops maps, and changes of a map that is no longer in use.
-    fn apply_to_none(&mut self, state: &mut CellState, command: &LogCommand<'_>, awaited: Awaited) {
+    /// Applies the creation and destruction of maps, and changes of a map that no longer exists.
+    fn apply_to_none(&mut self, state: &mut CellState, command: &LogCommand<'_>, answer: PendingAnswer) {
         let before = state.partition.bytes();
         let mut tap = Tap::of_log(self.shared, self.cell, None, false);
         let reply = state.partition.apply_logged(command, &MemberLayouts(self.shared), &mut tap).into_owned();
         match command {
-            LogCommand::CreateMap { map, .. } => self.made(state, *map),
-            LogCommand::DestroyMap { map } => self.map_of(*map).inspect(|map| map.note_made(self.partition, false)),
+            LogCommand::CreateMap { map, .. } => self.created(state, *map),
+            LogCommand::DestroyMap { map } => self.map_of(*map).inspect(|map| map.set_created(self.partition, false)),
             LogCommand::Change(_) | LogCommand::SetLayout { .. } => None,
         };
         self.shared.account(before, state.partition.bytes());
         let is_change = matches!(command, LogCommand::Change(_));
-        match awaited {
-            Awaited::Reply { map, reply: tell, .. } => {
+        match answer {
+            PendingAnswer::Reply { map, reply: callback, .. } => {
                 map.in_flight.fetch_sub(1, Ordering::AcqRel);
-                tell(if is_change { Err(map.destroyed_error()) } else { told(&map, reply) });
+                callback(if is_change { Err(map.destroyed_error()) } else { answer_of(&map, reply) });
             }
-            awaited => {
-                let error = match &awaited {
-                    Awaited::Waiter { map, .. } | Awaited::Evicted { map, .. } => map.destroyed_error(),
+            answer => {
+                let error = match &answer {
+                    PendingAnswer::Waiter { map, .. } | PendingAnswer::Evicted { map, .. } => map.destroyed_error(),
                     _ => GridError::NotActive,
                 };
-                awaited.fail(self.shared, self.partition, &error, Some(state));
+                answer.fail(self.shared, self.partition, &error, Some(state));
             }
         }
     }
 
-    /// The log has made a map.
-    fn made(&mut self, state: &mut CellState, map: MapId) -> Option<Arc<MapCore>> {
+    /// Records that the log has created a map.
+    fn created(&mut self, state: &mut CellState, map: MapId) -> Option<Arc<MapCore>> {
         let map = self.map_of(map)?;
-        map.meet(self.shared, &mut state.partition);
+        map.adopt_from_log(self.shared, &mut state.partition);
         Some(map)
     }
 
-    /// Proposes what has to go; answers with the maps that this partition could not make enough room in.
+    /// Proposes evictions. Returns the maps that still exceed their limits after the evictions of
+    /// this partition.
     fn make_room(&mut self, state: &mut CellState) -> Vec<Arc<MapCore>> {
         let mut crowded = Vec::new();
         for Grown { map, spared } in std::mem::take(&mut self.grown) {
@@ -334,49 +344,60 @@ impl Applying<'_> {
     }
 }
 
-/// Tells the reply, unless its change has to wait.
-fn hand_over(
+/// Delivers the reply, unless its change has to wait.
+fn deliver_reply(
     shared: &Shared,
     leads: Result<(), GroupId>,
     map: &Arc<MapCore>,
     command: &Command<'_>,
-    awaited: Awaited,
+    answer: PendingAnswer,
     reply: Reply<'_>,
 ) -> After {
-    match awaited {
-        Awaited::Reply { when_locked, reply: tell, .. } => {
+    match answer {
+        PendingAnswer::Reply { when_locked, reply: callback, .. } => {
             map.in_flight.fetch_sub(1, Ordering::AcqRel);
             let (Reply::Locked { free_at }, WhenLocked::Wait(deadline)) = (&reply, when_locked) else {
-                tell(told(map, reply));
+                callback(answer_of(map, reply));
                 return After::Nothing;
             };
             if let Err(group) = leads {
-                tell(Err(led_until_now(group)));
+                callback(Err(lost_lead_error(group)));
                 return After::Nothing;
             }
             let (caller, change) = (command.caller, command.change.to_owned());
             let deadline = deadline.unwrap_or(Millis::MAX);
-            After::Park { waiter: Waiter { caller, change, deadline, reply: tell }, free_at: *free_at }
+            After::Park { waiter: Waiter { caller, change, deadline, reply: callback }, free_at: *free_at }
         }
-        Awaited::Waiter { waiter, .. } => {
+        PendingAnswer::Waiter { waiter, .. } => {
             map.in_flight.fetch_sub(1, Ordering::AcqRel);
             let key = waiter.change.key().unwrap_or_default().into();
             match (reply, leads) {
                 (Reply::Locked { free_at }, Ok(())) => return After::WaitOn { waiter, free_at },
-                (Reply::Locked { .. }, Err(group)) => shared.answer(*waiter, Err(led_until_now(group))),
-                (reply, _) => shared.answer(*waiter, told(map, reply)),
+                (Reply::Locked { .. }, Err(group)) => shared.answer(*waiter, Err(lost_lead_error(group))),
+                (reply, _) => shared.answer(*waiter, answer_of(map, reply)),
             }
             After::Passed { key }
         }
-        Awaited::Evicted { .. } | Awaited::Swept | Awaited::Taken { .. } | Awaited::Nothing => After::Nothing,
+        PendingAnswer::Evicted { .. }
+        | PendingAnswer::Swept
+        | PendingAnswer::Released { .. }
+        | PendingAnswer::Nothing => After::Nothing,
     }
 }
 
-fn led_until_now(group: GroupId) -> GridError {
+/// Converts the reply to a change into the answer for its caller. `Locked` is passed on.
+fn answer_of<'p>(map: &MapCore, reply: Reply<'p>) -> Result<Reply<'p>, GridError> {
+    match reply {
+        Reply::Refused(error) => Err(map.refusal(error)),
+        reply => Ok(reply),
+    }
+}
+
+fn lost_lead_error(group: GroupId) -> GridError {
     SubmitError::NotLeader { group, hint: "it led until a moment ago".to_owned() }.into()
 }
 
-/// The layouts that this member has, whatever their numbers in the log are.
+/// The layouts of this member, whatever their numbers in the log.
 struct MemberLayouts<'s>(&'s Shared);
 
 impl LayoutSource for MemberLayouts<'_> {

@@ -1,4 +1,4 @@
-//! Changes of a whole map through the logs: one command for each partition, and one answer.
+//! Changes of a whole map through the logs: one command for each partition, and one common answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,28 +7,28 @@ use filbert_data::PartitionId;
 use filbert_store::{Caller, Change, Command, EventKind, Reply};
 use parking_lot::Mutex;
 
-use super::awaited::Awaited;
-use super::{Forwards, Pending, Submissions, WhenLocked};
+use super::{Forwards, Pending, Submissions};
 use crate::errors::GridError;
 use crate::map::Map;
 use crate::map_core::MapCore;
+use crate::replicator::{PendingAnswer, WhenLocked};
 use crate::shared::Shared;
 use crate::waiters::ParkedReply;
 
-/// The answers of the partitions on their way to one.
-struct Gathering {
+/// Collects the answers of the partitions for one common answer.
+struct EmptyingCollector {
     shared: Arc<Shared>,
     map: Arc<MapCore>,
-    /// What listeners of the whole map hear in the end, if this is the whole map.
-    told_as: Option<EventKind>,
+    /// The event for listeners of the whole map; `None` if only some partitions are emptied.
+    whole_map_event: Option<EventKind>,
     missing: AtomicUsize,
     affected: AtomicUsize,
     failed: Mutex<Option<GridError>>,
     reply: Mutex<Option<ParkedReply>>,
 }
 
-impl Gathering {
-    fn tell(&self, answer: Result<Reply<'_>, GridError>) {
+impl EmptyingCollector {
+    fn collect(&self, answer: Result<Reply<'_>, GridError>) {
         match answer {
             Ok(Reply::Count(count)) => _ = self.affected.fetch_add(count, Ordering::AcqRel),
             Ok(_) => {}
@@ -38,10 +38,10 @@ impl Gathering {
             return;
         }
         let affected = self.affected.load(Ordering::Acquire);
-        if let Some(kind) = self.told_as
+        if let Some(kind) = self.whole_map_event
             && self.map.listeners.any()
         {
-            self.shared.tell_whole_map(&self.map, kind, affected);
+            self.shared.notify_whole_map(&self.map, kind, affected);
         }
         let failed = self.failed.lock().take();
         let reply = self.reply.lock().take();
@@ -52,7 +52,8 @@ impl Gathering {
 }
 
 impl Map {
-    /// As [`Map::clear`], which may be made through the logs: `reply` is called once, with the count. It is sent at once.
+    /// As [`Map::clear`], possibly through the logs: `reply` is called once, with the number of
+    /// removed entries. Sends its commands immediately.
     ///
     /// # Errors
     /// As [`Map::clear`]; `reply` is not called then.
@@ -60,7 +61,7 @@ impl Map {
         self.submit_emptying(caller, EventKind::Cleared, reply)
     }
 
-    /// As [`Map::submit_clear`], told as an eviction.
+    /// As [`Map::submit_clear`], reported to listeners as an eviction.
     ///
     /// # Errors
     /// As [`Map::submit_clear`].
@@ -68,8 +69,8 @@ impl Map {
         self.submit_emptying(caller, EventKind::EvictedAll, reply)
     }
 
-    /// As [`Map::submit_clear`] or, by the kind, [`Map::submit_evict_all`], of some partitions; their listeners hear of it by
-    /// [`Map::tell_emptied`] only.
+    /// As [`Map::submit_clear`] or [`Map::submit_evict_all`], depending on `kind`, for some
+    /// partitions. Listeners receive the event of the whole map only by [`Map::notify_emptied`].
     ///
     /// # Errors
     /// As [`Map::submit_clear`].
@@ -83,10 +84,10 @@ impl Map {
         self.empty_these_by_log(partitions, caller, kind, None, reply)
     }
 
-    /// Tells the listeners that the whole map was emptied, here and elsewhere.
-    pub fn tell_emptied(&self, kind: EventKind, affected: usize) {
+    /// Notifies the listeners that the whole map was emptied, on all members.
+    pub fn notify_emptied(&self, kind: EventKind, affected: usize) {
         if self.core.listeners.any() {
-            self.shared.tell_whole_map(&self.core, kind, affected);
+            self.shared.notify_whole_map(&self.core, kind, affected);
         }
     }
 
@@ -94,12 +95,12 @@ impl Map {
         if self.is_replicated() {
             return self.empty_by_log(caller, kind, reply);
         }
-        let affected = self.empty(caller, kind)?;
+        let affected = self.empty_here(caller, kind)?;
         reply(Ok(Reply::Count(affected)));
         Ok(())
     }
 
-    /// Takes everything out of the map, waiting for the answers.
+    /// Removes all entries of the map. Blocks until all answers have arrived.
     #[cold]
     pub(crate) fn emptied_by_log(&self, caller: Caller, kind: EventKind) -> Result<usize, GridError> {
         let (reply, pending) = Pending::new();
@@ -121,19 +122,20 @@ impl Map {
         partitions: &[PartitionId],
         caller: Caller,
         kind: EventKind,
-        told_as: Option<EventKind>,
+        whole_map_event: Option<EventKind>,
         reply: ParkedReply,
     ) -> Result<(), GridError> {
-        self.empty_these(partitions, caller, kind, told_as, false, reply)
+        self.empty_these(partitions, caller, kind, whole_map_event, false, reply)
     }
 
-    /// As [`Map::empty_these_by_log`]; `forwards` says whether those of other leaders go to them.
+    /// As [`Map::empty_these_by_log`]. `forwards` = commands for partitions of other leaders are
+    /// sent to them.
     fn empty_these(
         &self,
         partitions: &[PartitionId],
         caller: Caller,
         kind: EventKind,
-        told_as: Option<EventKind>,
+        whole_map_event: Option<EventKind>,
         forwards: bool,
         reply: ParkedReply,
     ) -> Result<(), GridError> {
@@ -144,11 +146,12 @@ impl Map {
             return Err(core.destroyed_error());
         }
         let change = if kind == EventKind::Cleared { Change::Clear } else { Change::EvictAll };
-        let gathering = Arc::new(Gathering {
+        let collector = Arc::new(EmptyingCollector {
             shared: shared.clone(),
             map: core.clone(),
-            told_as,
-            // One more, so that the last answer comes when all are asked for, or none is.
+            whole_map_event,
+            // One more than partitions, so that the last answer comes after all commands were
+            // submitted, or immediately if there are none.
             missing: AtomicUsize::new(partitions.len() + 1),
             affected: AtomicUsize::new(0),
             failed: Mutex::default(),
@@ -156,21 +159,21 @@ impl Map {
         });
         let (mut to, mut others) = (Submissions::new(shared), Forwards::new(shared, None));
         for &partition in partitions {
-            let gathering = gathering.clone();
-            let reply: ParkedReply = Box::new(move |answer| gathering.tell(answer));
+            let collector = collector.clone();
+            let reply: ParkedReply = Box::new(move |answer| collector.collect(answer));
             let command = Command { map: core.id, now: shared.now(), caller, change };
             if forwards {
                 others.push(partition, &command.into(), reply);
                 continue;
             }
-            let awaited = Awaited::reply(core, WhenLocked::Answer, reply);
-            if let Err((awaited, error)) = to.push(partition, &command.into(), awaited) {
-                awaited.fail(shared, partition, &error, None);
+            let answer = PendingAnswer::reply(core, WhenLocked::Answer, reply);
+            if let Err((answer, error)) = to.push(partition, &command.into(), answer) {
+                answer.fail(shared, partition, &error, None);
             }
         }
         to.send();
         others.send();
-        gathering.tell(Ok(Reply::Done));
+        collector.collect(Ok(Reply::Done));
         Ok(())
     }
 }

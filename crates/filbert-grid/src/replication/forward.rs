@@ -1,12 +1,14 @@
-//! Changes of partitions that another member leads: sent to it, made there as its own, answered here.
+//! Changes of partitions that another member leads: sent to the leader, submitted there, and
+//! answered here.
 //!
 //! ```text
-//!  here: Forwards ── Replicator::forward(group, changes) ──► the leader: Grid::make_for_other ── Map::submit, its log
-//!        whoever awaits it ◄── answers, one for each change ◄───────────────┘
+//!  here: Forwards ── Replicator::forward(group, changes) ──► leader: Grid::apply_forwarded
+//!                                                                │ Map::submit, its log
+//!        pending replies ◄── one answer for each change ◄────────┘
 //! ```
 //!
-//! What the leader alone decides (memory, who waits for whom) is decided there. A change is made once or its outcome is not known:
-//! nothing here sends one again that may have been made.
+//! The leader makes its own decisions (memory limit, order of waiters). A change is applied once,
+//! or its outcome is unknown: this module never sends a change again that may have been applied.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +17,17 @@ use filbert_data::PartitionId;
 use filbert_store::{Change, CodecError, Decoder, Encoder, LogCommand, Millis, Reply};
 use parking_lot::Mutex;
 
-use super::awaited::Awaited;
-use super::{GroupId, Submissions, SubmitError, WhenLocked};
+use super::Submissions;
 use crate::errors::GridError;
 use crate::grid::Grid;
+use crate::groups::{GroupId, SubmitError};
 use crate::map::{Map, Refused};
 use crate::map_core::MapCore;
+use crate::replicator::{ForwardedAnswer, PendingAnswer, WhenLocked};
 use crate::shared::Shared;
 use crate::waiters::ParkedReply;
 
-/// What became of a change.
-pub type ForwardedAnswer = Result<Reply<'static>, GridError>;
-
-/// Called with the answers to changes that were forwarded, one for each in their order, or with what became of all of them.
-pub type ForwardedReply = Box<dyn FnOnce(Result<Vec<ForwardedAnswer>, SubmitError>) + Send>;
-
-/// Changes on their way to the members that lead their groups.
+/// Changes on their way to the leaders of their groups.
 pub(crate) struct Forwards {
     shared: Arc<Shared>,
     wait: Option<Duration>,
@@ -38,7 +35,8 @@ pub(crate) struct Forwards {
 }
 
 impl Forwards {
-    /// None yet. `wait` is how long each waits for a key that is locked; without it, it is answered by [`Reply::Locked`].
+    /// Creates an empty set. `wait` is the time for which each change waits for a locked key.
+    /// Without it, the answer is [`Reply::Locked`].
     pub(crate) fn new(shared: &Arc<Shared>, wait: Option<Duration>) -> Self {
         Forwards { shared: shared.clone(), wait, open: Vec::new() }
     }
@@ -63,17 +61,17 @@ impl Forwards {
         }
     }
 
-    /// Sends them. Not to be called under a partition's lock.
+    /// Sends all changes. Must not be called under a partition's lock.
     pub(crate) fn send(&mut self) {
         let Some(replication) = &self.shared.replication else { return };
         for (group, mut changes, replies) in std::mem::take(&mut self.open) {
-            let told = Box::new(move |answers| tell(group, answers, replies));
-            replication.replicator.forward(group, changes.take(), self.wait, told);
+            let done = Box::new(move |answers| deliver_answers(group, answers, replies));
+            replication.replicator.forward(group, changes.take(), self.wait, done);
         }
     }
 }
 
-fn tell(group: GroupId, answers: Result<Vec<ForwardedAnswer>, SubmitError>, replies: Vec<ParkedReply>) {
+fn deliver_answers(group: GroupId, answers: Result<Vec<ForwardedAnswer>, SubmitError>, replies: Vec<ParkedReply>) {
     match answers {
         Ok(answers) => {
             let mut answers = answers.into_iter();
@@ -85,51 +83,53 @@ fn tell(group: GroupId, answers: Result<Vec<ForwardedAnswer>, SubmitError>, repl
     }
 }
 
-/// Whether a change was not made because another member leads, so that it can be asked.
+/// Whether a change was not applied because another member leads the partition, so that it can be
+/// forwarded.
 pub(crate) fn is_led_elsewhere<T>(outcome: &Result<T, Refused>) -> bool {
     matches!(outcome, Err(Refused::Error(GridError::Submit(SubmitError::NotLeader { .. }))))
 }
 
-/// The answers to the changes of another member, as they come.
-struct Answering {
-    answers: Mutex<Gathered>,
+/// Collects the answers to the changes of another member.
+struct AnswerCollector {
+    answers: Mutex<CollectedAnswers>,
 }
 
-struct Gathered {
+struct CollectedAnswers {
     answers: Vec<Option<ForwardedAnswer>>,
     missing: usize,
     done: Option<Box<dyn FnOnce(Vec<ForwardedAnswer>) + Send>>,
 }
 
-impl Answering {
+impl AnswerCollector {
     fn answer(&self, place: usize, answer: ForwardedAnswer) {
-        let mut gathered = self.answers.lock();
-        if let Some(slot @ None) = gathered.answers.get_mut(place) {
+        let mut collected = self.answers.lock();
+        if let Some(slot @ None) = collected.answers.get_mut(place) {
             *slot = Some(answer);
-            gathered.missing -= 1;
+            collected.missing -= 1;
         }
-        if gathered.missing > 0 {
+        if collected.missing > 0 {
             return;
         }
-        let Some(done) = gathered.done.take() else { return };
-        let answers = std::mem::take(&mut gathered.answers);
-        drop(gathered);
+        let Some(done) = collected.done.take() else { return };
+        let answers = std::mem::take(&mut collected.answers);
+        drop(collected);
         done(answers.into_iter().flatten().collect());
     }
 
     fn reply(self: &Arc<Self>, place: usize) -> ParkedReply {
-        let answering = self.clone();
-        Box::new(move |answer| answering.answer(place, answer.map(Reply::into_owned)))
+        let collector = self.clone();
+        Box::new(move |answer| collector.answer(place, answer.map(Reply::into_owned)))
     }
 }
 
 impl Grid {
-    /// Makes the changes that another member has forwarded, as [`Encoder`] writes them, and calls `done` with an answer for each. A change
-    /// whose key is locked waits that long, or is answered by [`Reply::Locked`].
+    /// Applies the changes that another member has forwarded, encoded by [`Encoder`], and calls
+    /// `done` with one answer for each. A change with a locked key waits for `wait`. Without
+    /// `wait`, it is answered with [`Reply::Locked`].
     ///
     /// # Errors
-    /// They cannot be read; none was made.
-    pub fn make_for_other(
+    /// The changes cannot be decoded. None was applied.
+    pub fn apply_forwarded(
         self: &Arc<Self>,
         changes: &[u8],
         wait: Option<Duration>,
@@ -142,20 +142,21 @@ impl Grid {
             return Ok(());
         }
         let answers = (0..missing).map(|_| None).collect();
-        let answering = Arc::new(Answering { answers: Mutex::new(Gathered { answers, missing, done: Some(done) }) });
+        let collector =
+            Arc::new(AnswerCollector { answers: Mutex::new(CollectedAnswers { answers, missing, done: Some(done) }) });
         let mut to = Submissions::new(&self.shared);
         let deadline = wait.map(|wait| self.shared.now().plus(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)));
         for (place, (partition, command)) in commands.iter().enumerate() {
-            if let Err(error) = self.make_one(&mut to, *partition, command, deadline, answering.reply(place)) {
-                answering.answer(place, error);
+            if let Err(error) = self.submit_forwarded(&mut to, *partition, command, deadline, collector.reply(place)) {
+                collector.answer(place, error);
             }
         }
         to.send();
         Ok(())
     }
 
-    /// Makes one change; the answer where it is known already.
-    fn make_one(
+    /// Submits one change. The error is an answer that is already known.
+    fn submit_forwarded(
         &self,
         to: &mut Submissions,
         partition: PartitionId,
@@ -168,7 +169,7 @@ impl Grid {
         };
         let Some(core) = self.shared.map_by_id(command.map) else {
             return Err(Err(GridError::Destroyed {
-                service: crate::objects::MAP_SERVICE.to_owned(),
+                service: crate::names::MAP_SERVICE.to_owned(),
                 name: format!("with the number {}", command.map.0),
             }));
         };
@@ -185,7 +186,8 @@ impl Grid {
     }
 }
 
-/// Proposes what is of no single key: what a statement claims, writes or gives back, and the end of all entries.
+/// Proposes a change that is not of a single key: a claim, write or release of a statement, or the
+/// removal of all entries.
 fn push_whole(
     to: &mut Submissions,
     core: &Arc<MapCore>,
@@ -206,9 +208,9 @@ fn push_whole(
     }
     let now = to.shared().now();
     let command = filbert_store::Command { map: core.id, now, caller, change };
-    let awaited = Awaited::reply(core, WhenLocked::Answer, reply);
-    to.push(partition, &command.into(), awaited).map_err(|(awaited, error)| {
-        awaited.give_up();
+    let answer = PendingAnswer::reply(core, WhenLocked::Answer, reply);
+    to.push(partition, &command.into(), answer).map_err(|(answer, error)| {
+        answer.give_up();
         Err(error)
     })
 }

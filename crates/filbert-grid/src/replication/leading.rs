@@ -1,4 +1,4 @@
-//! What who leads has to do beside the log: those who wait for keys, entries that have to go, and the end of its leadership.
+//! The tasks of a leader beside the log: waiters, evictions, and the loss of its leadership.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,20 +8,23 @@ use filbert_data::PartitionId;
 use filbert_store::{Change, Command, KeyList, MapId};
 use uuid::Uuid;
 
-use super::awaited::Awaited;
-use super::{GroupId, Submissions, SubmitError};
+use super::Submissions;
 use crate::cell::{Cell, CellState};
 use crate::config::MaxSizePolicy;
 use crate::errors::GridError;
 use crate::eviction;
 use crate::grid::Grid;
+use crate::groups::{GroupId, SubmitError};
 use crate::map_core::{MapCore, RECORD_OVERHEAD_BYTES};
+use crate::replicator::PendingAnswer;
 use crate::shared::Shared;
 
-/// Entries that are proposed to go at a time, of one partition: it bounds how long its lock is held.
+/// The maximum number of entries of one partition in one eviction proposal. It limits how long the
+/// partition's lock is held.
 const VICTIMS_MAX: usize = 64;
 
-/// Proposes the change that has waited longest for a key, or for one that its own caller has locked, unless one is on its way already.
+/// Proposes the first waiter of a key, or, if the key is locked, the first waiter of the lock's
+/// owner. Does nothing while another waiter is proposed.
 pub(super) fn propose_waiter(
     shared: &Arc<Shared>,
     cell: &Cell,
@@ -34,7 +37,8 @@ pub(super) fn propose_waiter(
     let now = shared.now();
     let owner = state.partition.lock_state(map.id, key, now).map(|lock| lock.owner);
     while let Some(waiter) = state.waiters.next_to_propose(map.id, key, owner) {
-        // Who has the lock is told so: it waited while its own change brought it.
+        // The owner of the lock does not time out: it waited while its own change acquired the
+        // lock.
         if waiter.is_late(now) && owner != Some(waiter.caller) {
             shared.answer(waiter, Err(GridError::LockTimeout { map: map.name.clone() }));
             continue;
@@ -50,13 +54,14 @@ pub(super) fn propose_waiter(
         state.waiters.set_proposed(map.id, key, waiter.caller);
         cell.due_by(waiter.deadline);
         map.in_flight.fetch_add(1, Ordering::SeqCst);
-        to.push_own(partition, &command.into(), Awaited::Waiter { map: map.clone(), waiter }, state);
+        to.push_own(partition, &command.into(), PendingAnswer::Waiter { map: map.clone(), waiter }, state);
         return;
     }
 }
 
-/// Proposes that entries of one partition go, until the map is within its limit; `false` if other partitions must help. One such
-/// proposal of a map and a partition at a time: what is missing then is looked at when it is applied.
+/// Proposes evictions from one partition until the map is within its limit. `false` if other
+/// partitions must evict. There is at most one such proposal for a map and a partition at a time.
+/// Its application checks the remaining excess.
 pub(super) fn propose_evictions(
     shared: &Shared,
     map: &Arc<MapCore>,
@@ -78,7 +83,7 @@ pub(super) fn propose_evictions(
         let mut draw = || random.next_u64();
         let picked = partition.pick_eviction(map.id, map.config.eviction.policy, now, &mut draw, &spares);
         let Some(picked) = picked.map(Box::<[u8]>::from) else { break };
-        weight += match eviction::counts_bytes(policy) {
+        weight += match policy.counts_bytes() {
             true => {
                 let value_bytes = partition.entry_view(map.id, &picked, now).map_or(0, |view| view.value.len());
                 picked.len() + value_bytes + RECORD_OVERHEAD_BYTES
@@ -93,14 +98,15 @@ pub(super) fn propose_evictions(
     if !victims.is_empty() {
         state.evicting.push(map.id);
         let change = Change::EvictKeys { keys: victims.as_bytes() };
-        let command = Command { map: map.id, now, caller: shared.itself(), change };
-        to.push_own(partition, &command.into(), Awaited::Evicted { map: map.clone(), weight: counted }, state);
+        let command = Command { map: map.id, now, caller: shared.own_caller(), change };
+        to.push_own(partition, &command.into(), PendingAnswer::Evicted { map: map.clone(), weight: counted }, state);
     }
     alone || weight >= wanted
 }
 
-/// This member's part of what a map has too much: as large as the part of the groups that it leads, and one at least. The leaders of the others see
-/// the same excess at the same time, and see a while later what the others let go.
+/// This member's share of the excess of a map: proportional to the number of groups that it leads,
+/// and at least one. The leaders of the other groups see the same excess at the same time, and see
+/// each other's evictions later.
 fn share(shared: &Shared, excess: usize) -> usize {
     let replicator = shared.replication.as_ref().map(|replication| &replication.replicator);
     let Some(replicator) = replicator.filter(|replicator| excess > 1 && replicator.forwards()) else { return excess };
@@ -109,8 +115,10 @@ fn share(shared: &Shared, excess: usize) -> usize {
     excess.saturating_mul(led.max(1)).div_ceil(groups.max(1) as usize)
 }
 
-/// How many entries of a map a partition has beyond its even part of what the map may have. It keeps that: what others let go is known here a while
-/// later, and all together would let go too much. While the map has too many entries, a partition has more than its part.
+/// The number of entries of a map in a partition beyond the partition's equal share of the map's
+/// limit. The partition keeps its share: evictions of other leaders are visible here later, so all
+/// leaders together would evict too much. While the map exceeds its limit, some partition exceeds
+/// its share.
 fn beyond_part(shared: &Shared, map: &MapCore, state: &CellState) -> usize {
     let eviction = &map.config.eviction;
     if eviction.max_size_policy != MaxSizePolicy::PerNode {
@@ -120,7 +128,8 @@ fn beyond_part(shared: &Shared, map: &MapCore, state: &CellState) -> usize {
     state.partition.statistics(map.id).entries.saturating_sub(part as usize)
 }
 
-/// Counts what a map has too much as going already, unless others have: of several who see the same excess, one acts.
+/// Counts the excess of a map as evictions in flight, unless it is counted already: of several
+/// threads that see the same excess, one acts.
 fn claim(map: &MapCore, excess: usize, alone: bool) -> Option<usize> {
     if alone || excess == 0 {
         return (excess > 0).then_some(excess);
@@ -135,13 +144,15 @@ fn leads(shared: &Shared, partition: PartitionId) -> bool {
     replicator.is_some_and(|replicator| replicator.lease(shared.group_of(partition)).is_ok())
 }
 
-/// Has partitions other than `partition` make the room that it could not. Called without any partition's lock.
+/// Proposes evictions from partitions other than `partition`, which could not evict enough. Called
+/// without any partition's lock.
 #[cold]
 pub(super) fn propose_evictions_elsewhere(shared: &Arc<Shared>, map: &Arc<MapCore>, partition: PartitionId) {
     let count = shared.config.partition_count.max(1);
     for offset in 1..=count {
         let id = PartitionId(partition.0.wrapping_add(offset) % count);
-        // Those of others are theirs to make room in: a proposal here would be refused, and taken for room that is made.
+        // Other leaders evict from their partitions. A proposal here would be refused, but count as
+        // an eviction.
         if !leads(shared, id) {
             continue;
         }
@@ -156,28 +167,30 @@ pub(super) fn propose_evictions_elsewhere(shared: &Arc<Shared>, map: &Arc<MapCor
     }
 }
 
-/// Makes the room that those who should have made it did not.
+/// Proposes the evictions that earlier changes have left to the sweep.
 pub(crate) fn propose_evictions_by_sweep(shared: &Arc<Shared>, map: &Arc<MapCore>) {
     if map.config.eviction.max_size_policy != MaxSizePolicy::PerPartition {
         propose_evictions_elsewhere(shared, map, PartitionId(0));
     }
 }
 
-/// Proposes that what has expired in a partition goes.
+/// Proposes the removal of the expired entries of a partition.
 pub(crate) fn propose_expiry(shared: &Shared, partition: PartitionId, state: &mut CellState, to: &mut Submissions) {
     let change = Change::Expire { limit: shared.config.expire_batch_max };
-    let command = Command { map: MapId(0), now: shared.now(), caller: shared.itself(), change };
-    to.push_own(partition, &command.into(), Awaited::Swept, state);
+    let command = Command { map: MapId(0), now: shared.now(), caller: shared.own_caller(), change };
+    to.push_own(partition, &command.into(), PendingAnswer::Swept, state);
 }
 
 impl Grid {
-    /// What this member has noted of reads of a group, and its log does not know of, is forgotten: another member may have led since.
-    /// Called before the first entry of a term is applied, and so before whoever leads in it answers reads.
+    /// Forgets this member's reads of a group that its log does not contain, because another member
+    /// may have led since. Called before the first entry of a term is applied, and so before the
+    /// leader of that term answers reads.
     pub fn forget_reads(&self, group: GroupId) {
         self.for_group(group, |_, _, state| state.partition.forget_reads());
     }
 
-    /// This member leads a group from now on: what is due in it is looked at. Called before it answers reads.
+    /// This member leads a group from now on: checks the due work of its partitions. Called before
+    /// it answers reads.
     pub fn leadership_gained(&self, group: GroupId) {
         self.for_group(group, |partition, cell, state| {
             self.propose_ends(partition, state);
@@ -187,8 +200,8 @@ impl Grid {
         });
     }
 
-    /// This member leads a group no more: those who wait for its keys are told to ask elsewhere. What is on its way is the
-    /// replicator's to answer.
+    /// This member no longer leads a group: answers the waiters of its keys with an error that
+    /// refers to the new leader. The replicator answers the commands in flight.
     pub fn leadership_lost(&self, group: GroupId, hint: &str) {
         let error = GridError::Submit(SubmitError::NotLeader { group, hint: hint.to_owned() });
         self.for_group(group, |_, _, state| {
@@ -198,37 +211,39 @@ impl Grid {
         });
     }
 
-    /// A member is not in the cluster any more: what its statements have claimed is given back.
+    /// A member has left the cluster: releases the claims of its statements.
     pub fn member_gone(&self, member: Uuid) {
         let mut to = Submissions::new(&self.shared);
         for (partition, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
             if cell.lock().partition.claimants().any(|claimant| claimant == member) {
                 let release = Change::ReleaseLocks { client: member };
-                to.push_until_taken(partition, MapId(0), self.shared.itself(), release);
+                to.push_with_retry(partition, MapId(0), self.shared.own_caller(), release);
             }
         }
         to.send();
     }
 
-    /// Clients with locks in the partitions that this member leads, and without a connection to this member.
+    /// The clients with locks in the partitions that this member leads, and without a connection to
+    /// this member.
     pub fn lock_owners_elsewhere(&self) -> BTreeSet<Uuid> {
         let mut owners = BTreeSet::new();
         for (_, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
             owners.extend(cell.lock().partition.lock_owners());
         }
-        // A caller without a UUID is no client.
+        // A caller without a UUID is not a client.
         owners.retain(|owner| !owner.is_nil() && !self.shared.clients.is_connected(*owner));
         owners
     }
 
-    /// Clients have gone for good: their locks in the partitions that this member leads are given back.
+    /// Clients have disconnected for good: releases their locks in the partitions that this member
+    /// leads.
     pub fn release_locks(&self, clients: &BTreeSet<Uuid>) {
         let mut to = Submissions::new(&self.shared);
         for (partition, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
             let owners: BTreeSet<Uuid> =
                 cell.lock().partition.lock_owners().filter(|owner| clients.contains(owner)).collect();
             for client in owners {
-                to.push_until_taken(partition, MapId(0), self.shared.itself(), Change::ReleaseLocks { client });
+                to.push_with_retry(partition, MapId(0), self.shared.own_caller(), Change::ReleaseLocks { client });
             }
         }
         to.send();

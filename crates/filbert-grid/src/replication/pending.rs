@@ -1,4 +1,4 @@
-//! An answer that a thread waits for: what the embedded API and the row writer use.
+//! An answer for which a thread waits. Used by the embedded API and the row writer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::time::Instant;
 use filbert_store::Reply;
 use parking_lot::{Condvar, Mutex};
 
-use crate::GridError;
+use crate::errors::GridError;
 use crate::waiters::ParkedReply;
 
 type Answer = Result<Reply<'static>, GridError>;
 
-/// An answer that comes later. Dropping it does not take the change back.
+/// A pending answer. Dropping it does not cancel the change.
 pub struct Pending(Arc<Slot>);
 
 #[derive(Default)]
@@ -21,8 +21,8 @@ struct Slot {
     answered: Condvar,
 }
 
-/// Answers when it is dropped, so that nobody waits for what will never come.
-struct Teller(Arc<Slot>);
+/// The sender of an answer. It sends an error when it is dropped, so that no thread waits for ever.
+struct SlotSender(Arc<Slot>);
 
 impl fmt::Debug for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,17 +31,18 @@ impl fmt::Debug for Pending {
 }
 
 impl Pending {
-    /// What is to be called with the answer, and what waits for it.
+    /// Creates a callback for the answer, and the pending answer that waits for it.
     pub fn new() -> (ParkedReply, Pending) {
         let slot = Arc::new(Slot::default());
-        let teller = Teller(slot.clone());
-        (Box::new(move |answer| teller.tell(answer.map(Reply::into_owned))), Pending(slot))
+        let sender = SlotSender(slot.clone());
+        (Box::new(move |answer| sender.send(answer.map(Reply::into_owned))), Pending(slot))
     }
 
-    /// Waits for the answer. Not for a thread that applies commands, nor for one that others wait for.
+    /// Blocks until the answer arrives. Must not be called on a thread that applies commands, nor
+    /// on one for which other threads wait.
     ///
     /// # Errors
-    /// What was awaited could not be done.
+    /// The change has failed.
     pub fn wait(self) -> Answer {
         let mut answer = self.0.answer.lock();
         loop {
@@ -54,22 +55,22 @@ impl Pending {
 }
 
 impl Pending {
-    /// As [`Pending::wait`], until a moment at most; `None` if there is no answer by then.
-    pub(crate) fn wait_until(self, moment: Instant) -> Option<Answer> {
+    /// As [`Pending::wait`], with a deadline; `None` if there is no answer by then.
+    pub(crate) fn wait_until(self, deadline: Instant) -> Option<Answer> {
         let mut answer = self.0.answer.lock();
-        while answer.is_none() && !self.0.answered.wait_until(&mut answer, moment).timed_out() {}
+        while answer.is_none() && !self.0.answered.wait_until(&mut answer, deadline).timed_out() {}
         answer.take()
     }
 }
 
-impl Teller {
-    fn tell(&self, answer: Answer) {
+impl SlotSender {
+    fn send(&self, answer: Answer) {
         self.0.answer.lock().get_or_insert(answer);
         self.0.answered.notify_one();
     }
 }
 
-impl Drop for Teller {
+impl Drop for SlotSender {
     fn drop(&mut self) {
         let lost = || Err(GridError::Internal("a change was left without an answer".to_owned()));
         self.0.answer.lock().get_or_insert_with(lost);

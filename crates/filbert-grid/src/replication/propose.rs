@@ -1,4 +1,4 @@
-//! The writing side: what who leads decides before a change goes into the log.
+//! Proposals: the checks of the leader before a change goes into the log.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -6,43 +6,37 @@ use std::time::Duration;
 use filbert_data::{PartitionId, partition_of};
 use filbert_store::{Caller, Change, Command, Millis, OwnedChange, Reply};
 
-use super::awaited::Awaited;
-use super::{Forwards, Pending, Replication, Submissions, is_led_elsewhere, leading};
+use super::{Forwards, Pending, Submissions, is_led_elsewhere, leading};
 use crate::cell::{Cell, CellState};
 use crate::errors::GridError;
 use crate::map::{Map, Refused};
 use crate::map_core::MapCore;
+use crate::replicator::{PendingAnswer, Replication, WhenLocked};
 use crate::waiters::{ParkedReply, Waiter};
 
-/// How long a change waits at most for a key that is locked at another member, in milliseconds; it can be asked again.
+/// The maximum time, in milliseconds, for which a forwarded change waits for a locked key on
+/// another member. The caller can send it again.
 const FORWARDED_WAIT_MS_MAX: u64 = 600_000;
 
-/// What becomes of a change whose key someone else has locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenLocked {
-    /// It is answered by [`Reply::Locked`].
-    Answer,
-    /// It waits, until this moment if there is one.
-    Wait(Option<Millis>),
-}
-
-/// Where a change is now.
+/// The state of a submitted change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
-    /// It was answered.
+    /// It was answered. Without a log, it may also wait for its key.
     Answered,
-    /// It is among what is to be sent.
+    /// It was added to the submissions, which are not sent yet.
     Proposed,
     /// It waits for its key.
     Parked,
 }
 
 impl Map {
-    /// Makes a change of one key, at once or through the log: then it is added to `to`, and made after that is sent. `reply` is
-    /// called exactly once, under the partition's lock, on whichever thread.
+    /// Submits a change of one key. Without a log, it is applied directly. With a log, it is added
+    /// to `to`, and applied after `to` is sent. `reply` is called exactly once, under the
+    /// partition's lock, on any thread.
     ///
     /// # Errors
-    /// It cannot be made; `reply` is not called then. [`Refused::Locked`] only for [`WhenLocked::Answer`].
+    /// The change cannot be applied; `reply` is not called then. [`Refused::Locked`] is returned
+    /// only with [`WhenLocked::Answer`].
     pub fn submit(
         &self,
         to: &mut Submissions,
@@ -55,17 +49,17 @@ impl Map {
         match (&self.shared.replication, when_locked) {
             (Some(replication), _) => self.propose(replication, to, partition, caller, change, when_locked, reply),
             (None, WhenLocked::Answer) => {
-                self.change(partition, caller, change, |answer| reply(Ok(answer)))?;
+                self.change_here(partition, caller, change, |answer| reply(Ok(answer)))?;
                 Ok(Submitted::Answered)
             }
             (None, WhenLocked::Wait(deadline)) => {
-                self.change_when_free(partition, caller, change.to_owned(), deadline, reply);
+                self.change_here_when_free(partition, caller, change.to_owned(), deadline, reply);
                 Ok(Submitted::Answered)
             }
         }
     }
 
-    /// The change through the log, waiting for its answer.
+    /// Applies a change through the log. Blocks until its answer arrives.
     #[cold]
     #[inline(never)]
     pub(crate) fn change_by_log<R>(
@@ -76,14 +70,14 @@ impl Map {
         change: Change<'_>,
         reply: impl FnOnce(Reply<'_>) -> R,
     ) -> Result<R, Refused> {
-        let (tell, pending) = Pending::new();
+        let (callback, pending) = Pending::new();
         let mut to = self.submissions();
-        let proposed = self.propose(replication, &mut to, partition, caller, change, WhenLocked::Answer, tell);
+        let proposed = self.propose(replication, &mut to, partition, caller, change, WhenLocked::Answer, callback);
         to.send();
         let mut answer = proposed.and_then(|_| Ok(pending.wait()?));
         if is_led_elsewhere(&answer) {
-            let (tell, pending) = Pending::new();
-            self.forward(partition, caller, change, None, tell);
+            let (callback, pending) = Pending::new();
+            self.forward(partition, caller, change, None, callback);
             answer = Ok(pending.wait()?);
         }
         match answer? {
@@ -104,9 +98,9 @@ impl Map {
         reply: ParkedReply,
     ) {
         let mut to = self.submissions();
-        // The reply is told what keeps the change from being made, by whichever way it comes.
+        // Both a failed proposal and the log's answer may call the reply. The first one takes it.
         let reply = std::sync::Arc::new(parking_lot::Mutex::new(Some(reply)));
-        let tell = {
+        let callback = {
             let reply = reply.clone();
             Box::new(move |answer: Result<Reply<'_>, GridError>| {
                 if let Some(reply) = reply.lock().take() {
@@ -115,7 +109,7 @@ impl Map {
             })
         };
         let when = WhenLocked::Wait(deadline);
-        let submitted = self.propose(replication, &mut to, partition, caller, change.borrow(), when, tell);
+        let submitted = self.propose(replication, &mut to, partition, caller, change.borrow(), when, callback);
         to.send();
         if is_led_elsewhere(&submitted) {
             if let Some(reply) = reply.lock().take() {
@@ -136,7 +130,7 @@ impl Map {
         }
     }
 
-    /// Has whoever leads the partition make the change.
+    /// Sends a change to the leader of its partition.
     fn forward(
         &self,
         partition: PartitionId,
@@ -169,7 +163,8 @@ impl Map {
             None => partition_of(key, shared.config.partition_count),
         };
         let cell = shared.cell_of(partition, key);
-        // It is counted first: whoever holds the map waits for what was counted before.
+        // Counted before the check of `held`: a thread that holds the map waits for all changes
+        // that were counted before.
         let counted = Counted::new(core);
         shared.check_active()?;
         core.check_held()?;
@@ -196,17 +191,18 @@ impl Map {
         core.check_memory(shared, &state.partition, &command)?;
         drop(state);
         core.note_locks(shared, &change, caller);
-        let pushed = to.push(partition, &command.into(), Awaited::reply(core, when_locked, reply));
+        let pushed = to.push(partition, &command.into(), PendingAnswer::reply(core, when_locked, reply));
         drop(counted);
-        pushed.map_err(|(awaited, error)| {
-            awaited.give_up();
+        pushed.map_err(|(answer, error)| {
+            answer.give_up();
             error
         })?;
         Ok(Submitted::Proposed)
     }
 
-    /// Whether a change has to stand behind those who wait for its key: when the lock is free, as far as that is known. Lets the
-    /// first of them go, if nothing holds it up.
+    /// Whether a change must wait behind the waiters of its key. `None` = it need not wait.
+    /// Otherwise, contains the known end of the lock's lease, if there is one. Proposes the first
+    /// waiter if the key is free.
     fn must_queue(
         &self,
         cell: &Cell,
@@ -219,15 +215,16 @@ impl Map {
         let (shared, core) = (&self.shared, &self.core);
         let key = change.key()?;
         let lock = state.partition.lock_state(core.id, key, now);
-        if !minds_locks(change) || lock.as_ref().is_some_and(|lock| lock.owner == caller) {
+        if !respects_locks(change) || lock.as_ref().is_some_and(|lock| lock.owner == caller) {
             return None;
         }
         if state.waiters.is_proposed_by(core.id, key, caller) {
-            // The same request, sent again: it follows the first one through the log, and is answered alike.
+            // The same request, sent again: it follows the first one through the log, and gets the
+            // same answer.
             return None;
         }
         if lock.is_none() {
-            // A lease has ended unseen.
+            // A lease has ended, and the sweep has not noticed it yet.
             let mut first = Submissions::new(shared);
             leading::propose_waiter(shared, cell, partition, state, core, key, &mut first);
             first.send_holding(Some((partition, &mut *state)));
@@ -236,7 +233,7 @@ impl Map {
     }
 }
 
-/// A change that is about to be on its way.
+/// Counts a change as in flight while it is checked.
 struct Counted<'m>(&'m MapCore);
 
 impl<'m> Counted<'m> {
@@ -256,8 +253,8 @@ fn not_of_a_key() -> GridError {
     GridError::IllegalArgument("a change of a whole map is not one of a key".to_owned())
 }
 
-/// Whether a change is held up by someone else's lock of its key.
-fn minds_locks(change: &Change<'_>) -> bool {
+/// Whether another caller's lock of the key blocks the change.
+fn respects_locks(change: &Change<'_>) -> bool {
     matches!(
         change,
         Change::Put { .. }

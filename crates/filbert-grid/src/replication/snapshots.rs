@@ -1,6 +1,8 @@
-//! The partitions of a group as a whole: brought to a member that lacks them, page by page, and put in the place of its own.
+//! Snapshots of a group's partitions: exported page by page, sent to a member that lacks them, and
+//! installed there in place of its own partitions.
 //!
-//! Pages hold all that the log has decided. Indexes and columns, accounts and due times are built here.
+//! Pages contain everything that the log has decided. The receiving member rebuilds indexes,
+//! columns, accounts and due times.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,23 +10,24 @@ use std::sync::atomic::Ordering;
 
 use filbert_data::PartitionId;
 use filbert_store::{
-    Caller, Change, Command, Encoder, ImportError, LogCommand, MapId, Millis, NoLayouts, Partition, SeveralExport,
-    SeveralImport,
+    Caller, Change, Command, Encoder, ImportError, LogCommand, MapId, Millis, MultiPartitionExport,
+    MultiPartitionImport, NoLayouts, Partition,
 };
 use uuid::Uuid;
 
-use super::awaited::Awaited;
-use super::{GroupId, Submissions};
+use super::Submissions;
 use crate::cell::CellState;
 use crate::grid::Grid;
+use crate::groups::GroupId;
 use crate::map_core::MapCore;
+use crate::replicator::PendingAnswer;
 use crate::shared::Shared;
 
-/// A snapshot of a group that is being made. Dropped, it is given up.
+/// An export of a group's snapshot in progress. Dropping it cancels the export.
 pub struct GroupExport {
     shared: Arc<Shared>,
     partitions: Vec<PartitionId>,
-    export: SeveralExport,
+    export: MultiPartitionExport,
 }
 
 impl fmt::Debug for GroupExport {
@@ -33,8 +36,8 @@ impl fmt::Debug for GroupExport {
     }
 }
 
-/// A snapshot of a group that is being taken over, and has changed nothing yet.
-pub struct GroupImport(SeveralImport);
+/// An import of a group's snapshot in progress. The member's partitions are not changed yet.
+pub struct GroupImport(MultiPartitionImport);
 
 impl fmt::Debug for GroupImport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,22 +64,22 @@ impl Drop for GroupExport {
 }
 
 impl GroupImport {
-    /// Takes the next page over.
+    /// Imports the next page.
     ///
     /// # Errors
-    /// It cannot be read, or is not the next one. The import is over.
+    /// The page cannot be decoded, or is not the next one. The import has failed.
     pub fn page(&mut self, page: &[u8]) -> Result<(), ImportError> {
         self.0.page(page, &NoLayouts)
     }
 
-    /// How many partitions have come, and how many there have to be.
+    /// The number of complete partitions, and the total number of partitions.
     #[must_use]
     pub fn progress(&self) -> (usize, usize) {
         self.0.progress()
     }
 }
 
-/// Has a partition changed where nobody hears of it, and keeps the account of bytes.
+/// Changes a partition without notifying listeners, and updates the memory account.
 fn with_partition<R>(shared: &Shared, id: PartitionId, change: impl FnOnce(&mut Partition) -> R) -> Option<R> {
     let mut state = shared.cell(id)?.lock();
     let before = state.partition.bytes();
@@ -86,7 +89,8 @@ fn with_partition<R>(shared: &Shared, id: PartitionId, change: impl FnOnce(&mut 
 }
 
 impl Grid {
-    /// Begins a snapshot of a group as it is, between two of its entries; `None` while another one is made.
+    /// Starts a snapshot of a group at its current state, between two entries; `None` while another
+    /// export of the group is in progress.
     pub fn begin_export(&self, group: GroupId) -> Option<GroupExport> {
         let mut begun = Vec::new();
         for id in self.partitions_of(group) {
@@ -98,16 +102,20 @@ impl Grid {
             }
             begun.push(id);
         }
-        Some(GroupExport { shared: self.shared.clone(), partitions: begun.clone(), export: SeveralExport::new(begun) })
+        Some(GroupExport {
+            shared: self.shared.clone(),
+            partitions: begun.clone(),
+            export: MultiPartitionExport::new(begun),
+        })
     }
 
-    /// Begins to take a snapshot of a group over.
+    /// Starts the import of a snapshot of a group.
     pub fn begin_import(&self, group: GroupId) -> GroupImport {
-        GroupImport(SeveralImport::new(self.partitions_of(group), self.shared.hash_seed))
+        GroupImport(MultiPartitionImport::new(self.partitions_of(group), self.shared.hash_seed))
     }
 
-    /// Puts the partitions that were brought in the place of those that are here; answers with the latest time in them. This member does
-    /// not lead the group.
+    /// Replaces the member's partitions by the imported ones. Returns the latest time in them. This
+    /// member must not lead the group.
     pub fn install(&self, import: GroupImport) -> Millis {
         let shared = &self.shared;
         let (mut latest, mut replaced) = (Millis(i64::MIN), Vec::new());
@@ -117,7 +125,7 @@ impl Grid {
             let Some(cell) = shared.cell(id) else { continue };
             let maps: Vec<Arc<MapCore>> = shared.maps.read().by_id.values().cloned().collect();
             partition.share_declarations(&shared.declarations);
-            // Beside the lock: it takes time for every entry.
+            // Without the lock, because it visits every entry.
             let mut given = Vec::with_capacity(maps.len());
             for map in &maps {
                 given.push(map.layouts.current().version);
@@ -133,28 +141,28 @@ impl Grid {
             maps.iter().for_each(|map| map.listeners.partition_replaced(id));
             replaced = maps;
         }
-        // Until then lookups ask all partitions.
+        // Until then, lookups visit all partitions.
         shared.add_missing_signatures(&replaced);
         latest
     }
 
-    /// Commands that tell the log of reads, so that no later leader forgets them, see [`Partition::touches_until`]; `None` if there is
-    /// nothing to tell.
+    /// Commands that record reads in the log, so that later leaders know of them, see
+    /// [`Partition::touches_until`]; `None` if there are none.
     pub fn touches_until(&self, group: GroupId, now: Millis, until: Millis, limit: usize) -> Option<Vec<u8>> {
         let mut touches = Encoder::default();
         for id in self.partitions_of(group) {
             let Some(cell) = self.shared.cell(id) else { continue };
             cell.lock().partition.touches_until(now, until, limit, &mut |map, key, read_at| {
                 let change = Change::Touch { key, read_at };
-                // A key that is in the store is short enough.
+                // A stored key never exceeds the maximum length.
                 let _fits = touches.push(id, &Command { map, now, caller: Caller::default(), change }.into());
             });
         }
         (!touches.is_empty()).then(|| touches.take())
     }
 
-    /// All that the log has decided of a group, as bytes that are the same on all members at the same entry. Takes memory for
-    /// everything: for tests, and for whoever looks for a defect.
+    /// The encoded state of a group, as decided by the log. It is equal on all members after the
+    /// same entry. It needs memory for the whole state, so it is only for tests and diagnosis.
     pub fn logged_state(&self, group: GroupId) -> Vec<u8> {
         let cells = self.partitions_of(group).into_iter().filter_map(|id| self.shared.cell(id));
         cells.flat_map(|cell| cell.lock().partition.logged_state()).collect()
@@ -165,7 +173,8 @@ impl Grid {
         ids.filter(|id| self.shared.group_of(*id) == group).collect()
     }
 
-    /// Has the log drop maps of a group that no member knows any more: their end may have been lost with a leader.
+    /// Proposes the destruction of maps that no member knows any more, and the release of claims of
+    /// members that have left. Earlier proposals may have been lost with a leader.
     pub(super) fn propose_ends(&self, partition: PartitionId, state: &mut CellState) {
         let Some(replication) = &self.shared.replication else { return };
         let gone: Vec<MapId> = state.partition.map_ids().filter(|id| !replication.replicator.knows_map(*id)).collect();
@@ -178,38 +187,40 @@ impl Grid {
         }
         let mut to = Submissions::new(&self.shared);
         for member in members {
-            to.push_until_taken(partition, MapId(0), self.shared.itself(), Change::ReleaseLocks { client: member });
+            to.push_with_retry(partition, MapId(0), self.shared.own_caller(), Change::ReleaseLocks { client: member });
         }
         for map in gone {
-            to.push_own(partition, &LogCommand::DestroyMap { map }, Awaited::Nothing, state);
+            to.push_own(partition, &LogCommand::DestroyMap { map }, PendingAnswer::Nothing, state);
         }
         to.send_holding(Some((partition, state)));
     }
 }
 
 impl MapCore {
-    /// Keeps the accounts of a map when another partition takes the place of one; `given` is the version of the layout that it has.
+    /// Updates the accounts of a map when another partition replaces one of its partitions. `given`
+    /// is the version of the layout in the new partition.
     fn take_over(&self, old: &Partition, new: &mut Partition, given: u64) {
         if self.layouts.current().version != given {
-            // It was given another one meanwhile.
+            // The layout has changed meanwhile.
             new.set_layout(self.id, self.layouts.compiled());
         }
-        self.note_made(new.id(), new.has_map(self.id));
+        self.set_created(new.id(), new.has_map(self.id));
         let (before, after) = (old.statistics(self.id), new.statistics(self.id));
         self.replace_entries(before.entries, after.entries);
         self.account(before.bytes_owned, after.bytes_owned);
     }
 
-    /// Notes what a partition has of a map, before anything of it is changed here: the log may have made it before this member knew of it.
-    pub(crate) fn meet(&self, shared: &Shared, partition: &mut Partition) {
+    /// Records what a partition contains of a map, before this member changes the map there: the
+    /// log may have created it before this member knew the map.
+    pub(crate) fn adopt_from_log(&self, shared: &Shared, partition: &mut Partition) {
         let id = partition.id();
-        if self.is_made_in(id) || !partition.has_map(self.id) {
+        if self.is_created_in(id) || !partition.has_map(self.id) {
             return;
         }
         let before = partition.bytes();
         partition.set_layout(self.id, self.layouts.compiled());
         shared.account(before, partition.bytes());
-        self.note_made(id, true);
+        self.set_created(id, true);
         let found = partition.statistics(self.id);
         self.replace_entries(0, found.entries);
         self.account(0, found.bytes_owned);

@@ -1,24 +1,26 @@
-//! Commands on their way to the replicator: those of one batch of requests, one submission for each group.
+//! Commands on their way to the replicator: the commands of one batch of requests, in one
+//! submission for each group.
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use filbert_data::PartitionId;
 use filbert_store::{Encoder, LogCommand};
 
-use super::awaited::{Answers, Awaited};
-use super::{GroupId, InFlight};
 use crate::cell::CellState;
 use crate::errors::GridError;
 use crate::grid::Grid;
+use crate::groups::GroupId;
 use crate::map::Map;
+use crate::replicator::{Answers, InFlight, PendingAnswer};
 use crate::shared::Shared;
 
-/// What a batch of requests submits. Each command is copied into it once; [`Submissions::send`] at the end of the batch.
-/// Dropping it sends as well.
+/// The commands that a batch of requests submits. Each command is copied once.
+/// [`Submissions::send`] sends them at the end of the batch. Dropping sends them too.
 pub struct Submissions {
     shared: Arc<Shared>,
-    /// In no order: a batch seldom is about many groups.
+    /// Unordered, because a batch rarely has commands for many groups.
     open: Vec<Open>,
     in_flight: Option<Arc<InFlight>>,
 }
@@ -27,6 +29,16 @@ struct Open {
     group: GroupId,
     commands: Encoder,
     answers: Answers,
+}
+
+impl Open {
+    /// Records the last written command, which starts at `before`. Its bytes count as the member's
+    /// memory until it was applied or has failed.
+    fn note(&mut self, shared: &Shared, partition: PartitionId, before: usize, answer: PendingAnswer) {
+        let bytes = self.commands.as_bytes().len() - before;
+        shared.memory_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.answers.push(partition, bytes, answer);
+    }
 }
 
 impl fmt::Debug for Submissions {
@@ -41,7 +53,7 @@ impl Grid {
         self.shared.replication.is_some()
     }
 
-    /// For the changes of a connection, which are counted while they are on their way.
+    /// Creates submissions for a connection, which counts its changes in flight.
     pub fn submissions(&self, in_flight: Arc<InFlight>) -> Submissions {
         let mut submissions = Submissions::new(&self.shared);
         submissions.in_flight = Some(in_flight);
@@ -50,7 +62,7 @@ impl Grid {
 }
 
 impl Map {
-    /// For changes that nobody counts.
+    /// Creates submissions that no connection counts.
     pub fn submissions(&self) -> Submissions {
         Submissions::new(&self.shared)
     }
@@ -76,15 +88,16 @@ impl Submissions {
         self.open.iter().map(|open| open.commands.as_bytes().len()).sum()
     }
 
-    /// Adds a command; gives back what was awaited where there is nobody to submit to, or the command cannot be written.
+    /// Adds a command. If there is no log or the command cannot be encoded, returns the pending
+    /// answer with an error.
     pub(crate) fn push(
         &mut self,
         partition: PartitionId,
         command: &LogCommand<'_>,
-        awaited: Awaited,
-    ) -> Result<(), (Awaited, GridError)> {
+        answer: PendingAnswer,
+    ) -> Result<(), (PendingAnswer, GridError)> {
         let Some(replication) = &self.shared.replication else {
-            return Err((awaited, GridError::Internal("a command for a log that is not there".to_owned())));
+            return Err((answer, GridError::Internal("a command for a log that is not there".to_owned())));
         };
         let group = replication.group_of(partition);
         let (shared, in_flight) = (&self.shared, &self.in_flight);
@@ -97,44 +110,44 @@ impl Submissions {
             }
         };
         let Some(open) = self.open.get_mut(place) else { return Ok(()) };
-        if let Some(map) = awaited.map()
-            && !map.is_made_in(partition)
+        if let Some(map) = answer.map()
+            && !map.is_created_in(partition)
             && !matches!(command, LogCommand::CreateMap { .. })
         {
-            // Made anew where others have made it meanwhile: that changes nothing.
+            // If another member has created it meanwhile, this command has no effect.
             let make = LogCommand::CreateMap { map: map.id, settings: map.settings.clone() };
             let before = open.commands.as_bytes().len();
             if open.commands.push(partition, &make).is_ok() {
-                open.answers.push(partition, open.commands.as_bytes().len() - before, Awaited::Nothing);
+                open.note(shared, partition, before, PendingAnswer::Nothing);
             }
         }
         let before = open.commands.as_bytes().len();
         if let Err(too_long) = open.commands.push(partition, command) {
-            return Err((awaited, GridError::IllegalArgument(too_long.to_string())));
+            return Err((answer, GridError::IllegalArgument(too_long.to_string())));
         }
-        open.answers.push(partition, open.commands.as_bytes().len() - before, awaited);
+        open.note(shared, partition, before, answer);
         Ok(())
     }
 
-    /// As [`Submissions::push`], for what the member does by itself: a failure is dealt with here.
+    /// As [`Submissions::push`], for commands of the member itself: it also handles a failure.
     pub(crate) fn push_own(
         &mut self,
         partition: PartitionId,
         command: &LogCommand<'_>,
-        awaited: Awaited,
+        answer: PendingAnswer,
         state: &mut CellState,
     ) {
-        if let Err((awaited, error)) = self.push(partition, command, awaited) {
-            awaited.fail(&self.shared, partition, &error, Some(state));
+        if let Err((answer, error)) = self.push(partition, command, answer) {
+            answer.fail(&self.shared, partition, &error, Some(state));
         }
     }
 
-    /// Sends what there is. Not to be called under a partition's lock.
+    /// Sends all commands. Must not be called under a partition's lock.
     pub fn send(&mut self) {
         self.send_holding(None);
     }
 
-    /// Sends what there is, while a partition is locked.
+    /// Sends all commands. `held` is the partition that the caller has locked.
     pub(crate) fn send_holding(&mut self, mut held: Option<(PartitionId, &mut CellState)>) {
         let Some(replication) = &self.shared.replication else { return };
         for Open { group, mut commands, answers } in std::mem::take(&mut self.open) {

@@ -1,5 +1,6 @@
-//! A log in one process: commands are queued as bytes, and applied by other threads, with a seed that decides what a network and
-//! an election would. Nothing of it is a stand-in but the agreement of other members.
+//! A log within one process. Commands are queued as bytes and applied by other threads. A seed
+//! decides the events that a network and an election would cause. Only the agreement of other
+//! members is simulated.
 #![allow(dead_code, reason = "not every test needs all of it")]
 #![allow(
     clippy::unwrap_used,
@@ -15,23 +16,24 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread;
 use std::time::Duration;
 
-use filbert_grid::replication::{Answers, GroupId, NotTaken, Part, Replicator, Role, SubmitError, Term};
+use filbert_grid::replication::{Answers, GroupId, Part, RejectedSubmission, Replicator, Role, SubmitError, Term};
 use filbert_grid::{Clock, Environment, Grid, GridConfig, GridError, MapId, MapSettings, Millis};
 
-/// What a seed may do to submissions.
+/// The configuration of a loopback log: the seed, and the failures of submissions.
 #[derive(Clone, Copy, Debug)]
 pub struct Whims {
     pub seed: u64,
     pub groups: u32,
-    /// Threads that apply entries, of different groups.
+    /// The number of threads that apply entries, each of a different group.
     pub threads: usize,
-    /// Submissions of one entry, at most.
+    /// The maximum number of submissions per entry.
     pub entry_max: u64,
-    /// Of a hundred submissions, how many are refused when they come, and how many later.
+    /// The percentage of submissions that are refused immediately, and the percentage that are
+    /// refused later.
     pub refused_percent: u64,
-    /// Of a hundred submissions, how many have an outcome that nobody is told: half of them are made.
+    /// The percentage of submissions with an unknown outcome. Half of them are applied.
     pub unknown_percent: u64,
-    /// Whether all entries are kept, see [`Loopback::log`].
+    /// Whether all entries are stored, see [`Loopback::log`].
     pub keeps_log: bool,
 }
 
@@ -49,10 +51,10 @@ impl Default for Whims {
     }
 }
 
-/// An entry as it was applied: its stamp, and the commands of its parts.
+/// An applied entry: its stamp, and the commands of its parts.
 pub type Entry = (Millis, Vec<Vec<u8>>);
 
-/// Commands, and who awaits what of them.
+/// The commands of a submission, and their pending answers.
 type Submitted = (Vec<u8>, Answers);
 
 #[derive(Default)]
@@ -72,9 +74,9 @@ pub struct Loopback {
     changed: Condvar,
     whims: Whims,
     clock: Arc<dyn Clock>,
-    /// Those of [`Whims`] that a test may change.
+    /// Initially [`Whims::refused_percent`]. A test may change it.
     refused_percent: AtomicU64,
-    /// Members that apply what this one does.
+    /// Members that apply the same entries as followers.
     copies: Mutex<Vec<Weak<Grid>>>,
 }
 
@@ -90,7 +92,7 @@ impl State {
 }
 
 impl Loopback {
-    /// A member whose changes go through a log of its own.
+    /// Starts a member with a loopback log.
     pub fn start(config: GridConfig, environment: Environment, whims: Whims) -> (Arc<Grid>, Arc<Loopback>) {
         let groups = whims.groups as usize;
         let state = State {
@@ -123,7 +125,7 @@ impl Loopback {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Waits until nothing is on its way.
+    /// Waits until no submission is in flight.
     pub fn settle(&self) {
         let mut state = self.lock();
         while state.applying.contains(&true) || state.queues.iter().any(|queue| !queue.is_empty()) {
@@ -131,17 +133,18 @@ impl Loopback {
         }
     }
 
-    /// Refuses so many of a hundred submissions from now on.
+    /// Sets the percentage of submissions that are refused from now on.
     pub fn refuse(&self, percent: u64) {
         self.refused_percent.store(percent, Ordering::SeqCst);
     }
 
-    /// Has another member apply what this one does from now on, as one that follows. Both must have made the same maps in the same order.
+    /// Adds a follower, which applies all entries from now on. Both members must have created the
+    /// same maps in the same order.
     pub fn copy_to(&self, grid: &Arc<Grid>) {
         self.copies.lock().unwrap().push(Arc::downgrade(grid));
     }
 
-    /// Applies nothing until [`Loopback::resume`].
+    /// Pauses the application of entries until [`Loopback::resume`].
     pub fn pause(&self) {
         self.lock().paused = true;
     }
@@ -151,7 +154,8 @@ impl Loopback {
         self.changed.notify_all();
     }
 
-    /// Has the member lead a group no more: what is queued has an unknown outcome, and is not made.
+    /// Ends the leadership of the member in a group. Queued submissions have an unknown outcome,
+    /// and are not applied.
     pub fn depose(&self, grid: &Grid, group: GroupId) {
         let lost = {
             let mut state = self.lock();
@@ -163,7 +167,7 @@ impl Loopback {
         grid.leadership_lost(group, "a test has deposed it");
     }
 
-    /// Has the member lead a group again.
+    /// Makes the member the leader of a group again.
     pub fn elect(&self, grid: &Grid, group: GroupId) {
         grid.forget_reads(group);
         grid.leadership_gained(group);
@@ -172,12 +176,12 @@ impl Loopback {
         state.terms[group.0 as usize] = Some(state.last_term);
     }
 
-    /// Submissions that are not applied yet.
+    /// The number of queued submissions.
     pub fn queued(&self) -> usize {
         self.lock().queues.iter().map(VecDeque::len).sum()
     }
 
-    /// All entries that were applied, in an order in which they could have been.
+    /// All applied entries, in an order that is consistent with the order of each group.
     pub fn log(&self) -> Vec<Entry> {
         self.lock().log.clone()
     }
@@ -188,7 +192,7 @@ impl Loopback {
             self.lock().applying[group] = false;
             self.changed.notify_all();
         }
-        // Nobody applies any more: whoever waits is told.
+        // No thread applies entries any more: answers the remaining callers.
         let left: Vec<_> = self.lock().queues.iter_mut().flat_map(std::mem::take).collect();
         drop(left);
         self.changed.notify_all();
@@ -202,7 +206,7 @@ impl Loopback {
             }
             let ready = state.ready();
             if ready.is_empty() || state.paused {
-                // The end of the grid wakes nobody.
+                // Dropping the grid does not notify the condition variable.
                 let waited = self.changed.wait_timeout(state, Duration::from_millis(20));
                 state = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
                 continue;
@@ -266,13 +270,13 @@ impl Replicator for Loopback {
         self.whims.groups
     }
 
-    fn submit(&self, group: GroupId, commands: Vec<u8>, answers: Answers) -> Result<(), Box<NotTaken>> {
+    fn submit(&self, group: GroupId, commands: Vec<u8>, answers: Answers) -> Result<(), Box<RejectedSubmission>> {
         let mut state = self.lock();
         if state.terms[group.0 as usize].is_none() {
-            return Err(Box::new(NotTaken { answers, why: not_leader(group) }));
+            return Err(Box::new(RejectedSubmission { answers, why: not_leader(group) }));
         }
         if state.draw(100) < self.refused_percent.load(Ordering::SeqCst) {
-            return Err(Box::new(NotTaken { answers, why: overloaded(group) }));
+            return Err(Box::new(RejectedSubmission { answers, why: overloaded(group) }));
         }
         state.queues[group.0 as usize].push_back((commands, answers));
         drop(state);
@@ -288,7 +292,7 @@ impl Replicator for Loopback {
         self.clock.now()
     }
 
-    fn make_map(&self, _: Option<&str>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError> {
+    fn create_map(&self, _: Option<&str>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError> {
         let mut state = self.lock();
         if state.draw(100) < self.refused_percent.load(Ordering::SeqCst) {
             return Err(overloaded(GroupId(0)).into());
@@ -310,7 +314,7 @@ fn not_leader(group: GroupId) -> SubmitError {
     SubmitError::NotLeader { group, hint: "nobody leads".to_owned() }
 }
 
-/// Whether an error says that nothing was changed and that the same may be sent again.
+/// Whether the error says that nothing was changed and that the request may be sent again.
 pub fn is_refusal(error: &GridError) -> bool {
     matches!(error, GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Overloaded { .. }))
 }

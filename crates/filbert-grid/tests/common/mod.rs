@@ -1,4 +1,5 @@
-//! What every test of the grid needs: a member with a clock that the test moves, and short ways to read and write.
+//! Common helpers of the grid's tests: a member with a manual clock, and short functions for reads
+//! and writes.
 #![allow(dead_code, reason = "not every test file needs all of it")]
 #![allow(clippy::unwrap_used, clippy::panic, unreachable_pub, reason = "a helper of tests fails its test")]
 
@@ -15,22 +16,23 @@ use filbert_grid::{
 use loopback::{Loopback, Whims};
 use uuid::Uuid;
 
-/// Whether the members of this test binary send their changes through a log, see `over_loopback.rs`.
+/// Whether the members of this test binary send their changes through a log, see
+/// `over_loopback.rs`.
 const REPLICATED: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"over_loopback");
 
 thread_local! {
-    /// The logs of the members that this thread's test has made.
+    /// The logs of the members that this thread's test has created.
     static LOOPBACKS: RefCell<Vec<Weak<Loopback>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Waits until whatever this thread has begun is done: what follows from a change (evictions, those who waited) comes a moment
-/// later where there is a log.
+/// Waits until all changes of this thread are complete. With a log, their consequences (evictions,
+/// waiters) are applied a short time later.
 pub fn settle() {
     let loopbacks: Vec<_> = LOOPBACKS.with_borrow(|all| all.iter().filter_map(Weak::upgrade).collect());
     loopbacks.iter().for_each(|loopback| loopback.settle());
 }
 
-/// A clock that stands still until the test moves it, in either direction.
+/// A clock that stands still until the test changes it, in either direction.
 pub struct ManualClock(AtomicI64);
 
 impl Default for ManualClock {
@@ -57,7 +59,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A sweep, and what follows from it.
+    /// Runs a sweep, and waits for its consequences.
     pub fn run_expiry(&self) -> Millis {
         let next = self.grid.run_expiry();
         settle();
@@ -86,7 +88,7 @@ pub fn member_with(config: GridConfig) -> Member {
     Member { grid, clock }
 }
 
-/// A member with one map configured, named `m`.
+/// A member with one configured map, named `m`.
 pub fn member_with_map(map: MapConfig) -> Member {
     let mut config = GridConfig::default();
     config.maps.insert("m", map);
@@ -108,14 +110,15 @@ pub fn client(member: &Member, client: u128) -> ClientConnection {
     })
 }
 
-/// A key's bytes as clients send them: a header, then the payload that decides the partition.
+/// The bytes of a key in the format of clients: a header, then the payload, which determines the
+/// partition.
 pub fn key(n: u32) -> Vec<u8> {
     let mut blob = vec![0, 0, 0, 0, 0xff, 0xff, 0xff, 0xf9];
     blob.extend_from_slice(&n.to_be_bytes());
     blob
 }
 
-/// What a reply says, without borrowing.
+/// A reply, without borrowed data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     Done,
@@ -168,7 +171,7 @@ pub fn unlock(map: &Map, caller: Caller, n: u32) -> Said {
     change(map, caller, Change::Unlock { key: &key(n), reference: 0 })
 }
 
-/// Answers of parked changes, in the order in which they were given.
+/// The answers of parked changes, in order of arrival.
 pub type Answers = Arc<Mutex<Vec<(u32, Said)>>>;
 
 pub fn answers(answers: &Answers) -> Vec<(u32, Said)> {
@@ -176,7 +179,7 @@ pub fn answers(answers: &Answers) -> Vec<(u32, Said)> {
     answers.lock().unwrap().clone()
 }
 
-/// Parks a change under a name.
+/// Parks a change. `name` identifies its answer.
 pub fn park(map: &Map, caller: Caller, change: OwnedChange, deadline: Option<Millis>, to: &Answers, name: u32) {
     let to = to.clone();
     let partition = map.partition_of(change.key().unwrap());

@@ -1,4 +1,5 @@
-//! What a session needs beside its maps: the cluster's view, proxies, heartbeats, statistics.
+//! Messages of clients that are not about maps: the cluster's view, proxies, heartbeats,
+//! statistics.
 
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ use filbert_wire::{
 
 use crate::{
     failure::Outcome,
-    losses::About,
-    rows::{Row, SHIPS_CODE},
+    losses::LossScope,
+    row::{Row, SHIPS_CODE},
     session::Session,
-    view::{MEMBER_VERSION, View, silent_registration},
+    view::{MEMBER_VERSION, View},
 };
 
 pub(crate) const ROWS: &[(MessageId, Row)] = &[
@@ -49,13 +50,13 @@ fn handle_add_cluster_view_listener(session: &mut Session, message: &Message<'_>
     let correlation = message.correlation_id();
     session.views.attach(&session.grid);
     let view = match session.grid.cluster() {
-        None => View::of(session),
+        None => session.view(),
         Some(cluster) => {
             View::new(session.views.listen(&session.link, correlation, cluster), session.grid.member_uuid())
         }
     };
-    let (members_version, leaders_version) = (view.told().members_version, view.told().leaders_version);
-    // Clients wait for the registration's response and expect to know the members by then.
+    let (members_version, leaders_version) = (view.snapshot().members_version, view.snapshot().leaders_version);
+    // Clients wait for the response to the registration, and expect to know the members by then.
     add_cluster_view_listener::MembersViewEvent { version: members_version, member_infos: view.members() }.encode(
         correlation,
         -1,
@@ -114,12 +115,13 @@ fn handle_add_distributed_object_listener(session: &mut Session, message: &Messa
     let correlation = message.correlation_id();
     let (link, cluster, here) = (session.link.clone(), session.grid.cluster().cloned(), session.grid.member_uuid());
     let sink = move |event: &ObjectEvent<'_>| {
-        // A client that has registered at every member hears of each object once: from the member that is there for longest.
-        let is_told_elsewhere = cluster.as_ref().filter(|_| local_only).is_some_and(|cluster| {
+        // A client that has registered at every member is notified of each object once: by the
+        // member that has been in the cluster for longest.
+        let is_reported_elsewhere = cluster.as_ref().filter(|_| local_only).is_some_and(|cluster| {
             let view = cluster.view();
             view.members.first().is_some_and(|first| first.uuid != here)
         });
-        if is_told_elsewhere {
+        if is_reported_elsewhere {
             return;
         }
         let message = add_distributed_object_listener::DistributedObjectEvent {
@@ -146,7 +148,7 @@ fn handle_remove_distributed_object_listener(session: &mut Session, message: &Me
 fn handle_add_partition_lost_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
     let add_partition_lost_listener::Request { local_only } = message.decode()?;
     let (link, correlation) = (&session.link, message.correlation_id());
-    let response = session.views.listen_to_losses(link, correlation, About::AllMaps, local_only, &session.grid)?;
+    let response = session.views.listen_to_losses(link, correlation, LossScope::AllMaps, local_only, &session.grid)?;
     add_partition_lost_listener::Response { response }.encode(correlation, &mut session.out);
     Ok(())
 }
@@ -173,7 +175,14 @@ fn handle_remove_migration_listener(session: &mut Session, message: &Message<'_>
     Ok(())
 }
 
-// Replies wait for all copies, and there are no CP groups: registrations for such events are taken and nothing ever comes.
+// Replies are sent only after replication, and there are no CP groups. So registrations for such
+// events are accepted, and no event is ever sent.
+
+/// The id of a listener for events that are never sent. The registration is not stored: its id is
+/// derived from the ids of the member and of the message.
+fn silent_registration(session: &Session, message: MessageId) -> Uuid {
+    Uuid::from_u128(session.grid.member_uuid().as_u128() ^ u128::from(message.0))
+}
 
 fn handle_local_backup_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
     message.decode::<local_backup_listener::Request>()?;
@@ -202,7 +211,7 @@ fn handle_statistics(session: &mut Session, message: &Message<'_>) -> Outcome {
 }
 
 fn handle_trigger_partition_assignment(session: &mut Session, message: &Message<'_>) -> Outcome {
-    // A standalone member owns every partition from its start.
+    // Partitions are assigned without such a request.
     message.decode::<trigger_partition_assignment::Request>()?;
     trigger_partition_assignment::Response {}.encode(message.correlation_id(), &mut session.out);
     Ok(())

@@ -1,4 +1,4 @@
-//! Query caches: creating and ending them, listening to their changes, and asking for changes that were lost.
+//! Query caches: their creation and end, listeners to their changes, and requests for lost changes.
 
 use std::{
     sync::{Arc, Weak},
@@ -19,13 +19,14 @@ use filbert_wire::{
 use tokio::runtime::Handle;
 
 use crate::{
-    DoorConfig,
-    deferred::{self, Place},
+    config::DoorConfig,
+    deferred,
     failure::{Failure, Outcome},
     listing::Listing,
-    query_cache::{Content, QueryCache, QueryCaches, Reader, Settings, Sink, Standby, Wanted},
+    query_cache::{CacheRequest, Content, QueryCache, QueryCaches, Reader, Settings, Sink, Standby},
+    query_slot::QuerySlot,
     replies::{Replies, UNCOUNTED_BYTES},
-    rows::Row,
+    row::Row,
     session::Session,
 };
 
@@ -38,14 +39,14 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (destroy_cache::ID, Row::Queries(handle_destroy)),
 ];
 
-/// How long changes are still held back when a client says that it is ready: it throws away what arrives before it has
-/// worked on our answer.
+/// The time for which changes are still held back after a client has reported that it is ready. The
+/// client discards events that arrive before it has handled the reply.
 const READY_GRACE: Duration = Duration::from_millis(100);
 
-/// How often a cache whose changes may wait looks for those that have waited long enough.
+/// The interval at which a cache with a delay checks for changes that have waited long enough.
 const DELAY_CHECK: Duration = Duration::from_millis(250);
 
-/// What a request for a cache says.
+/// The fields of a request for a cache.
 pub(crate) struct Create<'a> {
     pub(crate) map: &'a str,
     pub(crate) name: &'a str,
@@ -58,7 +59,7 @@ pub(crate) struct Create<'a> {
     include_value: bool,
 }
 
-/// The two requests have the same fields and are of different types, as they have different numbers.
+/// Both requests have the same fields, but different types, because they have different ids.
 macro_rules! create {
     ($request:expr, include_value: $include_value:expr) => {
         Create {
@@ -92,7 +93,7 @@ macro_rules! encode {
 }
 
 impl<'a> Create<'a> {
-    /// Reads either of the requests.
+    /// Decodes either of the requests.
     pub(crate) fn read(message: &Message<'a>) -> Result<Self, Box<Failure>> {
         if message.id() == publisher_create::ID {
             let request: publisher_create::Request<'a> = message.decode()?;
@@ -115,21 +116,27 @@ impl<'a> Create<'a> {
         MapQuery::Entries { predicate: Some(self.predicate), partitions: None }
     }
 
-    fn wanted(&self, settings: Settings, owner: Uuid, asked: CorrelationId, source: String) -> Wanted {
-        Wanted {
+    fn cache_request(
+        &self,
+        settings: Settings,
+        owner: Uuid,
+        request_id: CorrelationId,
+        source: String,
+    ) -> CacheRequest {
+        CacheRequest {
             name: self.name.to_owned(),
             settings,
             include_value: self.include_value,
             populate: self.populate,
             owner,
             predicate: self.predicate.into(),
-            request: Box::default(),
-            asked,
+            message: Box::default(),
+            request_id,
             source,
         }
     }
 
-    /// What the cache listens for in its map.
+    /// The listener of the cache at its map.
     fn spec(&self, filter: Arc<dyn EntryFilter>) -> ListenerSpec {
         ListenerSpec {
             key: None,
@@ -149,21 +156,21 @@ fn handle_create(session: &mut Session, message: &Message<'_>) -> Outcome {
     let filter = engine.filter(&map, create.predicate)?;
     let (correlation, client) = (message.correlation_id(), session.client);
     let source = format!("[{}]:{}", session.address.host, session.address.port);
-    let mut wanted = create.wanted(settings, client, correlation, source);
+    let mut request = create.cache_request(settings, client, correlation, source);
     let reader = Reader::new(&session.grid);
     let reply = Reply { message: message.id(), correlation, bytes_max: session.config.reply_bytes_max };
     if session.grid.cluster().is_some() {
-        // Others read the map where they stand by, and must be able to.
+        // Checks the query, which a member that stands by runs when it takes over the cache.
         engine.prepare(&map, create.query())?;
-        let place = Place::take(session)?;
-        wanted.request = create.write(correlation).into_boxed_slice();
-        let cache = open(&session.caches, &map, wanted, reader, session.config.query_caches_max, |sink| {
+        let slot = session.take_slot()?;
+        request.message = create.write(correlation).into_boxed_slice();
+        let cache = open(&session.caches, &map, request, reader, session.config.query_caches_max, |sink| {
             map.follow_copies(create.spec(filter), sink)
         })?;
-        return create_in_cluster(session, &engine, reply, place, &cache);
+        return create_in_cluster(session, &engine, reply, slot, &cache);
     }
     let mut query = engine.prepare(&map, create.query())?;
-    let cache = open(&session.caches, &map, wanted, reader, session.config.query_caches_max, |sink| {
+    let cache = open(&session.caches, &map, request, reader, session.config.query_caches_max, |sink| {
         map.add_listener(create.spec(filter), sink)
     })?;
     if !create.populate {
@@ -181,23 +188,23 @@ fn handle_create(session: &mut Session, message: &Message<'_>) -> Outcome {
     if query.is_short() {
         return answer(query.as_mut(), &mut session.out);
     }
-    deferred::later(session, &engine, message.correlation_id(), move |place, out| {
-        query.end_when(place.ending());
+    deferred::later(session, &engine, message.correlation_id(), move |slot, out| {
+        query.end_when(slot.ending());
         answer(query.as_mut(), out)
     })
 }
 
-/// Makes a cache that listens to its map.
+/// Creates a cache, and adds its listener to the map.
 fn open(
     caches: &QueryCaches,
     map: &Arc<Map>,
-    wanted: Wanted,
+    request: CacheRequest,
     reader: Reader,
     caches_max: usize,
     listen: impl FnOnce(Arc<Sink>) -> Result<ListenerId, GridError>,
 ) -> Result<Arc<QueryCache>, GridError> {
-    let name = wanted.name.clone();
-    let cache = caches.create(map, wanted, reader, caches_max)?;
+    let name = request.name.clone();
+    let cache = caches.create(map, request, reader, caches_max)?;
     match listen(Arc::new(Sink(cache.clone()))) {
         Ok(id) => cache.set_listener(id),
         Err(error) => {
@@ -207,48 +214,50 @@ fn open(
     }
     if !cache.delay().is_zero() {
         let cache = Arc::downgrade(&cache);
-        tokio::spawn(tell_from_time_to_time(cache));
+        tokio::spawn(send_due_periodically(cache));
     }
     Ok(cache)
 }
 
-/// Has the other members stand by for a cache, then reads its first content here, behind all that was acknowledged by then.
+/// Asks the other members to stand by for a cache. Then reads the initial content on this member,
+/// after it has applied all changes that were acknowledged by then.
 fn create_in_cluster(
     session: &mut Session,
     engine: &Arc<dyn QueryEngine>,
     reply: Reply,
-    place: Place,
+    slot: QuerySlot,
     cache: &Arc<QueryCache>,
 ) -> Outcome {
     let (grid, caches, budget) = (session.grid.clone(), session.caches.clone(), session.link.replies.clone());
     let (correlation, bytes_max) = (reply.correlation, reply.bytes_max);
     let (of_engine, of_cache) = (engine.clone(), cache.clone());
-    let read = move |place: &Place, out: &mut Replies| {
+    let read = move |slot: &QuerySlot, out: &mut Replies| {
         let cache = of_cache;
         let mut answer = || -> Outcome {
-            // A member that does not hold all partitions says so here: it would not hear of all changes.
+            // This fails on a member that does not hold all partitions, because it would not
+            // receive all changes.
             grid.catch_up_blocking()?;
-            if !cache.wanted().populate {
+            if !cache.request().populate {
                 return reply.write(&cache, Vec::new(), out);
             }
-            let query = MapQuery::Entries { predicate: Some(&cache.wanted().predicate), partitions: None };
+            let query = MapQuery::Entries { predicate: Some(&cache.request().predicate), partitions: None };
             let mut query = of_engine.prepare(cache.map(), query)?;
-            query.end_when(place.ending());
+            query.end_when(slot.ending());
             reply.populate(&cache, query.as_mut(), out, &budget)
         };
         let outcome = answer();
         if outcome.is_err() {
-            caches.destroy(cache.map().name(), &cache.wanted().name);
+            caches.destroy(cache.map().name(), &cache.request().name);
         }
         outcome
     };
     let engine = engine.clone();
-    let done = Box::new(move || deferred::run(place, bytes_max, &engine, correlation, read));
+    let done = Box::new(move || deferred::run(slot, bytes_max, &engine, correlation, read));
     session.have_others_stand_by(cache, done);
     Ok(())
 }
 
-/// Keeps a cache from now on whose home is no member any more, and makes it anew.
+/// Keeps a cache whose home has left the cluster, and rebuilds its content.
 pub(crate) fn take_over(grid: &Arc<Grid>, config: &DoorConfig, caches: &Arc<QueryCaches>, map: &str, standby: Standby) {
     let Some(engine) = grid.queries().cloned() else { return };
     let (of_engine, grid, caches, map) = (engine.clone(), grid.clone(), caches.clone(), map.to_owned());
@@ -256,24 +265,24 @@ pub(crate) fn take_over(grid: &Arc<Grid>, config: &DoorConfig, caches: &Arc<Quer
     engine.run_later(Box::new(move || {
         let _runtime = runtime.enter();
         let taken = || -> Result<(), Box<Failure>> {
-            let message = Message::parse(&standby.request)?;
+            let message = Message::parse(&standby.message)?;
             let create = Create::read(&message)?;
             let settings = settings(bytes_max, message.id(), &create)?;
             let map = grid.map(&map)?;
             grid.catch_up_blocking()?;
             let filter = of_engine.filter(&map, create.predicate)?;
-            let mut wanted = create.wanted(settings, standby.owner, standby.asked, String::new());
-            wanted.request = standby.request.clone();
-            let cache = open(&caches, &map, wanted, Reader::new(&grid), caches_max, |sink| {
+            let mut request = create.cache_request(settings, standby.owner, standby.request_id, String::new());
+            request.message = standby.message.clone();
+            let cache = open(&caches, &map, request, Reader::new(&grid), caches_max, |sink| {
                 map.follow_copies(create.spec(filter), sink)
             })?;
-            cache.begin_anew();
+            cache.begin_with_rebuild();
             caches.announce(&cache);
             Ok(())
         };
         if let Err(failure) = taken() {
             tracing::warn!(map, "a query cache of a member that is gone cannot be made anew: {}", failure.text);
-            caches.tell_loss(&map, &standby.name, grid.partition_count());
+            caches.send_loss(&map, &standby.name, grid.partition_count());
         }
     }));
 }
@@ -294,10 +303,10 @@ fn settings(bytes_max: usize, id: MessageId, create: &Create<'_>) -> Result<Sett
     })
 }
 
-/// How many bytes of the first content are asked of the budget at once.
+/// The step by which the reservation for the initial content grows, in bytes.
 const CONTENT_STEP_BYTES: usize = 1 << 20;
 
-/// The answer to a request for a cache.
+/// The reply to a request for a cache.
 struct Reply {
     message: MessageId,
     correlation: CorrelationId,
@@ -305,7 +314,7 @@ struct Reply {
 }
 
 impl Reply {
-    /// Reads the first content and answers with it.
+    /// Reads the initial content, and answers with it.
     fn populate(
         &self,
         cache: &QueryCache,
@@ -355,11 +364,11 @@ impl Reply {
     }
 }
 
-/// Tells changes that have waited long enough, as long as there is the cache.
-async fn tell_from_time_to_time(cache: Weak<QueryCache>) {
+/// Sends changes that have waited long enough, as long as the cache exists.
+async fn send_due_periodically(cache: Weak<QueryCache>) {
     loop {
         tokio::time::sleep(DELAY_CHECK).await;
-        if !cache.upgrade().is_some_and(|cache| cache.tell_due()) {
+        if !cache.upgrade().is_some_and(|cache| cache.send_due()) {
             return;
         }
     }
@@ -372,7 +381,7 @@ fn handle_made_publishable(session: &mut Session, message: &Message<'_>) -> Outc
     if let Some(cache) = cache {
         tokio::spawn(async move {
             tokio::time::sleep(READY_GRACE).await;
-            cache.begin_telling();
+            cache.begin_sending();
         });
     }
     made_publishable::Response { response }.encode(message.correlation_id(), &mut session.out);
@@ -382,7 +391,7 @@ fn handle_made_publishable(session: &mut Session, message: &Message<'_>) -> Outc
 fn handle_add_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: add_listener::Request<'_> = message.decode()?;
     let correlation = message.correlation_id();
-    // Unique as long as the member lives: a connection uses each correlation id once.
+    // Unique during the lifetime of the member: a connection uses each correlation id once.
     let connection = session.connection_id().map_or(0, |id| id.0);
     let response = Uuid::from_u64_pair(connection, correlation.0.cast_unsigned());
     let listener = (response, session.link.clone(), correlation);
@@ -390,7 +399,8 @@ fn handle_add_listener(session: &mut Session, message: &Message<'_>) -> Outcome 
     let budget = session.grid.budget();
     let own = session.caches.subscribe(request.listener_name, session.client, listener, listeners_max, budget)?;
     for cache in own {
-        // By this connection: with the client's last one, others were told that its home is lost.
+        // The announcement to the other members ended with the client's last connection. It is
+        // repeated on this connection.
         session.have_others_stand_by(&cache, Box::new(|| ()));
     }
     add_listener::Response { response }.encode(correlation, &mut session.out);

@@ -20,7 +20,7 @@ use crate::{
     deferred,
     failure::{Failure, Outcome},
     listing::Listing,
-    rows::Row,
+    row::Row,
     session::Session,
 };
 
@@ -39,14 +39,14 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (add_index::ID, Row::Served(handle_add_index)),
 ];
 
-/// Those of them that change keys one by one.
+/// The messages that change keys one by one.
 pub(crate) const SUBMITS: &[MessageId] = &[put_all::ID, put_all_with_metadata::ID];
 
-/// Declares an index.
+/// Creates an index.
 fn handle_add_index(session: &mut Session, message: &Message<'_>) -> Outcome {
     let (map, config) = index_of(session, message)?;
     let correlation = message.correlation_id();
-    // Building reads every entry, which others on this thread must not wait for.
+    // The creation reads every entry. Other connections on this thread must not wait for that.
     if map.size() > 0
         && let Some(engine) = session.grid.queries().cloned()
     {
@@ -61,15 +61,15 @@ fn handle_add_index(session: &mut Session, message: &Message<'_>) -> Outcome {
     Ok(())
 }
 
-/// Declares an index at this member as one of several; `tell` gets the response.
-pub(crate) fn add_index(session: &mut Session, message: &Message<'_>, tell: deferred::Tell) -> Outcome {
+/// Creates an index on this member, as one of several members. `send_reply` receives the response.
+pub(crate) fn add_index(session: &mut Session, message: &Message<'_>, send_reply: deferred::ReplySender) -> Outcome {
     let (map, config) = index_of(session, message)?;
     let correlation = message.correlation_id();
     let engine = session.grid.queries().filter(|_| map.size() > 0).cloned();
     let work = move || {
         let mut out = Vec::new();
         add_index::Response {}.encode(correlation, &mut out);
-        tell(map.add_index(config).map(|_| out).map_err(Into::into));
+        send_reply(map.add_index(config).map(|_| out).map_err(Into::into));
     };
     match engine {
         Some(engine) => engine.run_later(Box::new(work)),
@@ -78,7 +78,7 @@ pub(crate) fn add_index(session: &mut Session, message: &Message<'_>, tell: defe
     Ok(())
 }
 
-/// What a request for an index says.
+/// The map and the index of a request.
 fn index_of(session: &mut Session, message: &Message<'_>) -> Result<(Arc<Map>, IndexConfig), Box<Failure>> {
     let request: add_index::Request<'_> = message.decode()?;
     let index = request.index_config;
@@ -149,7 +149,8 @@ fn handle_put_all_with_metadata(session: &mut Session, message: &Message<'_>) ->
     Ok(())
 }
 
-/// What a client knows of an entry. Clients say "for ever" by the largest number, the grid by zero.
+/// The metadata that a client sends with an entry. Clients encode "forever" as the largest number,
+/// the grid encodes it as zero.
 fn metadata(entry: &SimpleEntryView<'_>) -> Metadata {
     let duration = |ms: i64| if ms == i64::MAX { 0 } else { ms };
     Metadata {
@@ -178,23 +179,25 @@ fn handle_entry_set(session: &mut Session, message: &Message<'_>) -> Outcome {
     list(session, message, request.name, |listing, key, value| listing.entry(key, value))
 }
 
-/// Appends what is wanted of an entry.
+/// Appends the requested part of an entry.
 type Append = fn(&mut Listing<'_>, Data<'_>, Data<'_>);
 
-/// Bytes of a map up to which it is listed in place: others on this thread must not wait for more.
+/// The maximum size of a map that is listed in place, in bytes. Other connections on this thread
+/// must not wait for larger maps.
 const LISTED_IN_PLACE_BYTES_MAX: usize = 1 << 20;
 
-/// Answers with all of a map.
+/// Answers with all entries of a map.
 fn list(session: &mut Session, message: &Message<'_>, name: &str, append: Append) -> Outcome {
     let (id, correlation, bytes_max) = (message.id(), message.correlation_id(), session.config.reply_bytes_max);
     let map = session.map(name)?.clone();
     if map.statistics().record_bytes > LISTED_IN_PLACE_BYTES_MAX
         && let Some(engine) = session.grid.queries().cloned()
     {
-        // Answers of one connection are built one after the other, as its client reads them.
-        return deferred::later_alone(session, &engine, correlation, move |place, out| {
+        // Such answers to one connection are built one after the other, as fast as its client reads
+        // them.
+        return deferred::later_alone(session, &engine, correlation, move |slot, out| {
             let mut listing = Listing::answering(id, correlation, bytes_max, out);
-            write_all(&map, &mut listing, append, &|| place.is_given_up())?;
+            write_all(&map, &mut listing, append, &|| slot.is_cancelled())?;
             listing.finish()
         });
     }
@@ -203,12 +206,13 @@ fn list(session: &mut Session, message: &Message<'_>, name: &str, append: Append
     listing.finish()
 }
 
-/// Lists all of a map, partition by partition, until nobody wants it or it becomes too long.
-fn write_all(map: &Map, listing: &mut Listing<'_>, append: Append, is_given_up: &dyn Fn() -> bool) -> Outcome {
+/// Lists all of a map, partition by partition, until the client has disconnected or the list is too
+/// long.
+fn write_all(map: &Map, listing: &mut Listing<'_>, append: Append, is_cancelled: &dyn Fn() -> bool) -> Outcome {
     listing.open();
     map.answering_all(|| {
         for partition in (0..map.partition_count()).map(PartitionId) {
-            if listing.is_over() || is_given_up() {
+            if listing.is_over() || is_cancelled() {
                 return;
             }
             map.scan_rows(partition, &mut |key, value| append(listing, key, value));
@@ -242,15 +246,15 @@ fn handle_evict_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     Ok(())
 }
 
-/// What answers a change of a whole map from whichever thread has its reply.
+/// The function that answers a change of a whole map. Any thread with the reply may call it.
 fn empty_later(session: &Session, message: &Message<'_>, answer: fn(CorrelationId, &mut Vec<u8>)) -> ParkedReply {
     let (link, correlation) = (session.link.clone(), message.correlation_id());
-    let again = session.again(message, None);
+    let repeatable = session.repeatable(message, None);
     Box::new(move |result: Result<Reply<'_>, GridError>| {
-        if let (Err(error), Some(again)) = (&result, again)
-            && again.may_follow(error.kind())
+        if let (Err(error), Some(repeatable)) = (&result, repeatable)
+            && repeatable.may_repeat_after(error.kind())
         {
-            again.fail(&Box::<Failure>::from(error.clone()));
+            repeatable.fail(&Box::<Failure>::from(error.clone()));
             return;
         }
         link.outbox.append_answer(|out| match result {
@@ -261,7 +265,7 @@ fn empty_later(session: &Session, message: &Message<'_>, answer: fn(CorrelationI
 }
 
 fn handle_load_all(session: &mut Session, message: &Message<'_>) -> Outcome {
-    // There is no store to load from, which Hazelcast answers in the same way: with nothing loaded.
+    // There is no store to load from. Hazelcast gives the same reply then: nothing is loaded.
     let request: load_all::Request<'_> = message.decode()?;
     session.map(request.name)?;
     load_all::Response {}.encode(message.correlation_id(), &mut session.out);

@@ -1,9 +1,9 @@
 //! Iteration over one partition of a map, a batch at a time.
 //!
-//! Clients carry the position along as a list of pairs (index, table size) which they do not look into, but for two
-//! things: a new iteration begins with the index 2147483647, and one whose last index is negative is over. Filbert's
-//! position is a [`Cursor`], an unsigned number of 32 bits, and always travels as one pair: its lower 31 bits as the
-//! index, its upper bit as the table size.
+//! Clients send the position as a list of pairs (index, table size). They interpret only two
+//! values: a new iteration begins with the index 2147483647, and an iteration whose last index is
+//! negative has ended. Filbert's position is a [`Cursor`], an unsigned number of 32 bits. It is
+//! always sent as one pair: its lower 31 bits as the index, and its upper bit as the table size.
 
 use filbert_grid::{
     Cursor, Map, PartitionId,
@@ -18,7 +18,7 @@ use crate::{
     deferred,
     failure::{Failure, Outcome},
     listing::Listing,
-    rows::Row,
+    row::Row,
     session::Session,
 };
 
@@ -28,7 +28,7 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (fetch_with_query::ID, Row::Queries(handle_fetch_with_query)),
 ];
 
-/// The position that clients begin with.
+/// The position with which clients begin.
 const START: (i32, i32) = (i32::MAX, -1);
 /// The position that ends an iteration.
 const END: (i32, i32) = (-1, 0);
@@ -37,7 +37,7 @@ fn encode_cursor(cursor: Cursor) -> (i32, i32) {
     ((cursor.0 & i32::MAX.cast_unsigned()).cast_signed(), (cursor.0 >> 31).cast_signed())
 }
 
-/// The position to go on from; `None` at the end.
+/// Decodes the position to continue from; `None` at the end.
 fn decode_cursor(pointers: &[(i32, i32)]) -> Result<Option<Cursor>, &'static str> {
     match pointers.last() {
         None => Err("field \"iterationPointers\": an empty list where one position is expected"),
@@ -48,7 +48,7 @@ fn decode_cursor(pointers: &[(i32, i32)]) -> Result<Option<Cursor>, &'static str
     }
 }
 
-/// What a request for a batch says.
+/// The fields of a request for a batch.
 struct Fetch<'a> {
     name: &'a str,
     pointers: &'a [(i32, i32)],
@@ -84,7 +84,7 @@ fn answer(
     listing.finish()
 }
 
-/// Where a batch begins.
+/// The start of a batch.
 struct From {
     partition: PartitionId,
     /// `None` at the end.
@@ -108,8 +108,8 @@ fn from(session: &Session, message: &Message<'_>, fetch: &Fetch<'_>) -> Result<F
     Ok(From { partition, cursor, at_least })
 }
 
-/// A batch of what a projection makes of the entries that a predicate finds. It may have to look at the whole partition, so
-/// that it does not run in place.
+/// Answers with a batch of projected entries that match a predicate. This may have to visit the
+/// whole partition, so it does not run in place.
 fn handle_fetch_with_query(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: fetch_with_query::Request<'_> = message.decode()?;
     let fetch = Fetch { name: request.name, pointers: &request.iteration_pointers, batch: request.batch };
@@ -119,31 +119,31 @@ fn handle_fetch_with_query(session: &mut Session, message: &Message<'_>) -> Outc
     let filter = engine.filter(&map, request.predicate)?;
     let projection = engine.projection(&map, request.projection)?;
     let (correlation, bytes_max) = (message.correlation_id(), session.config.reply_bytes_max);
-    deferred::later(session, &engine, correlation, move |place, out| {
+    deferred::later(session, &engine, correlation, move |slot, out| {
         let mut listing = Listing::answering(fetch_with_query::ID, correlation, bytes_max, out);
         listing.open();
-        let is_given_up = || place.is_given_up();
-        let next = batch(&map, &from, (filter.as_ref(), projection.as_ref()), &mut listing, &is_given_up)?;
+        let is_cancelled = || slot.is_cancelled();
+        let next = batch(&map, &from, (filter.as_ref(), projection.as_ref()), &mut listing, &is_cancelled)?;
         listing.finish_with_pair(next.map_or(END, encode_cursor))
     })
 }
 
-/// Entries that are looked at under a partition's lock at once, more or less.
+/// The approximate number of entries visited under one lock of a partition.
 const LOOKED_AT_ONCE: usize = 4_096;
 
-/// Lists what is wanted of the entries from a position on; returns where to go on.
+/// Lists the projected matching entries from a position on. Returns the position to continue from.
 fn batch(
     map: &Map,
     from: &From,
     (filter, projection): (&dyn EntryFilter, &dyn EntryProjection),
     listing: &mut Listing<'_>,
-    is_given_up: &dyn Fn() -> bool,
+    is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Option<Cursor>, Box<Failure>> {
     let (mut found, mut failed, mut cursor) = (0, None, from.cursor);
     while let Some(at) = cursor
         && found < from.at_least
         && !listing.is_over()
-        && !is_given_up()
+        && !is_cancelled()
     {
         let missing = (from.at_least - found).min(LOOKED_AT_ONCE);
         cursor = map.fetch(from.partition, at, missing, &mut |key, value| {
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_survives_the_way_through_a_client() {
+    fn a_cursor_survives_the_round_trip_through_a_client() {
         for cursor in [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff] {
             let pointer = encode_cursor(Cursor(cursor));
             assert!(pointer.0 >= 0, "{cursor:x} would end the iteration");

@@ -1,4 +1,4 @@
-//! Listeners of a map's entries.
+//! Listeners to the entries of a map.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use filbert_wire::{
 };
 
 use crate::{
+    client_link::ClientLink,
     deferred,
     failure::{Failure, Outcome},
-    link::Link,
-    losses::About,
-    rows::Row,
+    losses::LossScope,
+    row::Row,
     session::Session,
 };
 
@@ -33,19 +33,21 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (remove_partition_lost_listener::ID, Row::Served(handle_remove_partition_lost)),
 ];
 
-/// Sends events to one client, under the correlation id of its registration. Called under a partition's lock.
+/// Sends events to one client, with the correlation id of its registration. Called under a
+/// partition's lock.
 struct ToClient {
-    link: Arc<Link>,
+    link: Arc<ClientLink>,
     correlation: CorrelationId,
-    /// That of the registration itself, its key and its predicate.
+    /// The reservation for the registration with its key and its predicate.
     _room: Reservation,
 }
 
-/// Bytes of a registration beside its key and its predicate, more or less.
+/// The approximate size of a registration without its key and its predicate, in bytes.
 const LISTENER_BYTES: usize = 512;
 
 impl ToClient {
-    /// Sends to the client of a session; `bytes` are those of what it asks for.
+    /// Creates a sender for the client of a session. `bytes` is the size of the key and the
+    /// predicate.
     fn new(session: &Session, correlation: CorrelationId, bytes: usize) -> Result<ToClient, Box<Failure>> {
         let room = session.grid.budget().reserve(LISTENER_BYTES + bytes).map_err(GridError::from)?;
         Ok(ToClient { link: session.link.clone(), correlation, _room: room })
@@ -144,7 +146,7 @@ fn handle_add_to_key_with_predicate(session: &mut Session, message: &Message<'_>
     Ok(())
 }
 
-/// A predicate, made ready to be asked about every event.
+/// A predicate, prepared for the check of every event.
 fn filter(
     session: &mut Session,
     message: &Message<'_>,
@@ -157,7 +159,7 @@ fn filter(
 
 fn handle_remove(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: remove_entry_listener::Request<'_> = message.decode()?;
-    // Listeners of query caches are removed by this message too, with the cache's name.
+    // This message also removes listeners of query caches. Then the name is that of the cache.
     let response = session.grid.remove_map_listener(request.name, ListenerId(request.registration_id))
         || session.caches.unsubscribe(request.name, request.registration_id)
         || session.is_relay && session.caches.stand_down(request.registration_id);
@@ -166,12 +168,12 @@ fn handle_remove(session: &mut Session, message: &Message<'_>) -> Outcome {
 }
 
 fn handle_add_partition_lost(session: &mut Session, message: &Message<'_>) -> Outcome {
-    // A standalone member loses a partition only together with itself: nobody is left to tell.
+    // A standalone member loses partitions only together with itself, so it sends no such events.
     let request: add_partition_lost_listener::Request<'_> = message.decode()?;
     session.map(request.name)?;
     let (link, correlation) = (&session.link, message.correlation_id());
     let response =
-        session.views.listen_to_losses(link, correlation, About::OneMap, request.local_only, &session.grid)?;
+        session.views.listen_to_losses(link, correlation, LossScope::OneMap, request.local_only, &session.grid)?;
     add_partition_lost_listener::Response { response }.encode(correlation, &mut session.out);
     Ok(())
 }

@@ -9,7 +9,7 @@ use filbert_wire::{
 use crate::{
     change::{OfKey, Wait, change, done, flag},
     failure::Outcome,
-    rows::Row,
+    row::Row,
     session::Session,
 };
 
@@ -20,7 +20,7 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (force_unlock::ID, Row::Served(handle_force_unlock)),
 ];
 
-/// A lease as clients send it: they mean none by -1, and some by the largest number there is.
+/// Decodes a lease. Clients send -1 for a lock without a lease, and some send the largest number.
 fn lease(lease_ms: i64) -> Option<i64> {
     (lease_ms > 0 && lease_ms != i64::MAX).then_some(lease_ms)
 }

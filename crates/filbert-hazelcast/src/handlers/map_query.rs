@@ -1,6 +1,7 @@
 //! Queries of the map API: predicates, pages, aggregators and projections.
 //!
-//! The engine makes a query ready; a short one then runs in place, another on the engine's threads.
+//! The engine prepares a query. A short query then runs in place, other queries run on the engine's
+//! threads.
 
 use filbert_data::{TypeId, criteria::IterationType, type_id};
 use filbert_grid::{
@@ -22,7 +23,7 @@ use crate::{
     failure::{Failure, Outcome},
     listing::Listing,
     replies::Replies,
-    rows::Row,
+    row::Row,
     session::Session,
 };
 
@@ -40,7 +41,7 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (remove_all::ID, Row::Served(handle_remove_all)),
 ];
 
-/// What of an entry a list has.
+/// The part of an entry in a list.
 #[derive(Clone, Copy)]
 enum Part {
     Key,
@@ -51,15 +52,16 @@ enum Part {
 /// Anchors of pages: page, key, value.
 type Anchors = Vec<(i32, Vec<u8>, Vec<u8>)>;
 
-/// What a reply is made of.
+/// The content of a reply.
 enum Shape {
     /// A list of entries, or of one part of them.
     List(Part),
-    /// The same, and the anchors: here those that the client has already.
+    /// The same, with the anchors of pages. Initially these are the anchors that the client already
+    /// has.
     Page(Part, Anchors),
-    /// A list of what a projection made.
+    /// A list of results of a projection.
     Values,
-    /// What an aggregator made.
+    /// The result of an aggregator.
     One,
     /// Nothing.
     Done,
@@ -114,14 +116,14 @@ fn page(
     answer(session, message, name, MapQuery::Page(paging), Shape::Page(part, anchors))
 }
 
-/// What the request says about pages. What a client asks for decides the order, whichever message asks.
+/// The paging of a request. Its iteration type determines the order, whichever message contains it.
 fn paging<'a>(
     session: &Session,
     message: &Message<'_>,
     holder: &PagingPredicateHolder<'a>,
 ) -> Result<Paging<'a>, Box<Failure>> {
     let id = message.id();
-    // Some clients send a null object where there is none.
+    // Some clients send a null object instead of no comparator.
     if holder.comparator_data.is_some_and(|comparator| type_id(comparator) != Ok(TypeId::NULL)) {
         return Err(Failure::unsupported(id, "with a comparator, which is code that this server does not run"));
     }
@@ -219,15 +221,15 @@ fn handle_remove_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     answer(session, message, request.name, query, Shape::Done)
 }
 
-/// Whether a predicate is the stock clients' `alwaysTrue`: an IdentifiedDataSerializable (marked by a one) of the
-/// predicates' factory, -20, and class 14, which has no content.
+/// Whether a predicate is the stock clients' `alwaysTrue`: an IdentifiedDataSerializable (marked by
+/// a one) of the predicates' factory, -20, and class 14, without content.
 fn is_always_true(predicate: &[u8]) -> bool {
     const TRUE_PREDICATE: [u8; 9] = [1, 0xff, 0xff, 0xff, 0xec, 0, 0, 0, 14];
     filbert_data::type_id(predicate).is_ok_and(|id| id == filbert_data::TypeId::IDENTIFIED)
         && predicate.get(filbert_data::BLOB_HEADER_BYTES..) == Some(&TRUE_PREDICATE)
 }
 
-/// Runs a query and answers with what it finds, now or later.
+/// Runs a query and answers with its result, in place or on the engine's threads.
 fn answer(session: &mut Session, message: &Message<'_>, name: &str, query: MapQuery<'_>, shape: Shape) -> Outcome {
     let engine = deferred::engine(session, message)?;
     let map = session.map(name)?.clone();
@@ -238,26 +240,27 @@ fn answer(session: &mut Session, message: &Message<'_>, name: &str, query: MapQu
         shape,
     };
     if session.grid.cluster().is_some() {
-        // Which index helps is known when what others have acknowledged is here.
+        // The plan depends on the map's indexes. So the query is prepared only after this member
+        // has applied all acknowledged changes.
         let (grid, query, of_engine) = (session.grid.clone(), query.to_owned(), engine.clone());
-        return deferred::later(session, &engine, reply.correlation, move |place, out| {
+        return deferred::later(session, &engine, reply.correlation, move |slot, out| {
             grid.catch_up_blocking()?;
             let mut prepared = of_engine.prepare(&map, query.borrow())?;
-            prepared.end_when(place.ending());
-            reply.write(prepared.as_mut(), &|| place.is_given_up(), out)
+            prepared.end_when(slot.ending());
+            reply.write(prepared.as_mut(), &|| slot.is_cancelled(), out)
         });
     }
     let mut prepared = engine.prepare(&map, query)?;
     if prepared.is_short() {
         return reply.write(prepared.as_mut(), &|| false, &mut session.out);
     }
-    deferred::later(session, &engine, reply.correlation, move |place, out| {
-        prepared.end_when(place.ending());
-        reply.write(prepared.as_mut(), &|| place.is_given_up(), out)
+    deferred::later(session, &engine, reply.correlation, move |slot, out| {
+        prepared.end_when(slot.ending());
+        reply.write(prepared.as_mut(), &|| slot.is_cancelled(), out)
     })
 }
 
-/// A reply to be written.
+/// A reply under construction.
 struct Reply {
     message: MessageId,
     correlation: CorrelationId,
@@ -266,18 +269,19 @@ struct Reply {
 }
 
 impl Reply {
-    /// Runs the query and appends the reply. The query ends early when nobody wants it any more or the reply is too long.
-    fn write(self, query: &mut dyn PreparedQuery, is_given_up: &dyn Fn() -> bool, out: &mut Replies) -> Outcome {
+    /// Runs the query and appends the reply. The query ends early if the client has disconnected or
+    /// the reply is too long.
+    fn write(self, query: &mut dyn PreparedQuery, is_cancelled: &dyn Fn() -> bool, out: &mut Replies) -> Outcome {
         let mut listing = Listing::answering(self.message, self.correlation, self.bytes_max, out);
         match self.shape {
             Shape::List(part) => {
                 listing.open();
-                fill(&mut listing, query, is_given_up, |listing, answer| item(listing, part, answer))?;
+                fill(&mut listing, query, is_cancelled, |listing, answer| item(listing, part, answer))?;
                 listing.finish()
             }
             Shape::Page(part, mut anchors) => {
                 listing.open();
-                fill(&mut listing, query, is_given_up, |listing, answer| match answer {
+                fill(&mut listing, query, is_cancelled, |listing, answer| match answer {
                     Answer::Anchor(page, key, value) => set_anchor(&mut anchors, page, key, value),
                     answer => item(listing, part, answer),
                 })?;
@@ -288,7 +292,7 @@ impl Reply {
             }
             Shape::Values => {
                 listing.open();
-                fill(&mut listing, query, is_given_up, |listing, answer| {
+                fill(&mut listing, query, is_cancelled, |listing, answer| {
                     if let Answer::Value(value) = answer {
                         listing.nullable(value);
                     }
@@ -297,7 +301,7 @@ impl Reply {
             }
             Shape::One => {
                 let mut count = 0;
-                fill(&mut listing, query, is_given_up, |listing, answer| {
+                fill(&mut listing, query, is_cancelled, |listing, answer| {
                     if let Answer::Value(value) = answer {
                         count += 1;
                         listing.nullable(value);
@@ -309,28 +313,29 @@ impl Reply {
                 listing.finish_open()
             }
             Shape::Done => {
-                fill(&mut listing, query, is_given_up, |_, _| ())?;
+                fill(&mut listing, query, is_cancelled, |_, _| ())?;
                 listing.finish_open()
             }
         }
     }
 }
 
-/// Runs the query. Ending it because the reply is too long is no error here: finishing the reply tells that better.
+/// Runs the query. If it is ended because the reply is too long, this is not an error here: the end
+/// of the reply reports it more precisely.
 fn fill(
     listing: &mut Listing<'_>,
     query: &mut dyn PreparedQuery,
-    is_given_up: &dyn Fn() -> bool,
+    is_cancelled: &dyn Fn() -> bool,
     mut append: impl FnMut(&mut Listing<'_>, Answer<'_>),
 ) -> Outcome {
     let mut ended = false;
     let result = query.run(&mut |answer| {
         append(listing, answer);
-        ended = listing.is_over() || is_given_up();
+        ended = listing.is_over() || is_cancelled();
         if ended { Err(GridError::IllegalArgument("the query was ended".to_owned())) } else { Ok(()) }
     });
     match result {
-        Err(error) if !ended && !is_given_up() => Err(error.into()),
+        Err(error) if !ended && !is_cancelled() => Err(error.into()),
         Err(_) if !listing.is_over() => {
             Err(Failure::new(ErrorKind::ClientGone, "the client went before its query had ended"))
         }
@@ -348,7 +353,8 @@ fn item(listing: &mut Listing<'_>, part: Part, answer: Answer<'_>) {
     }
 }
 
-/// Clients send back the whole list that they get, so that it has one anchor for each page, in order.
+/// Clients send back the whole list that they have received. So it has one anchor for each page, in
+/// order.
 fn set_anchor(anchors: &mut Anchors, page: usize, key: &[u8], value: &[u8]) {
     let Ok(page) = i32::try_from(page) else { return };
     let anchor = (page, key.to_vec(), value.to_vec());

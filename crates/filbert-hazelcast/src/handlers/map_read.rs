@@ -1,4 +1,4 @@
-//! Reads of one key or of a figure of the map: none waits for a lock.
+//! Reads of one key, or of a property of the whole map. No read waits for a lock of a key.
 
 use filbert_grid::{EntryView, ErrorKind, Map, PartitionId};
 use filbert_wire::{
@@ -9,11 +9,13 @@ use filbert_wire::{
 
 use crate::{
     failure::{Failure, Outcome},
-    rows::Row,
+    relay::Relays,
+    row::Row,
     session::Session,
 };
 
-/// Gets that are answered together, at most. Much more than the grid looks up at a time gain nothing.
+/// The maximum number of gets that are answered together. The grid looks up fewer keys at a time,
+/// so a larger run gains nothing.
 pub(crate) const GETS_MAX: usize = 16;
 
 pub(crate) const ROWS: &[(MessageId, Row)] = &[
@@ -38,7 +40,7 @@ fn handle_get(session: &mut Session, message: &Message<'_>) -> Outcome {
     Ok(())
 }
 
-/// A `Map.get` that waits to be answered together with others.
+/// A `Map.get` that will be answered together with others.
 #[derive(Debug, Clone)]
 pub(crate) struct Get<'a> {
     request: get::Request<'a>,
@@ -47,7 +49,8 @@ pub(crate) struct Get<'a> {
 }
 
 impl<'a> Get<'a> {
-    /// The message as one that can be answered together with others: a sound `Map.get` of an authenticated client.
+    /// The message, if it can be answered together with others: a valid `Map.get` of an
+    /// authenticated client.
     #[inline]
     pub(crate) fn of(session: &Session, message: &Message<'a>) -> Option<Self> {
         if message.id() != get::ID || session.registration.is_none() {
@@ -58,22 +61,33 @@ impl<'a> Get<'a> {
         Some(Self { request, partition, correlation: message.correlation_id() })
     }
 
-    /// The message again.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// Holds the get until the leader of its partition is known, because this member may not answer
+    /// it.
+    #[cold]
+    fn hold(&self, relays: &Relays, failure: &Failure) {
+        let bytes = self.encode();
+        // Cannot fail: the get was read from such a message.
+        let Ok(message) = Message::parse(&bytes) else { return };
+        relays.repeatable(&message, Some(self.partition), Some(relays.itself())).fail(failure);
+    }
+
+    /// Encodes the message again.
+    fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let partition = i32::try_from(self.partition.0).unwrap_or(-1);
         self.request.encode(self.correlation, partition, &mut bytes);
         bytes
     }
 
-    /// Whether both ask for the same map.
+    /// Whether both gets are for the same map.
     #[inline]
     pub(crate) fn is_of_map_of(&self, other: &Get<'_>) -> bool {
         self.request.name == other.request.name
     }
 }
 
-/// Answers gets of one map until the replies are longer than `out_bytes_max`. Returns how many it answered.
+/// Answers gets of one map until the replies are longer than `out_bytes_max`. Returns the number of
+/// answered gets.
 pub(crate) fn handle_gets(session: &mut Session, gets: &[Option<Get<'_>>], out_bytes_max: usize) -> usize {
     let Some(first) = gets.iter().flatten().next() else { return gets.len() };
     let mut keys = [(PartitionId(0), [].as_slice()); GETS_MAX];
@@ -89,7 +103,7 @@ pub(crate) fn handle_gets(session: &mut Session, gets: &[Option<Get<'_>>], out_b
             .position(|get| {
                 if let Err(failure) = answer_get(map, get, out) {
                     match relays {
-                        Some(relays) if failure.kind == ErrorKind::NotLeader => relays.hold_get(get, &failure),
+                        Some(relays) if failure.kind == ErrorKind::NotLeader => get.hold(relays, &failure),
                         _ => failure.encode(get.correlation, out),
                     }
                 }
@@ -112,7 +126,7 @@ pub(crate) fn handle_gets(session: &mut Session, gets: &[Option<Get<'_>>], out_b
     }
 }
 
-/// Answers one get, if this member may.
+/// Answers one get, if this member may answer for its partition.
 fn answer_get(map: &Map, get: &Get<'_>, out: &mut Vec<u8>) -> Outcome {
     let start = out.len();
     let read = map.answering(get.partition, || {

@@ -13,7 +13,7 @@ use filbert_wire::{
 use crate::{
     change::{OfKey, Wait, change, done, flag, previous},
     failure::Outcome,
-    rows::Row,
+    row::Row,
     session::Session,
 };
 
@@ -41,7 +41,7 @@ const fn of(map: &str, thread: i64) -> OfKey<'_> {
     OfKey { map, thread, wait: Wait::Call }
 }
 
-/// A change that answers the value from before.
+/// A change that returns the previous value.
 macro_rules! answers_previous {
     ($session:ident, $message:ident, $method:ident, $of:expr, $change:expr) => {
         change($session, $message, $of, $change, |reply, correlation, out| {
@@ -51,7 +51,7 @@ macro_rules! answers_previous {
     };
 }
 
-/// A change that answers whether it did something.
+/// A change that returns whether it had an effect.
 macro_rules! answers_flag {
     ($session:ident, $message:ident, $method:ident, $of:expr, $change:expr) => {
         change($session, $message, $of, $change, |reply, correlation, out| {
@@ -61,7 +61,7 @@ macro_rules! answers_flag {
     };
 }
 
-/// A change that answers nothing but that it was made.
+/// A change that returns nothing.
 macro_rules! answers_done {
     ($session:ident, $message:ident, $response:expr, $of:expr, $change:expr) => {
         change($session, $message, $of, $change, |reply, correlation, out| {
@@ -173,6 +173,7 @@ fn handle_evict(session: &mut Session, message: &Message<'_>) -> Outcome {
 
 fn handle_set_ttl(session: &mut Session, message: &Message<'_>) -> Outcome {
     let set_ttl::Request { name, key, ttl } = message.decode()?;
-    // The request names no thread, so that a lock of the same client's thread counts as someone else's, as in Hazelcast.
+    // The request names no thread. So a lock of the same client counts as the lock of another
+    // caller, as in Hazelcast.
     answers_flag!(session, message, set_ttl, of(name, 0), Change::SetTtl { key, ttl_ms: ttl })
 }

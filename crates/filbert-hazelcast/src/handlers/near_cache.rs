@@ -1,4 +1,5 @@
-//! What keeps the near caches of clients right: invalidations, and the state to compare with after some were missed.
+//! The consistency of clients' near caches: invalidations, and the metadata by which clients detect
+//! missed invalidations.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use filbert_wire::{
     table::map::{add_near_cache_invalidation_listener, fetch_near_cache_invalidation_metadata},
 };
 
-use crate::{failure::Outcome, link::Link, rows::Row, session::Session};
+use crate::{client_link::ClientLink, failure::Outcome, row::Row, session::Session};
 
 pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (add_near_cache_invalidation_listener::ID, Row::Served(handle_add)),
@@ -17,7 +18,7 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
 
 /// Sends invalidations to one client. Called under a partition's lock.
 struct ToClient {
-    link: Arc<Link>,
+    link: Arc<ClientLink>,
     correlation: CorrelationId,
 }
 
@@ -45,7 +46,8 @@ fn handle_add(session: &mut Session, message: &Message<'_>) -> Outcome {
 }
 
 fn handle_fetch_metadata(session: &mut Session, message: &Message<'_>) -> Outcome {
-    // The request names the member that it means: this one. It answers for what it leads, as the others do.
+    // The request names this member. It answers for the partitions that it leads, as the other
+    // members do.
     let request: fetch_near_cache_invalidation_metadata::Request<'_> = message.decode()?;
     let metadata = session.grid.invalidation_metadata(request.names);
     let (view, itself) = (session.grid.cluster().map(|cluster| cluster.view()), session.grid.member_uuid());

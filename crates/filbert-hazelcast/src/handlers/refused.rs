@@ -1,4 +1,4 @@
-//! Map messages that are answered with a reason instead of a result.
+//! Map messages that are refused with a reason.
 
 use filbert_wire::{
     MessageId,
@@ -8,7 +8,7 @@ use filbert_wire::{
     },
 };
 
-use crate::rows::{Row, SHIPS_CODE};
+use crate::row::{Row, SHIPS_CODE};
 
 const CODE: Row = Row::Refused(SHIPS_CODE);
 

@@ -1,4 +1,4 @@
-//! Schemas of Compact values, which clients announce before they send the first value of a type.
+//! Schemas of Compact values. Clients send a schema before they send the first value of its type.
 
 use filbert_data::compact::{FieldDescriptor, FieldKind, Schema, SchemaId};
 use filbert_grid::{ErrorKind, check_name};
@@ -10,7 +10,7 @@ use filbert_wire::{
 
 use crate::{
     failure::{Failure, Outcome},
-    rows::Row,
+    row::Row,
     session::Session,
 };
 
@@ -23,7 +23,7 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
 fn handle_send(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: send_schema::Request<'_> = message.decode()?;
     session.grid.schemas().put(read(&request.schema)?)?;
-    // Clients repeat themselves until every member of their view is named.
+    // Clients repeat the request until the replies have named every member of their view.
     let replicated_members = vec![session.grid.member_uuid()];
     send_schema::Response { replicated_members }.encode(message.correlation_id(), &mut session.out);
     Ok(())

@@ -1,7 +1,7 @@
-//! SQL: statements, the pages of their results, and the statement that would make a map's mapping.
+//! SQL: statements, the pages of their results, and the statement that creates a mapping for a map.
 //!
-//! A short statement runs in place, another on the engine's threads. Errors of statements travel in the response, with the
-//! codes of Hazelcast's SQL.
+//! A short statement runs in place, other statements run on the engine's threads. Errors of
+//! statements are sent in the response, with the codes of Hazelcast's SQL.
 
 use std::sync::Arc;
 
@@ -15,12 +15,13 @@ use filbert_wire::{
 
 use crate::{
     cursors::{Cursors, PageLimits, Rows, Ticket},
-    deferred::{self, Place},
+    deferred,
     failure::Outcome,
+    query_slot::QuerySlot,
     replies::Replies,
-    rows::Row,
+    row::Row,
     session::Session,
-    sql_reply::{Kind, Reply},
+    sql_reply::{Reply, ReplyKind},
 };
 
 pub(crate) const ROWS: &[(MessageId, Row)] = &[
@@ -35,7 +36,7 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
 fn handle_execute(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: execute::Request<'_> = message.decode()?;
     let engine = deferred::engine(session, message)?;
-    let reply = reply(session, message, Kind::Execute);
+    let reply = reply(session, message, ReplyKind::Execute);
     if let Err(error) = execute(session, &engine, &reply, &request) {
         reply.error(&error, &mut session.out);
     }
@@ -70,11 +71,11 @@ fn execute(
     if let Some(page) = &page
         && page.last
     {
-        // The usual answer of a lookup: all of it, and no cursor to keep.
+        // The usual result of a lookup: all rows in one page, and no cursor to keep.
         return reply.page(&rows, page, &mut session.out);
     }
     let ticket = session.link.cursors.begin(&request.query_id, session.config.cursors_max)?;
-    go_on(session, reply, ticket, rows, page.map(Ok), limits)
+    answer_page(session, reply, ticket, rows, page.map(Ok), limits)
 }
 
 /// Runs a statement on the engine's threads.
@@ -86,19 +87,19 @@ fn execute_later(
     statement: &Statement<'_>,
     limits: PageLimits,
 ) -> Result<(), SqlError> {
-    let place = place(session)?;
+    let slot = take_slot(session)?;
     let ticket = session.link.cursors.begin(&request.query_id, session.config.cursors_max)?;
     let reply = reply.clone();
     let answer = move |result| {
         let mut out = Vec::new();
         match result {
-            Ok(StatementResult::Rows(cursor)) => return page_later(Rows::new(cursor), limits, reply, place, ticket),
+            Ok(StatementResult::Rows(cursor)) => return page_later(Rows::new(cursor), limits, reply, slot, ticket),
             Ok(StatementResult::Count(count)) => reply.count(count, &mut out),
             Err(error) => reply.error(&error, &mut out),
         }
-        place.link().cursors.end(ticket);
-        let out = Replies::whole(out, &place.link().replies);
-        place.reply(reply.correlation, out, reply.bytes_max);
+        slot.link().cursors.end(ticket);
+        let out = Replies::whole(out, &slot.link().replies);
+        slot.reply(reply.correlation, out, reply.bytes_max);
     };
     let running = engine.execute(statement, Box::new(answer));
     session.link.cursors.set_running(ticket, running);
@@ -107,7 +108,7 @@ fn execute_later(
 
 fn handle_fetch(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: fetch::Request = message.decode()?;
-    let reply = reply(session, message, Kind::Fetch);
+    let reply = reply(session, message, ReplyKind::Fetch);
     if let Err(error) = fetch(session, &reply, &request) {
         reply.error(&error, &mut session.out);
     }
@@ -118,11 +119,11 @@ fn fetch(session: &mut Session, reply: &Reply, request: &fetch::Request) -> Resu
     let limits = limits(session, request.cursor_buffer_size)?;
     let (ticket, mut rows) = session.link.cursors.take(&request.query_id)?;
     let page = rows.page_now(limits);
-    go_on(session, reply, ticket, rows, page, limits)
+    answer_page(session, reply, ticket, rows, page, limits)
 }
 
-/// Answers with a page, or has it answered when it is there.
-fn go_on(
+/// Answers with a page, or later when the page is available.
+fn answer_page(
     session: &mut Session,
     reply: &Reply,
     ticket: Ticket,
@@ -132,26 +133,26 @@ fn go_on(
 ) -> Result<(), SqlError> {
     match page {
         Some(page) => settle(&session.link.cursors, ticket, reply, rows, page, &mut session.out),
-        None => match place(session) {
-            Ok(place) => page_later(rows, limits, reply.clone(), place, ticket),
+        None => match take_slot(session) {
+            Ok(slot) => page_later(rows, limits, reply.clone(), slot, ticket),
             Err(error) => settle(&session.link.cursors, ticket, reply, rows, Err(error), &mut session.out),
         },
     }
     Ok(())
 }
 
-/// Answers with the next page when it is there.
-fn page_later(rows: Rows, limits: PageLimits, reply: Reply, place: Place, ticket: Ticket) {
+/// Answers with the next page when it is available.
+fn page_later(rows: Rows, limits: PageLimits, reply: Reply, slot: QuerySlot, ticket: Ticket) {
     rows.page(limits, move |rows, page| {
         let mut out = Vec::new();
-        settle(&place.link().cursors, ticket, &reply, rows, page, &mut out);
-        let out = Replies::whole(out, &place.link().replies);
-        place.reply(reply.correlation, out, reply.bytes_max);
+        settle(&slot.link().cursors, ticket, &reply, rows, page, &mut out);
+        let out = Replies::whole(out, &slot.link().replies);
+        slot.reply(reply.correlation, out, reply.bytes_max);
     });
 }
 
-/// Appends the reply with a page. The rows behind it are put where the next request finds them before the client hears of
-/// them.
+/// Appends the reply with a page. The remaining rows are stored before the client receives the
+/// reply, so the next request finds them.
 fn settle(
     cursors: &Cursors,
     ticket: Ticket,
@@ -182,7 +183,7 @@ fn handle_mapping_ddl(session: &mut Session, message: &Message<'_>) -> Outcome {
     Ok(())
 }
 
-/// What clients before 5.0 get, whose pages were laid out in another way.
+/// The error for clients before 5.0, whose pages had another format.
 const TOO_OLD: &str =
     "this client's SQL messages are of a version before 5.0, expected a client of version 5.0 or later";
 
@@ -207,13 +208,13 @@ fn too_old(session: &Session) -> WireSqlError<'static> {
     }
 }
 
-fn reply(session: &Session, message: &Message<'_>, kind: Kind) -> Reply {
+fn reply(session: &Session, message: &Message<'_>, kind: ReplyKind) -> Reply {
     let member: Uuid = session.grid.member_uuid();
     Reply { kind, correlation: message.correlation_id(), member, bytes_max: session.config.reply_bytes_max }
 }
 
-fn place(session: &Session) -> Result<Place, SqlError> {
-    Place::take(session).map_err(|failure| SqlError::new(SqlErrorCode::Generic, failure.text))
+fn take_slot(session: &Session) -> Result<QuerySlot, SqlError> {
+    session.take_slot().map_err(|failure| SqlError::new(SqlErrorCode::Generic, failure.text))
 }
 
 fn limits(session: &Session, cursor_buffer_size: i32) -> Result<PageLimits, SqlError> {

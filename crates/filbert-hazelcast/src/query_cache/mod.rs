@@ -1,26 +1,28 @@
-//! Query caches: what members keep for clients that hold the result of a predicate and want to hear how it changes
+//! Query caches: the state for clients that hold the result of a predicate and receive its changes
 //! (Hazelcast's continuous query caches).
 //!
 //! ```text
-//!  add listener ──► Channel of a name ◄────────────── told: single or batch events ─────────────┐
-//!  create ────────► QueryCache ── listens to the map: changes wait ── snapshot is answered ──┐    │
-//!  made publishable ─────────────────────────────────────────────────────────────► Buffers ─┴────┘
-//!  set read cursor ──► the content is made anew (anew.rs), or changes that are kept are told again
+//!  add listener ──► Channel of a name ◄──────────── sent: single or batch events ──────────┐
+//!  create ────────► QueryCache ── listens to the map, changes wait ── content is sent ──┐  │
+//!  made publishable ─────────────────────────────────────────────────────────► Buffers ─┴──┘
+//!  set read cursor ──► the content is rebuilt (rebuild.rs), or kept changes are sent again
 //! ```
 //!
-//! A cache outlives its client's connections for a while, so that a client that comes back goes on with it. What it keeps does not: changes
-//! go with the client's last connection and are numbered on, so that the client sees that it has lost some. All goes with the map.
+//! A cache outlives its client's connections for a while, so a client that returns continues with
+//! it. Its changes do not: they are dropped with the client's last connection. Later changes are
+//! still numbered, so the client notices the loss. A cache ends with its map.
 //!
 //! # In a cluster
 //!
-//! The member that a client asks for a cache keeps all of it: its home. It hears of what it applies to its own copies of the partitions, whoever
-//! leads them, so that no change of leaders is seen, and all events of a cache come by one connection. Clients number what they hear, and
-//! take nothing that comes in another order, so that no two members may tell of the same partition. The other members stand by
-//! (`standby.rs`): they know of the cache, tell the client when its home is lost, and one of them makes it anew when the home has left the
-//! cluster.
+//! The member that a client asks for a cache is the cache's home, and keeps all of it. It receives
+//! the changes of its own replicas of the partitions, whichever members lead them. So a change of
+//! leaders has no effect, and all events of a cache come on one connection. Clients accept events
+//! only in the order of their numbers, so no two members may send events of the same partition. The
+//! other members stand by (`standby.rs`): they know the cache, notify the client when its home is
+//! lost, and one of them rebuilds the cache when the home has left the cluster.
 
-mod anew;
 mod buffers;
+mod rebuild;
 mod registry;
 mod standby;
 
@@ -42,14 +44,14 @@ use parking_lot::Mutex;
 
 use buffers::{Buffers, Change};
 
-pub(crate) use anew::Reader;
 pub(crate) use buffers::Settings;
+pub(crate) use rebuild::Reader;
 pub(crate) use registry::QueryCaches;
 pub(crate) use standby::Standby;
 
-use crate::link::Link;
+use crate::client_link::ClientLink;
 
-/// Who listens to the caches of one name.
+/// The listeners to the caches with one name.
 #[derive(Debug, Default)]
 pub(crate) struct Channel(Mutex<Vec<Subscriber>>);
 
@@ -58,14 +60,14 @@ struct Subscriber {
     id: Uuid,
     /// The client.
     owner: Uuid,
-    link: Arc<Link>,
+    link: Arc<ClientLink>,
     correlation: CorrelationId,
-    /// That of the registration itself.
+    /// The reservation for the registration itself.
     _room: Reservation,
 }
 
 impl Channel {
-    /// Ends the registrations that are meant; how many they were.
+    /// Removes matching registrations. Returns their number.
     fn forget(&self, is_meant: impl Fn(&Subscriber) -> bool) -> usize {
         let mut subscribers = self.0.lock();
         let before = subscribers.len();
@@ -77,8 +79,8 @@ impl Channel {
         self.0.lock().is_empty()
     }
 
-    /// Sends changes of a partition to everyone who listens: one as it is, more as a batch.
-    fn tell(&self, map: &str, source: &str, partition: PartitionId, changes: &mut dyn Iterator<Item = &Change>) {
+    /// Sends changes of a partition to all listeners: a single change alone, several as a batch.
+    fn send(&self, map: &str, source: &str, partition: PartitionId, changes: &mut dyn Iterator<Item = &Change>) {
         let partition_id = partition.0.cast_signed();
         let data = changes.map(|change| QueryCacheEventData {
             data_key: change.key.as_deref(),
@@ -101,145 +103,151 @@ impl Channel {
     }
 }
 
-/// How a cache was asked for.
+/// A client's request for a cache.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct CacheRequest {
     pub(crate) name: String,
     pub(crate) settings: Settings,
     pub(crate) include_value: bool,
-    /// Whether the client begins with what the predicate finds now.
+    /// Whether the client begins with the current result of the predicate.
     pub(crate) populate: bool,
     /// The client.
     pub(crate) owner: Uuid,
     /// The predicate.
     pub(crate) predicate: Box<[u8]>,
-    /// The client's request, to be repeated to other members; empty where there are none. What is asked for later has a greater correlation id.
-    pub(crate) request: Box<[u8]>,
-    /// Its correlation id.
-    pub(crate) asked: CorrelationId,
-    /// How this member is called in batches.
+    /// The client's request, to be sent to other members; empty if there are none.
+    pub(crate) message: Box<[u8]>,
+    /// The correlation id of the request. A later request of the client has a greater one.
+    pub(crate) request_id: CorrelationId,
+    /// The name of this member in batches.
     pub(crate) source: String,
 }
 
-/// What becomes of changes.
+/// The handling of changes.
 enum Phase {
-    /// The first content is being read; what changes meanwhile is added to it.
+    /// The initial content is being read. Changes in the meantime are added to it.
     Snapshot { changes: Vec<(PartitionId, Change)>, bytes: usize },
-    /// They wait until the client is ready.
+    /// Changes wait until the client is ready.
     Held,
-    /// They are told.
-    Telling,
-    /// Nobody wants them any more.
+    /// Changes are sent.
+    Sending,
+    /// The cache has ended.
     Closed,
 }
 
-/// Bytes of a cache beside its names, its predicate and its changes, more or less.
+/// The approximate size of a cache without its name, its predicate, its request and its changes, in
+/// bytes.
 const CACHE_BYTES: usize = 1 << 10;
 
 /// One cache of one client.
 pub(crate) struct QueryCache {
     map: Arc<Map>,
-    wanted: Wanted,
+    request: CacheRequest,
     channel: Arc<Channel>,
     state: Mutex<State>,
     listener: Mutex<Option<ListenerId>>,
-    /// By which the other members were asked last to stand by.
+    /// The id with which the other members were last asked to stand by.
     pub(crate) registered: Mutex<Option<Uuid>>,
-    /// By which it is made anew.
+    /// Reads the map for a rebuild.
     reader: Reader,
     budget: MemoryBudget,
-    /// That of the registration itself.
+    /// The reservation for the cache itself.
     _room: Reservation,
 }
 
 struct State {
     phase: Phase,
     buffers: Buffers,
-    /// That of changes while the first content is read.
+    /// The reservation for changes while the initial content is read.
     snapshot_room: Reservation,
-    /// Since when nobody listens.
+    /// The time since which nobody listens, or the client is disconnected.
     orphaned: Option<Instant>,
-    /// Partitions whose content is to be made anew, and whether somebody is about it.
-    anew: BTreeSet<PartitionId>,
-    is_renewed: bool,
+    /// Partitions whose content must be rebuilt. `is_rebuilding`: whether a task is rebuilding.
+    to_rebuild: BTreeSet<PartitionId>,
+    is_rebuilding: bool,
 }
 
-/// The first content of a cache, on its way to the client.
+/// The content of a cache on its way to the client.
 pub(crate) type Content = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl QueryCache {
     fn new(
         map: Arc<Map>,
-        wanted: Wanted,
+        request: CacheRequest,
         reader: Reader,
         channel: Arc<Channel>,
         budget: &MemoryBudget,
     ) -> Result<Self, Exhausted> {
-        let bytes = 2 * wanted.name.len() + wanted.predicate.len() + wanted.request.len();
+        let bytes = 2 * request.name.len() + request.predicate.len() + request.message.len();
         let room = budget.reserve(CACHE_BYTES + bytes)?;
-        let phase = if wanted.populate { Phase::Snapshot { changes: Vec::new(), bytes: 0 } } else { Phase::Telling };
-        let buffers = Buffers::new(wanted.settings, budget.empty());
-        let (anew, snapshot_room) = (BTreeSet::new(), budget.empty());
-        let state = State { phase, buffers, snapshot_room, orphaned: None, anew, is_renewed: false };
+        let phase = if request.populate { Phase::Snapshot { changes: Vec::new(), bytes: 0 } } else { Phase::Sending };
+        let buffers = Buffers::new(request.settings, budget.empty());
+        let (to_rebuild, snapshot_room) = (BTreeSet::new(), budget.empty());
+        let state = State { phase, buffers, snapshot_room, orphaned: None, to_rebuild, is_rebuilding: false };
         let (state, listener, registered) = (Mutex::new(state), Mutex::new(None), Mutex::new(None));
-        Ok(Self { budget: budget.clone(), map, wanted, channel, state, listener, registered, reader, _room: room })
+        Ok(Self { budget: budget.clone(), map, request, channel, state, listener, registered, reader, _room: room })
     }
 
     pub(crate) fn map(&self) -> &Arc<Map> {
         &self.map
     }
 
-    pub(crate) fn wanted(&self) -> &Wanted {
-        &self.wanted
+    pub(crate) fn request(&self) -> &CacheRequest {
+        &self.request
     }
 
-    /// Whether it has ended, by itself or with its map.
+    /// Whether the cache has ended, by itself or with its map.
     fn is_closed(&self) -> bool {
         matches!(self.state.lock().phase, Phase::Closed)
     }
 
-    /// Keeps nothing more for a client that has no connection. May be called with the registry's lock held.
+    /// Drops the changes, and keeps no more of them, because the client has no connection. May be
+    /// called with the registry's lock held.
     fn leave(&self) {
         let mut state = self.state.lock();
         if let Phase::Snapshot { changes, bytes } = &mut state.phase {
-            // Nobody waits for the first content.
+            // No client waits for the initial content.
             (*changes, *bytes) = (Vec::new(), usize::MAX);
         }
         state.snapshot_room.shrink(0);
         state.buffers.leave();
     }
 
-    /// Keeps changes again. In a cluster the client may have connections to other members all the time, and see nothing of it.
+    /// Keeps changes again. In a cluster the client may have had connections to other members all
+    /// the time, and not have noticed the loss. So the content is rebuilt.
     fn come_back(self: &Arc<Self>) {
         let mut state = self.state.lock();
         if !state.buffers.come_back() || !self.reader.is_in_cluster() {
             return;
         }
-        if self.wanted.populate && matches!(state.phase, Phase::Telling) {
-            (0..self.map.partition_count()).map(PartitionId).for_each(|partition| state.buffers.set_aside(partition));
+        if self.request.populate && matches!(state.phase, Phase::Sending) {
+            (0..self.map.partition_count())
+                .map(PartitionId)
+                .for_each(|partition| state.buffers.begin_rebuild(partition));
         }
         drop(state);
-        self.renew_all();
+        self.rebuild_all();
     }
 
-    /// Forgets all and tells nothing more. May be called with a partition's lock held.
+    /// Drops all data, and sends nothing more. May be called with a partition's lock held.
     fn end(&self) {
         let mut state = self.state.lock();
         state.phase = Phase::Closed;
-        state.buffers = Buffers::new(self.wanted.settings, self.budget.empty());
+        state.buffers = Buffers::new(self.request.settings, self.budget.empty());
         state.snapshot_room.shrink(0);
     }
 
     pub(crate) fn include_value(&self) -> bool {
-        self.wanted.include_value
+        self.request.include_value
     }
 
-    /// How long changes may wait.
+    /// The maximum time for which changes may wait.
     pub(crate) fn delay(&self) -> Duration {
-        self.wanted.settings.delay
+        self.request.settings.delay
     }
 
-    /// Notes the registration with the map, to be removed at the end; a cache that is closed already gives it back.
+    /// Stores the id of the map's listener, which is removed at the end. If the cache is already
+    /// closed, the listener is removed immediately.
     pub(crate) fn set_listener(&self, id: ListenerId) {
         *self.listener.lock() = Some(id);
         if matches!(self.state.lock().phase, Phase::Closed) {
@@ -260,8 +268,9 @@ impl QueryCache {
         self.remove_listener();
     }
 
-    /// Adds what has changed since the cache was made to what was found; from now on changes wait for the client. `None`
-    /// if more has changed than is kept, or the client has gone.
+    /// Adds the changes since the creation of the cache to the content that was found. From now on
+    /// changes wait for the client. `None` if there were more changes than the limit allows, or the
+    /// client has disconnected.
     pub(crate) fn end_snapshot(&self, found: Content) -> Option<Content> {
         let mut state = self.state.lock();
         let Phase::Snapshot { changes, bytes } = &mut state.phase else { return Some(found) };
@@ -269,7 +278,7 @@ impl QueryCache {
         state.phase = Phase::Held;
         state.snapshot_room.shrink(0);
         drop(state);
-        if bytes > self.wanted.settings.bytes_max {
+        if bytes > self.request.settings.bytes_max {
             return None;
         }
         if changes.is_empty() {
@@ -290,35 +299,36 @@ impl QueryCache {
         Some(content.into_iter().collect())
     }
 
-    /// Tells changes from now on.
-    pub(crate) fn begin_telling(self: &Arc<Self>) {
+    /// Sends changes from now on.
+    pub(crate) fn begin_sending(self: &Arc<Self>) {
         let mut state = self.state.lock();
         if matches!(state.phase, Phase::Held) {
-            state.phase = Phase::Telling;
+            state.phase = Phase::Sending;
         }
-        self.tell_all(&mut state, Instant::now());
+        self.send_all_due(&mut state, Instant::now());
         drop(state);
-        // A part of its content may have been replaced meanwhile.
-        self.renew([]);
+        // Partitions may have been replaced in the meantime.
+        self.rebuild([]);
     }
 
-    /// Tells changes that have waited long enough. False when the cache is closed.
-    pub(crate) fn tell_due(&self) -> bool {
+    /// Sends changes that have waited long enough. Returns `false` if the cache is closed.
+    pub(crate) fn send_due(&self) -> bool {
         let mut state = self.state.lock();
-        self.tell_all(&mut state, Instant::now());
+        self.send_all_due(&mut state, Instant::now());
         !matches!(state.phase, Phase::Closed)
     }
 
-    /// Makes a partition's content anew if the cache began with what was there: a client that has seen a gap takes nothing that comes
-    /// behind it, until it hears that numbers begin again. Else tells the changes from this number on again; false if they are not kept any
-    /// more.
+    /// Rebuilds a partition's content if the cache began with an initial content: a client that has
+    /// noticed a gap accepts no later events until it is told that the numbers begin again.
+    /// Otherwise sends the changes from this number on again. Returns `false` if they are no longer
+    /// kept, or the cache has ended.
     pub(crate) fn set_read_cursor(self: &Arc<Self>, partition: PartitionId, sequence: i64) -> bool {
-        if self.wanted.populate {
-            return self.renew([partition]);
+        if self.request.populate {
+            return self.rebuild([partition]);
         }
         let mut state = self.state.lock();
         let is_set = state.buffers.set_head(partition, sequence);
-        self.tell_all(&mut state, Instant::now());
+        self.send_all_due(&mut state, Instant::now());
         is_set
     }
 
@@ -329,12 +339,12 @@ impl QueryCache {
             Phase::Closed => {}
             Phase::Snapshot { changes, bytes } => {
                 *bytes = bytes.saturating_add(change.bytes());
-                // Beyond the limit, or where there is no room, the snapshot has failed.
-                let needed = bytes.saturating_mul(2).min(self.wanted.settings.bytes_max.saturating_mul(4));
-                if *bytes <= self.wanted.settings.bytes_max && snapshot_room.resize(needed).is_err() {
+                // Above the limit, or without memory, the initial content fails.
+                let needed = bytes.saturating_mul(2).min(self.request.settings.bytes_max.saturating_mul(4));
+                if *bytes <= self.request.settings.bytes_max && snapshot_room.resize(needed).is_err() {
                     *bytes = usize::MAX;
                 }
-                if *bytes > self.wanted.settings.bytes_max {
+                if *bytes > self.request.settings.bytes_max {
                     snapshot_room.shrink(0);
                     *changes = Vec::new();
                 } else {
@@ -342,33 +352,33 @@ impl QueryCache {
                 }
             }
             Phase::Held => buffers.append(partition, change),
-            Phase::Telling => {
+            Phase::Sending => {
                 buffers.append(partition, change);
-                buffers.tell_due(partition, now, &mut |partition, changes| self.tell(partition, changes));
+                buffers.send_due(partition, now, &mut |partition, changes| self.send(partition, changes));
             }
         }
     }
 
-    fn tell_all(&self, state: &mut State, now: Instant) {
-        if matches!(state.phase, Phase::Telling) {
-            state.buffers.tell_all_due(now, &mut |partition, changes| self.tell(partition, changes));
+    fn send_all_due(&self, state: &mut State, now: Instant) {
+        if matches!(state.phase, Phase::Sending) {
+            state.buffers.send_all_due(now, &mut |partition, changes| self.send(partition, changes));
         }
     }
 
-    fn tell(&self, partition: PartitionId, changes: &mut dyn Iterator<Item = &Change>) {
-        self.channel.tell(self.map.name(), &self.wanted.source, partition, changes);
+    fn send(&self, partition: PartitionId, changes: &mut dyn Iterator<Item = &Change>) {
+        self.channel.send(self.map.name(), &self.request.source, partition, changes);
     }
 }
 
-/// Whether an entry is there after a change of this kind.
+/// Whether the entry exists after a change of this kind.
 fn is_there(kind: EventKinds) -> bool {
     kind.intersects(EventKinds::ADDED | EventKinds::UPDATED | EventKinds::LOADED | EventKinds::MERGED)
 }
 
-/// Registered with the map. Called under a partition's lock.
+/// The listener of the map. Called under a partition's lock.
 pub(crate) struct Sink(pub(crate) Arc<QueryCache>);
 
-/// The map has let go of it: it was destroyed, if the cache was not.
+/// The map has dropped its listener: the cache has ended, or the map was destroyed.
 impl Drop for Sink {
     fn drop(&mut self) {
         self.0.end();
@@ -377,7 +387,7 @@ impl Drop for Sink {
 
 impl EntrySink for Sink {
     fn deliver(&self, event: &EntryEvent<'_>) {
-        // Changes of the whole map come partition by partition.
+        // Changes of the whole map arrive for each partition.
         let (Some(partition), Some(key)) = (event.partition, event.key) else { return };
         let (kind, now) = (EventKinds::of(event.kind), Instant::now());
         let value = event.value.filter(|_| is_there(kind));

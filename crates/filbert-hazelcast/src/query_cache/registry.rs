@@ -1,4 +1,4 @@
-//! The query caches of a door, and who listens to them.
+//! The query caches of a door, and their listeners.
 
 use std::{
     collections::HashMap,
@@ -11,31 +11,31 @@ use filbert_grid::{Clients, GridError, Map, MemoryBudget, check_name};
 use filbert_wire::{CorrelationId, Uuid};
 use parking_lot::Mutex;
 
-use super::{Channel, Phase, QueryCache, Reader, Standby, Subscriber, Wanted};
-use crate::link::Link;
+use super::{CacheRequest, Channel, Phase, QueryCache, Reader, Standby, Subscriber};
+use crate::client_link::ClientLink;
 
-/// All of them. The registry's lock is never held while a map is called.
+/// All query caches of a door. The registry's lock is never held during a call of a map.
 pub(crate) struct QueryCaches {
     pub(super) registry: Mutex<Registry>,
-    /// That of the caches and what they keep.
+    /// The budget for caches and their changes.
     pub(super) budget: MemoryBudget,
-    /// Whether others may have to be asked to stand by for one.
+    /// Whether there may be a cache for which other members were not asked to stand by.
     pub(super) unannounced: AtomicBool,
 }
 
 #[derive(Default)]
 pub(super) struct Registry {
-    /// By map, then by the cache's name.
+    /// By map, then by the name of the cache.
     pub(super) caches: HashMap<String, HashMap<String, Arc<QueryCache>>>,
     /// By the name of the cache.
     pub(super) channels: HashMap<String, Arc<Channel>>,
-    /// Caches that other members keep, by map and name.
+    /// Caches that other members keep, by map and by name.
     pub(super) standbys: HashMap<(String, String), Standby>,
-    /// Those who listen to all of them.
+    /// The number of listeners to all caches.
     listeners: usize,
 }
 
-/// Bytes of a registration beside its name, more or less.
+/// The approximate size of a registration without its name, in bytes.
 const LISTENER_BYTES: usize = 256;
 
 impl fmt::Debug for QueryCaches {
@@ -45,21 +45,24 @@ impl fmt::Debug for QueryCaches {
 }
 
 impl QueryCaches {
-    /// None yet; all together take a quarter of the budget at most, so that others have room whatever waits for them.
+    /// Creates an empty registry. All caches together use at most a quarter of the budget, so there
+    /// is always room for other buffers.
     pub(crate) fn new(budget: &MemoryBudget) -> Self {
         let budget = budget.share(budget.bytes_max() / 4, "buffers_bytes_max, of which query caches have a quarter");
         Self { registry: Mutex::default(), budget, unannounced: AtomicBool::new(false) }
     }
 
-    /// Has events of the caches of this name sent to a client; its own caches of that name, which keep changes again if it was away.
+    /// Sends the events of the caches with this name to a client. Returns the client's own caches
+    /// with this name. They keep changes again if the client was disconnected.
     ///
     /// # Errors
-    /// There are `listeners_max` of such listeners already, there is no room for one more, or the name is too long.
+    /// There are `listeners_max` such listeners already, there is not enough memory, or the name is
+    /// too long.
     pub(crate) fn subscribe(
         &self,
         name: &str,
         owner: Uuid,
-        (id, link, correlation): (Uuid, Arc<Link>, CorrelationId),
+        (id, link, correlation): (Uuid, Arc<ClientLink>, CorrelationId),
         listeners_max: usize,
         budget: &MemoryBudget,
     ) -> Result<Vec<Arc<QueryCache>>, GridError> {
@@ -77,13 +80,13 @@ impl QueryCaches {
         let channel = registry.channels.entry(name.to_owned()).or_default();
         channel.0.lock().push(Subscriber { id, owner, link, correlation, _room: room });
         let of_name = registry.caches.values().filter_map(|of_map| of_map.get(name));
-        let own: Vec<_> = of_name.filter(|cache| cache.wanted.owner == owner).cloned().collect();
+        let own: Vec<_> = of_name.filter(|cache| cache.request.owner == owner).cloned().collect();
         drop(registry);
         own.iter().for_each(QueryCache::come_back);
         Ok(own)
     }
 
-    /// Ends that; whether there was such a registration.
+    /// Ends such a registration. Returns whether it existed.
     pub(crate) fn unsubscribe(&self, name: &str, id: Uuid) -> bool {
         let mut registry = self.registry.lock();
         let Some(channel) = registry.channels.get(name).cloned() else { return false };
@@ -92,9 +95,10 @@ impl QueryCaches {
         gone > 0
     }
 
-    /// Ends what a connection had registered. Caches of clients of which no connection is left keep nothing more; nor do those to which
-    /// nobody listens any more, as other members may still have a connection to this one in the client's name.
-    pub(crate) fn disconnect(&self, link: &Arc<Link>, clients: &Clients) {
+    /// Ends the registrations of a connection. A cache drops its changes if its client has no
+    /// connection. It also drops them if it has no listener, because other members may still have a
+    /// connection to this one in the client's name.
+    pub(crate) fn disconnect(&self, link: &Arc<ClientLink>, clients: &Clients) {
         let mut registry = self.registry.lock();
         let is_of_link = |subscriber: &Subscriber| Arc::ptr_eq(&subscriber.link, link);
         let mut gone = 0;
@@ -108,26 +112,27 @@ impl QueryCaches {
         }
         registry.listeners -= gone;
         let caches = registry.caches.values().flat_map(HashMap::values);
-        caches.filter(|cache| !clients.is_connected(cache.wanted.owner)).for_each(|cache| cache.leave());
+        caches.filter(|cache| !clients.is_connected(cache.request.owner)).for_each(|cache| cache.leave());
         let now = Instant::now();
         registry.standbys.values_mut().for_each(|standby| standby.leave(link, now));
     }
 
-    /// Makes a cache, in the place of one of the same name.
+    /// Creates a cache. It replaces a cache with the same name.
     ///
     /// # Errors
-    /// The client has `caches_max` already, there is no room for one more, or the name is too long.
+    /// The client has `caches_max` caches already, there is not enough memory, or the name is too
+    /// long.
     pub(crate) fn create(
         &self,
         map: &Arc<Map>,
-        wanted: Wanted,
+        request: CacheRequest,
         reader: Reader,
         caches_max: usize,
     ) -> Result<Arc<QueryCache>, GridError> {
-        check_name("query cache", &wanted.name)?;
+        check_name("query cache", &request.name)?;
         let mut registry = self.registry.lock();
-        let replaces = |cache: &QueryCache| cache.wanted.name == wanted.name && cache.map.name() == map.name();
-        let owned = |cache: &&Arc<QueryCache>| cache.wanted.owner == wanted.owner && !replaces(cache);
+        let replaces = |cache: &QueryCache| cache.request.name == request.name && cache.map.name() == map.name();
+        let owned = |cache: &&Arc<QueryCache>| cache.request.owner == request.owner && !replaces(cache);
         if registry.caches.values().flat_map(HashMap::values).filter(owned).count() >= caches_max {
             return Err(GridError::LimitReached {
                 what: "query caches of this client",
@@ -135,9 +140,9 @@ impl QueryCaches {
                 limit: caches_max,
             });
         }
-        let name = wanted.name.clone();
+        let name = request.name.clone();
         let channel = registry.channels.entry(name.clone()).or_default().clone();
-        let cache = Arc::new(QueryCache::new(map.clone(), wanted, reader, channel, &self.budget)?);
+        let cache = Arc::new(QueryCache::new(map.clone(), request, reader, channel, &self.budget)?);
         registry.standbys.remove(&(map.name().to_owned(), name.clone()));
         let replaced = registry.caches.entry(map.name().to_owned()).or_default().insert(name, cache.clone());
         drop(registry);
@@ -147,13 +152,13 @@ impl QueryCaches {
         Ok(cache)
     }
 
-    /// A cache of a map that has not ended.
+    /// The cache of a map with this name, unless it has ended.
     pub(crate) fn find(&self, map: &str, name: &str) -> Option<Arc<QueryCache>> {
         let found = self.registry.lock().caches.get(map)?.get(name).cloned();
         found.filter(|cache| !cache.is_closed())
     }
 
-    /// Ends a cache; whether there was one.
+    /// Ends a cache. Returns whether it existed.
     pub(crate) fn destroy(&self, map: &str, name: &str) -> bool {
         let mut registry = self.registry.lock();
         registry.standbys.remove(&(map.to_owned(), name.to_owned()));
@@ -166,8 +171,8 @@ impl QueryCaches {
         removed.map(|cache| cache.close()).is_some()
     }
 
-    /// Ends the caches that nobody has listened to, or whose client is away, for `timeout`, forgets those that went with their map, and names
-    /// that nobody uses.
+    /// Ends the caches that had no listener, or whose client was disconnected, for `timeout`.
+    /// Removes caches that have ended with their map, and unused names.
     pub(crate) fn sweep(&self, now: Instant, timeout: Duration, clients: &Clients) {
         let mut registry = self.registry.lock();
         if registry.channels.is_empty() && registry.standbys.is_empty() {
@@ -178,7 +183,7 @@ impl QueryCaches {
             if matches!(state.phase, Phase::Closed) {
                 return true;
             }
-            if !cache.channel.is_empty() && clients.is_connected(cache.wanted.owner) {
+            if !cache.channel.is_empty() && clients.is_connected(cache.request.owner) {
                 state.orphaned = None;
                 return false;
             }
@@ -191,14 +196,14 @@ impl QueryCaches {
         registry.caches.retain(|_, of_map| !of_map.is_empty());
         let Registry { standbys, channels, .. } = &mut *registry;
         standbys.retain(|(_, name), standby| !standby.is_over(now, timeout, channels.get(name)));
-        // The registry has one reference, each cache another.
+        // The registry holds one reference, and each cache another.
         registry.channels.retain(|_, channel| Arc::strong_count(channel) > 1 || !channel.is_empty());
         drop(registry);
         ended.iter().for_each(|cache| cache.close());
     }
 }
 
-/// A map's listener and its cache refer to each other; this ends that.
+/// A map's listener and its cache reference each other. Closing the cache breaks the cycle.
 impl Drop for QueryCaches {
     fn drop(&mut self) {
         let caches = std::mem::take(&mut self.registry.get_mut().caches);

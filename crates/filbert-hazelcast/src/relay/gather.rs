@@ -1,4 +1,4 @@
-//! One reply made of the answers of several members.
+//! Replies that are merged from the replies of several members.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use filbert_wire::{
 };
 use parking_lot::{Mutex, MutexGuard};
 
-use super::held::Again;
-use super::scoped::encoded;
-use crate::deferred::Place;
+use super::held::RepeatableRequest;
 use crate::failure::Failure;
 use crate::listing::Listing;
+use crate::query_slot::QuerySlot;
 use crate::replies::Replies;
 
-/// What the listeners of a map hear when it is empty everywhere.
-pub(super) type Emptied = Option<(Arc<Map>, EventKind)>;
+/// The event for the listeners of a map after it was emptied on all members.
+pub(crate) type Emptied = Option<(Arc<Map>, EventKind)>;
 
-/// A reply in the making. The first part that is an error is the reply, when all have come: until then something may still change.
-pub(super) struct Gather {
+/// A reply that is being collected. If a part is an error, that error is the reply, but only after
+/// all parts have arrived: until then something may still change. The first error wins.
+pub(crate) struct Gather {
     id: MessageId,
     correlation: CorrelationId,
     bytes_max: usize,
     emptied: Emptied,
-    /// How many entries had gone before this was asked again.
+    /// The number of entries that earlier attempts have removed.
     emptied_before: usize,
     state: Mutex<State>,
 }
@@ -37,39 +37,40 @@ struct State {
     parts: Vec<Vec<u8>>,
     bytes: usize,
     failed: Option<Vec<u8>>,
-    /// Where the reply goes; taken by the last part.
-    place: Option<Place>,
-    /// To ask again, when members do not lead what they were asked about.
-    again: Option<Again>,
+    /// The destination of the reply, taken by the last part.
+    slot: Option<QuerySlot>,
+    /// The request, for a repetition if members do not lead the partitions that they were asked
+    /// for.
+    repeatable: Option<RepeatableRequest>,
 }
 
 impl Gather {
-    /// The reply to `message`, when so many parts have come. It may have `bytes_max` bytes.
-    pub(super) fn new(
+    /// Creates the reply to `message`, for `missing` parts. It may have `bytes_max` bytes.
+    pub(crate) fn new(
         message: &Message<'_>,
         missing: usize,
-        place: Place,
+        slot: QuerySlot,
         bytes_max: usize,
         emptied: Emptied,
-        again: Option<Again>,
+        repeatable: Option<RepeatableRequest>,
     ) -> Arc<Self> {
-        let emptied_before = again.as_ref().map_or(0, Again::emptied_before);
-        let state = State { missing, parts: Vec::new(), bytes: 0, failed: None, place: Some(place), again };
+        let emptied_before = repeatable.as_ref().map_or(0, RepeatableRequest::emptied_before);
+        let state = State { missing, parts: Vec::new(), bytes: 0, failed: None, slot: Some(slot), repeatable };
         let (id, correlation) = (message.id(), message.correlation_id());
         Arc::new(Self { id, correlation, bytes_max, emptied, emptied_before, state: Mutex::new(state) })
     }
 
-    /// Takes the message of one member, or why there is none.
-    pub(super) fn take(&self, part: Result<Vec<u8>, Box<Failure>>) {
+    /// Adds the reply of one member, or the failure.
+    pub(crate) fn take(&self, part: Result<Vec<u8>, Box<Failure>>) {
         let mut state = self.state.lock();
         match part {
-            Err(failure) => state.fail(encoded(&failure, self.correlation)),
+            Err(failure) => state.fail(failure.encoded(self.correlation)),
             Ok(part) if is_error(&part) => state.fail(part),
             Ok(part) => {
                 state.bytes = state.bytes.saturating_add(part.len());
                 if state.bytes > self.bytes_max {
                     state.parts = Vec::new();
-                    state.failed.get_or_insert_with(|| encoded(&self.too_long(), self.correlation));
+                    state.failed.get_or_insert_with(|| self.too_long().encoded(self.correlation));
                 } else {
                     state.parts.push(part);
                 }
@@ -78,49 +79,50 @@ impl Gather {
         self.count(state);
     }
 
-    /// Does without the part of a member that cannot be asked.
+    /// Continues without the part of a member that cannot be reached.
     pub(super) fn take_nothing(&self) {
         self.count(self.state.lock());
     }
 
-    /// One part less is missing; the last one makes the reply.
+    /// Counts a part. The last one completes the reply.
     fn count(&self, mut state: MutexGuard<'_, State>) {
         state.missing = state.missing.saturating_sub(1);
         if state.missing > 0 {
             return;
         }
-        let Some(place) = state.place.take() else { return };
-        let (parts, failed, again) = (std::mem::take(&mut state.parts), state.failed.take(), state.again.take());
+        let Some(slot) = state.slot.take() else { return };
+        let (parts, failed, repeatable) =
+            (std::mem::take(&mut state.parts), state.failed.take(), state.repeatable.take());
         drop(state);
-        if let (Some(failed), Some(again)) = (&failed, again)
-            && Message::parse(failed).is_ok_and(|failed| again.may_follow_answer(&failed))
+        if let (Some(failed), Some(repeatable)) = (&failed, repeatable)
+            && Message::parse(failed).is_ok_and(|failed| repeatable.may_repeat_after_reply(&failed))
         {
-            drop(place);
+            drop(slot);
             let affected = self.affected(&parts);
             if let (false, Some((map, kind)), 1..) =
-                (again.hold_having_emptied(failed.clone(), affected), &self.emptied, affected)
+                (repeatable.hold_having_emptied(failed.clone(), affected), &self.emptied, affected)
             {
-                map.tell_emptied(*kind, affected);
+                map.notify_emptied(*kind, affected);
             }
             return;
         }
         if let Some((map, kind)) = &self.emptied {
             let affected = self.affected(&parts);
-            // What failed is an event if it has changed something.
+            // A failed operation also causes an event if it has changed something.
             if failed.is_none() || affected > 0 {
-                map.tell_emptied(*kind, affected);
+                map.notify_emptied(*kind, affected);
             }
         }
-        let budget = &place.link().replies;
+        let budget = &slot.link().replies;
         let reply = match failed {
             Some(failed) => Ok(Replies::whole(failed, budget)),
             None => self.merge(parts, budget),
         };
-        let reply = reply.unwrap_or_else(|failure| Replies::whole(encoded(&failure, self.correlation), budget));
-        place.reply(self.correlation, reply, self.bytes_max);
+        let reply = reply.unwrap_or_else(|failure| Replies::whole(failure.encoded(self.correlation), budget));
+        slot.reply(self.correlation, reply, self.bytes_max);
     }
 
-    /// How many entries are gone by now, if they were to go.
+    /// The number of entries removed so far, if the request empties a map.
     fn affected(&self, parts: &[Vec<u8>]) -> usize {
         match &self.emptied {
             Some(_) => sum(parts).unwrap_or_default().saturating_add(self.emptied_before),
@@ -180,13 +182,13 @@ impl Gather {
                 let response = self.any(&parts, |part| Ok(part.decode::<destroy_cache::Response>()?.response))?;
                 destroy_cache::Response { response }.encode(correlation, &mut out);
             }
-            // They say nothing but that it is done, or the first one says it all.
+            // The replies have no content, or the first one is complete.
             _ => *out = parts.into_iter().next().unwrap_or_default(),
         }
         Ok(out)
     }
 
-    /// Whether any member says yes.
+    /// Whether any member answers yes.
     fn any(
         &self,
         parts: &[Vec<u8>],
@@ -223,13 +225,13 @@ impl Gather {
 }
 
 impl State {
-    /// The first failure stays, unless it is one after which the request may be made again.
+    /// Keeps the first failure, unless the request may be repeated after it.
     fn fail(&mut self, failure: Vec<u8>) {
-        let may_follow = |again: &Again| {
+        let may_repeat = |repeatable: &RepeatableRequest| {
             let failed = self.failed.as_deref().and_then(|failed| Message::parse(failed).ok());
-            failed.is_some_and(|failed| again.may_follow_answer(&failed))
+            failed.is_some_and(|failed| repeatable.may_repeat_after_reply(&failed))
         };
-        if self.failed.is_none() || self.again.as_ref().is_some_and(may_follow) {
+        if self.failed.is_none() || self.repeatable.as_ref().is_some_and(may_repeat) {
             self.failed = Some(failure);
         }
     }
@@ -239,7 +241,7 @@ fn is_error(part: &[u8]) -> bool {
     Message::parse(part).is_ok_and(|message| message.id() == MessageId::ERROR)
 }
 
-/// Of the parts that are sizes.
+/// The sum of parts that are sizes.
 fn sum(parts: &[Vec<u8>]) -> Result<usize, Box<Failure>> {
     let mut sum = 0_usize;
     for part in parts {

@@ -1,8 +1,11 @@
-//! Requests that nobody has made yet, or that may be made twice, while it is not known who leads: they wait here, and are made again when
-//! the view says who does, so that a client sees a change of leaders as a pause.
+//! Requests that no member has executed, or that may be repeated, while the leader is unknown. They
+//! are held here, and repeated when the view knows the leader. So a client sees a change of leaders
+//! as a pause.
 //!
-//! Those of one partition keep their order, and what comes later for a partition waits behind them. They count among what is on its way.
-//! Whether the other members agree is not known here: the connection asks by `Relays::way` when the view has changed, and now and then.
+//! Requests of one partition keep their order, and later requests for the partition wait behind
+//! them. Held requests count as in flight. This module does not know whether the other members
+//! agree on the leader: the connection repeats requests after a change of the view, and
+//! periodically.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,63 +15,69 @@ use filbert_grid::{ErrorKind, PartitionId};
 use filbert_wire::{CorrelationId, Message, MessageId, Uuid, error_message::ErrorMessage};
 use parking_lot::Mutex;
 
-use super::pipe::may_be_sent_again;
+use super::Relays;
+use super::pipe::is_retryable;
+use crate::client_link::ClientLink;
 use crate::failure::Failure;
-use crate::link::Link;
 
-/// What a request counts beside its bytes: so the limit of bytes limits their number.
+/// The overhead counted for a request in addition to its bytes. So the limit of bytes also limits
+/// the number of requests.
 const REQUEST_BYTES: usize = 256;
 
-/// Between two looks at what waits, if the view does not change: at first, and at most.
+/// The first and the longest pause between two checks of the held requests while the view does not
+/// change.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(160));
 
-/// What waits of one client's connection.
+/// The held requests of one client's connection.
 pub(crate) struct Held {
-    link: Arc<Link>,
+    link: Arc<ClientLink>,
     hold_max: Duration,
     state: Mutex<State>,
     bytes: AtomicUsize,
     numbers: AtomicU64,
-    /// Whether a task wakes the connection now and then, and whether it just has.
+    /// Whether a task wakes the connection periodically. `ticked`: whether it has just done so.
     is_ticking: AtomicBool,
     ticked: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    /// By number.
-    requests: Vec<Again>,
-    /// The client is gone.
+    /// Sorted by number.
+    requests: Vec<RepeatableRequest>,
+    /// Whether the client has disconnected.
     is_closed: bool,
 }
 
-/// A request as the client sent it, to be made again where it may be.
-pub(crate) struct Again {
+/// A client's request, for a repetition.
+pub(crate) struct RepeatableRequest {
     held: Arc<Held>,
     pub(super) id: MessageId,
     correlation: CorrelationId,
-    pub(super) bytes: Vec<u8>,
-    pub(super) partition: Option<PartitionId>,
-    /// The member that was asked, if it is one, and the version of the view by which it was.
-    pub(super) tried: Option<Uuid>,
-    pub(super) version: i32,
-    pub(super) turn: Turn,
-    /// What the client is told if it has waited long enough.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) partition: Option<PartitionId>,
+    /// The member that was asked, if it was a single one. `version` is the version of the view used
+    /// for that.
+    pub(crate) tried: Option<Uuid>,
+    pub(crate) version: i32,
+    turn: Turn,
+    /// The error for the client if the request is held for too long.
     failure: Vec<u8>,
 }
 
-/// Where a request stands among those of its connection, since when it is there, and until when it may wait, once it has.
+/// The position of a request among those of its connection, the time of its arrival, and the end of
+/// its wait once it waits.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     number: u64,
     begun: Instant,
     until: Option<Instant>,
-    /// Entries that its tries so far have taken out of a map that it empties.
+    /// The number of entries that earlier attempts have removed from a map that the request
+    /// empties.
     emptied: usize,
 }
 
 impl Held {
-    pub(super) fn new(link: Arc<Link>, hold_max: Duration) -> Self {
+    pub(super) fn new(link: Arc<ClientLink>, hold_max: Duration) -> Self {
         Held {
             link,
             hold_max,
@@ -80,31 +89,31 @@ impl Held {
         }
     }
 
-    /// Bytes of what waits.
+    /// Bytes of held requests.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Whether a request of the partition waits.
+    /// Whether a request of the partition is held.
     pub(super) fn has(&self, partition: PartitionId) -> bool {
         self.bytes() > 0 && self.state.lock().requests.iter().any(|request| request.partition == Some(partition))
     }
 
-    /// For a request that has not waited yet.
+    /// The turn of a new request.
     pub(super) fn next_turn(&self) -> Turn {
         Turn { number: self.numbers.fetch_add(1, Ordering::Relaxed), begun: Instant::now(), until: None, emptied: 0 }
     }
 
-    pub(super) fn again(
+    pub(super) fn repeatable(
         self: &Arc<Self>,
         message: &Message<'_>,
         partition: Option<PartitionId>,
         tried: Option<Uuid>,
         version: i32,
         turn: Turn,
-    ) -> Again {
-        Again {
+    ) -> RepeatableRequest {
+        RepeatableRequest {
             held: self.clone(),
             id: message.id(),
             correlation: message.correlation_id(),
@@ -117,31 +126,31 @@ impl Held {
         }
     }
 
-    /// Takes all out, in their order.
-    pub(super) fn take(&self) -> Vec<Again> {
+    /// Takes all requests out, in order.
+    pub(super) fn take(&self) -> Vec<RepeatableRequest> {
         let mut state = self.state.lock();
         self.bytes.store(0, Ordering::SeqCst);
         std::mem::take(&mut state.requests)
     }
 
-    /// Puts back what is to wait on, in its order.
-    pub(super) fn put_back(&self, requests: Vec<Again>) {
+    /// Puts requests back that remain held, in order.
+    pub(super) fn put_back(&self, requests: Vec<RepeatableRequest>) {
         for request in requests {
             self.push(request);
         }
     }
 
-    fn push(&self, request: Again) {
+    fn push(&self, request: RepeatableRequest) {
         let mut state = self.state.lock();
         if state.is_closed {
             return;
         }
         self.bytes.fetch_add(request.bytes.len() + REQUEST_BYTES, Ordering::SeqCst);
-        let place = state.requests.partition_point(|other| other.turn.number <= request.turn.number);
-        state.requests.insert(place, request);
+        let index = state.requests.partition_point(|other| other.turn.number <= request.turn.number);
+        state.requests.insert(index, request);
     }
 
-    /// The client is gone.
+    /// The client has disconnected.
     pub(super) fn close(&self) {
         let requests = {
             let mut state = self.state.lock();
@@ -152,12 +161,12 @@ impl Held {
         drop(requests);
     }
 
-    /// Whether all are to be tried, though the view has not changed.
+    /// Whether all requests are to be tried, although the view has not changed. Resets the flag.
     pub(super) fn take_tick(&self) -> bool {
         self.ticked.swap(false, Ordering::SeqCst)
     }
 
-    /// Has the connection woken now and then, for as long as something waits.
+    /// Wakes the connection periodically, as long as a request is held.
     pub(super) fn tick(self: &Arc<Self>) {
         if self.bytes() == 0 || self.is_ticking.swap(true, Ordering::SeqCst) {
             return;
@@ -172,63 +181,72 @@ impl Held {
                 held.link.outbox.poke();
             }
             held.is_ticking.store(false, Ordering::SeqCst);
-            // Whatever came in between is looked at, and begins a new one.
+            // Requests that were held in the meantime are checked, and start a new task.
             held.link.outbox.poke();
         });
     }
 }
 
 impl Turn {
-    /// How long the request has been there, and its turn as of now.
-    pub(super) fn renewed(self, now: Instant) -> (Duration, Turn) {
+    /// The time since the arrival of the request, and its turn with the current time as its
+    /// arrival.
+    fn restarted(self, now: Instant) -> (Duration, Turn) {
         (now.saturating_duration_since(self.begun), Turn { begun: now, ..self })
     }
 }
 
-impl Again {
-    /// Whether the request may be made again after an error of this kind.
-    pub(crate) fn may_follow(&self, kind: ErrorKind) -> bool {
-        kind == ErrorKind::NotLeader || kind == ErrorKind::Indeterminate && may_be_sent_again(self.id)
+impl RepeatableRequest {
+    /// Whether the request may be repeated after an error of this kind.
+    pub(crate) fn may_repeat_after(&self, kind: ErrorKind) -> bool {
+        kind == ErrorKind::NotLeader || kind == ErrorKind::Indeterminate && is_retryable(self.id)
     }
 
-    /// Whether it may be made again after what another member has answered.
-    pub(super) fn may_follow_answer(&self, answer: &Message<'_>) -> bool {
+    /// Whether the request may be repeated after this reply of another member.
+    pub(super) fn may_repeat_after_reply(&self, answer: &Message<'_>) -> bool {
         let code = |kind: ErrorKind| kind.facts().hazelcast_code;
         answer.id() == MessageId::ERROR
             && answer.decode::<ErrorMessage<'_>>().ok().and_then(|error| Some(error.holders.first()?.code)).is_some_and(
                 |found| {
-                    // A member that is about to go takes nothing on any more.
+                    // A member that is leaving accepts no more requests.
                     [ErrorKind::NotLeader, ErrorKind::NotActive].map(code).contains(&found)
-                        || found == code(ErrorKind::Indeterminate) && may_be_sent_again(self.id)
+                        || found == code(ErrorKind::Indeterminate) && is_retryable(self.id)
                 },
             )
     }
 
-    /// Has it wait; if it has waited long enough, the client is told of the failure.
+    /// The time since the arrival of the request, and its turn with the current time as its
+    /// arrival.
+    pub(crate) fn restarted(&self, now: Instant) -> (Duration, Turn) {
+        self.turn.restarted(now)
+    }
+
+    /// Holds the request. If it was held for too long, answers it with the failure.
     pub(crate) fn fail(self, failure: &Failure) {
         let mut bytes = Vec::new();
         failure.encode(self.correlation, &mut bytes);
         let _waits = self.hold(bytes);
     }
 
-    /// How many entries tries before this one have taken out of the map that it empties.
+    /// The number of entries that earlier attempts have removed from the map that the request
+    /// empties.
     pub(super) fn emptied_before(&self) -> usize {
         self.turn.emptied
     }
 
-    /// As [`Again::hold`], of a request that has taken out so many entries up to now.
+    /// As [`RepeatableRequest::hold`], for a request that has removed `emptied` entries so far.
     pub(super) fn hold_having_emptied(mut self, failure: Vec<u8>, emptied: usize) -> bool {
         self.turn.emptied = emptied;
         self.hold(failure)
     }
 
-    /// As [`Again::fail`], for an error as a message; whether it waits. Not to be called under the lock of an outbox.
+    /// As [`RepeatableRequest::fail`], for an encoded error. Returns whether the request is held.
+    /// Must not be called under the lock of an outbox.
     pub(super) fn hold(mut self, failure: Vec<u8>) -> bool {
         let now = Instant::now();
         self.turn.until.get_or_insert(now + self.held.hold_max);
         self.failure = failure;
         if self.is_late(now) {
-            self.give_up();
+            self.answer_failure();
             return false;
         }
         let held = self.held.clone();
@@ -237,12 +255,68 @@ impl Again {
         true
     }
 
-    pub(super) fn is_late(&self, now: Instant) -> bool {
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
         self.turn.until.is_some_and(|until| until <= now)
     }
 
-    /// Tells the client why it was not made.
-    pub(super) fn give_up(self) {
+    /// Answers the request with its error.
+    pub(crate) fn answer_failure(self) {
         self.held.link.outbox.append_answer(|out| out.extend_from_slice(&self.failure));
+    }
+}
+
+impl Relays {
+    /// A copy of a request that a member is about to execute, for a repetition.
+    pub(crate) fn repeatable(
+        &self,
+        message: &Message<'_>,
+        partition: Option<PartitionId>,
+        tried: Option<Uuid>,
+    ) -> RepeatableRequest {
+        let turn = self.turn.unwrap_or_else(|| self.held.next_turn());
+        self.held.repeatable(message, partition, tried, self.view.leaders_version, turn)
+    }
+
+    /// Holds a request behind others of its partition.
+    #[cold]
+    pub(crate) fn hold_behind(&self, message: &Message<'_>, partition: PartitionId) {
+        let text = format!("{} waits for others of its partition, it can be sent again", message.id());
+        self.repeatable(message, Some(partition), None).fail(&Failure::new(ErrorKind::NotLeader, text));
+    }
+
+    /// Whether requests of a partition are held.
+    pub(crate) fn holds(&self, partition: PartitionId) -> bool {
+        self.held.has(partition)
+    }
+
+    /// Whether this connection must register to be woken for its held requests, after
+    /// `change_count` changes of the cluster. Returns `true` only once for each count.
+    pub(crate) fn is_to_be_woken_after(&mut self, change_count: u64) -> bool {
+        self.woken_after.replace(change_count) != Some(change_count)
+    }
+
+    /// Takes out all held requests. Refreshes the view first.
+    pub(crate) fn take_held(&mut self) -> Vec<RepeatableRequest> {
+        self.refresh();
+        self.is_tick = self.held.take_tick();
+        self.held.take()
+    }
+
+    /// Whether all held requests are tried, although the view has not changed.
+    pub(crate) fn is_tick(&self) -> bool {
+        self.is_tick
+    }
+
+    /// Sets the turn of the requests that are executed from now on: the turn of a held request.
+    /// `None`: each request gets a new turn.
+    pub(crate) fn set_turn(&mut self, turn: Option<Turn>) {
+        self.turn = turn;
+    }
+
+    /// Puts requests back that remain held.
+    pub(crate) fn put_back_held(&mut self, requests: Vec<RepeatableRequest>) {
+        self.held.put_back(requests);
+        self.held.tick();
+        self.flush();
     }
 }

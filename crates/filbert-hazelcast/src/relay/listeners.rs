@@ -1,4 +1,5 @@
-//! Listeners of a client that asks one member alone for the events of all: registered everywhere, and at members that come later.
+//! Listeners of a client that asks a single member for the events of all members. They are
+//! registered at all members, and at members that join later.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,28 +16,29 @@ use parking_lot::Mutex;
 use super::gather::Gather;
 use super::pipe::{Taker, Traffic};
 
-/// A listener, as it is at other members.
+/// A listener and its registrations at other members.
 pub(super) struct Registered {
     pub(super) id: MessageId,
     pub(super) correlation: CorrelationId,
-    /// The request, to be repeated.
+    /// The request, which is sent to each member.
     pub(super) request: Vec<u8>,
     pub(super) map: String,
-    pub(super) at: HashMap<Uuid, At>,
-    /// The client was told that it failed: it is to go.
+    pub(super) at: HashMap<Uuid, RemoteRegistration>,
+    /// Whether the client was told that the registration failed. The listener is removed then.
     failed: bool,
 }
 
-/// A listener at one member.
+/// The registration of a listener at one member.
 #[derive(Clone, Copy)]
-pub(super) enum At {
-    /// It is on its way there.
-    Asked,
-    /// By its id there.
-    There(Uuid),
+pub(super) enum RemoteRegistration {
+    /// The request was sent.
+    Requested,
+    /// Registered, with this id at that member.
+    Registered(Uuid),
 }
 
-/// Those of one client's connection, by their ids at this member. Members' answers come on other threads.
+/// The listeners of one client's connection, by their ids at this member. The replies of members
+/// arrive on other threads.
 #[derive(Clone)]
 pub(super) struct Listeners(Arc<Mutex<HashMap<Uuid, Registered>>>, Arc<Traffic>);
 
@@ -59,46 +61,48 @@ impl Listeners {
         self.0.lock().remove(&local)
     }
 
-    /// Takes out those that failed.
+    /// Takes out failed listeners.
     pub(super) fn take_failed(&self) -> Vec<(Uuid, Registered)> {
         let mut listeners = self.0.lock();
         let failed: Vec<Uuid> = listeners.iter().filter(|(_, of)| of.failed).map(|(local, _)| *local).collect();
         failed.into_iter().filter_map(|local| listeners.remove(&local).map(|of| (local, of))).collect()
     }
 
-    /// Forgets what members had to which there is no way any more.
+    /// Forgets registrations at members without a connection.
     pub(super) fn forget(&self, is_there: impl Fn(Uuid) -> bool) {
         for of in self.0.lock().values_mut() {
             of.at.retain(|member, _| is_there(*member));
         }
     }
 
-    /// Keeps those that are wanted still, by their ids here and what they are.
+    /// Keeps the listeners for which `is_wanted` returns `true`, given their ids at this member and
+    /// the ids of their messages.
     pub(super) fn retain(&self, is_wanted: impl Fn(Uuid, MessageId) -> bool) {
         self.0.lock().retain(|local, of| is_wanted(*local, of.id));
     }
 
-    /// Notes that a member is asked for one.
-    pub(super) fn ask_for(&self, local: Uuid, member: Uuid) {
+    /// Records that a registration was requested from a member.
+    pub(super) fn set_requested(&self, local: Uuid, member: Uuid) {
         if let Some(of) = self.0.lock().get_mut(&local) {
-            of.at.entry(member).or_insert(At::Asked);
+            of.at.entry(member).or_insert(RemoteRegistration::Requested);
         }
     }
 
-    /// Those that a member does not have; they count as asked for from now on.
+    /// The listeners that are not registered at a member. They count as requested from now on.
     pub(super) fn missing_at(&self, member: Uuid) -> Vec<(Uuid, MessageId, CorrelationId, Vec<u8>, String)> {
         let mut missing = Vec::new();
         for (local, of) in self.0.lock().iter_mut().filter(|(_, of)| !of.failed) {
             of.at.entry(member).or_insert_with(|| {
                 missing.push((*local, of.id, of.correlation, of.request.clone(), of.map.clone()));
-                At::Asked
+                RemoteRegistration::Requested
             });
         }
         missing
     }
 
-    /// Takes a member's answer to a registration. If it is not wanted any more, `undo` is called with its id there. A registration
-    /// that a client waits for is done when all members have it, and fails with any of them; others are tried again.
+    /// Handles a member's reply to a registration. If the listener is no longer wanted, calls
+    /// `undo` with its id at that member. A registration with a waiting client is complete when all
+    /// members have it, and fails if one member fails. Other registrations are retried.
     pub(super) fn taker(
         &self,
         local: Uuid,
@@ -113,7 +117,7 @@ impl Listeners {
             {
                 let mut all = listeners.0.lock();
                 match (all.get_mut(&local), &found) {
-                    (Some(of), Ok(Some(there))) => _ = of.at.insert(member, At::There(*there)),
+                    (Some(of), Ok(Some(there))) => _ = of.at.insert(member, RemoteRegistration::Registered(*there)),
                     (Some(of), _) => {
                         of.at.remove(&member);
                         if gather.is_some() {
@@ -132,8 +136,8 @@ impl Listeners {
     }
 }
 
-/// What a request for events says: the map, and whether this member's alone are meant.
-pub(super) fn wanted<'a>(message: &Message<'a>) -> Option<(&'a str, bool)> {
+/// The map of a request for events, and whether only this member's events are requested.
+pub(crate) fn listener_scope<'a>(message: &Message<'a>) -> Option<(&'a str, bool)> {
     macro_rules! of {
         ($method:ident) => {{
             let request: $method::Request<'a> = message.decode().ok()?;
@@ -151,7 +155,7 @@ pub(super) fn wanted<'a>(message: &Message<'a>) -> Option<(&'a str, bool)> {
 }
 
 /// The id in the response to such a request.
-pub(super) fn registration_in(message: &Message<'_>) -> Option<Uuid> {
+pub(crate) fn registration_in(message: &Message<'_>) -> Option<Uuid> {
     macro_rules! of {
         ($method:ident) => {
             message.decode::<$method::Response>().ok().map(|response| response.response)

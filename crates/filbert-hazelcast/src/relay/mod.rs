@@ -1,61 +1,67 @@
-//! Requests that other members answer: sent on to them in the client's name, so that a client may ask any member for anything.
+//! Requests that other members answer. They are forwarded in the client's name, so a client may
+//! send any request to any member.
 //!
 //! ```text
-//!  client ──► connection ── Session::way ──► answered here
-//!                  ▲             │ led elsewhere
+//!  client ──► connection ── Session::route ──► answered here
+//!                  ▲             │ led by another member
 //!                  │             ▼
-//!               Outbox        Pipe ── task ──► TCP ──► door of the member that leads
-//!                  ▲                    │               (the client's credentials and id, a preamble of its own)
-//!                  └── the answer as it is, or as a part of one (Gather)
+//!               Outbox        Pipe ── task ──► TCP ──► door of the leader
+//!                  ▲                    │              (with the client's credentials and id,
+//!                  │                    │              after a special preamble)
+//!                  └── the reply as received, or as a part of a reply (Gather)
 //! ```
 //!
-//! Each connection of a client has at most one way to each other member, opened when it is first needed and ended with the
-//! connection, by which the client's locks there end. This module must not know what a request means, beyond the tables in
-//! `route.rs` and the merging in `gather.rs`, nor how it is agreed who leads.
+//! Each connection of a client has at most one connection to each other member. It is opened on
+//! first use. It is closed with the client's connection, which releases the client's locks at that
+//! member. This module must not know the meaning of requests, except for the merging in
+//! `gather.rs`, nor their routes (`routing.rs`), nor how members agree on leaders.
 //!
 //! # Invariants
 //!
-//! - A request that was sent on is not sent on again: connections of `task.rs` have no [`Relays`]. A member that does not lead says so.
-//! - What nobody has made, or may be made twice, waits until it is known who leads, and is made again (`held.rs`). The client is told
-//!   to try again after a while only.
-//! - Requests of one connection about one partition are done in their order. Those for one member go one way; a request goes
-//!   another way only when those before it are answered (`Session::put_off`).
-//! - Every request that was taken is answered once. When the way to a member is lost, the error says whether the request may be sent again.
-//! - Requests that are not answered count in `write_buffer_bytes_max`, and while so many bytes of replies wait, none are read
-//!   from other members.
-//! - Nothing of this is there for a member without a cluster.
+//! - A forwarded request is not forwarded again: sessions of connections from `task.rs` have no
+//!   [`Relays`]. A member that does not lead rejects the request.
+//! - A request that no member has executed, or that may be repeated, waits until the leader is
+//!   known. Then it is repeated (`held.rs`). The client is asked to retry only after some time.
+//! - The requests of one connection for one partition are executed in order. Requests for one
+//!   member use one connection. A request takes another route only after the requests before it are
+//!   answered (`Session::held_if_busy`).
+//! - Every accepted request is answered exactly once. If the connection to a member is lost, the
+//!   error says whether the request may be sent again.
+//! - Unanswered requests count in `write_buffer_bytes_max`. While more bytes of replies than that
+//!   wait for the client, no replies are read from other members.
+//! - A member without a cluster uses nothing of this.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use filbert_grid::{Cluster, ClusterView, ErrorKind, PartitionId};
-use filbert_wire::{CorrelationId, Message, MessageId, Request, Uuid, table::map::remove_entry_listener};
+use filbert_grid::{Cluster, ClusterView, ErrorKind, Grid, PartitionId};
+use filbert_wire::{CorrelationId, Message, MessageId, Uuid};
 
+use crate::client_link::ClientLink;
+use crate::config::DoorConfig;
 use crate::failure::{Failure, Outcome};
-use crate::session::Session;
 
+pub(crate) mod announcing;
+mod between;
+mod following;
 mod gather;
 mod held;
-mod holding;
 mod listeners;
 mod pipe;
-mod route;
-pub(crate) mod scoped;
-mod sending;
-pub(crate) mod standing;
+mod registering;
 mod task;
 
-pub(crate) use held::Again;
-pub(crate) use holding::Waiting;
-pub(crate) use route::Way;
+pub(crate) use between::between_members;
+pub(crate) use gather::{Emptied, Gather};
+pub(crate) use held::{RepeatableRequest, Turn};
+pub(crate) use listeners::{listener_scope, registration_in};
 pub(crate) use task::PREAMBLE;
 
-use gather::Gather;
-use held::{Held, Turn};
-use listeners::{At, Listeners, Registered};
+use held::Held;
+use listeners::Listeners;
 use pipe::{Parcel, Pipe, To, Traffic};
 
-/// The ways of one client's connection to other members.
+/// The connections of one client's connection to other members.
 pub(crate) struct Relays {
     cluster: Arc<dyn Cluster>,
     itself: Uuid,
@@ -65,20 +71,20 @@ pub(crate) struct Relays {
     leads_all: bool,
     pipes: HashMap<Uuid, Arc<Pipe>>,
     traffic: Arc<Traffic>,
-    /// The client's authentication, to be repeated at each member.
+    /// The client's authentication, which is sent to each member.
     authentication: Vec<u8>,
     listeners: Listeners,
-    /// The last correlation id of a request of this side's own.
+    /// The correlation id of this side's own last request.
     own_correlation: i64,
-    /// How many changes of the cluster were looked at.
+    /// The number of cluster changes that were handled.
     changes_seen: u64,
-    /// Requests that wait until it is known who leads.
+    /// Requests that are held until the leader is known.
     held: Arc<Held>,
-    /// The one of them that is being made again.
+    /// The turn of the held request that is being repeated.
     turn: Option<Turn>,
-    /// Whether all of them are tried, though the view has not changed.
+    /// Whether all held requests are tried, although the view has not changed.
     is_tick: bool,
-    /// The change after which this connection is woken for them.
+    /// The number of cluster changes at which this connection was last registered to be woken.
     woken_after: Option<u64>,
 }
 
@@ -92,15 +98,23 @@ impl Drop for Relays {
 }
 
 impl Relays {
-    /// None are open yet.
-    pub(crate) fn new(session: &Session, cluster: Arc<dyn Cluster>, authentication: Vec<u8>) -> Self {
+    /// Creates the state without open connections. The caller has handled `changes_seen` changes of
+    /// the cluster.
+    pub(crate) fn new(
+        grid: &Grid,
+        link: &Arc<ClientLink>,
+        config: &Arc<DoorConfig>,
+        cluster: Arc<dyn Cluster>,
+        authentication: Vec<u8>,
+        changes_seen: u64,
+    ) -> Self {
         let view = cluster.view();
-        let traffic = Arc::new(Traffic::new(session.link.clone(), session.config.clone()));
+        let traffic = Arc::new(Traffic::new(link.clone(), config.clone()));
         let mut relays = Self {
             cluster,
-            itself: session.grid.member_uuid(),
-            cluster_id: session.grid.cluster_id(),
-            partition_count: session.grid.partition_count(),
+            itself: grid.member_uuid(),
+            cluster_id: grid.cluster_id(),
+            partition_count: grid.partition_count(),
             view,
             leads_all: false,
             pipes: HashMap::new(),
@@ -108,70 +122,93 @@ impl Relays {
             traffic,
             authentication,
             own_correlation: i64::MIN,
-            changes_seen: session.views.change_count(),
-            held: Arc::new(Held::new(session.link.clone(), session.config.relay_hold_max)),
+            changes_seen,
+            held: Arc::new(Held::new(link.clone(), config.relay_hold_max)),
             turn: None,
             is_tick: false,
             woken_after: None,
         };
-        relays.look_at_view();
+        relays.update_leads_all();
         relays
     }
 
-    /// Bytes of requests that are not answered.
+    /// Bytes of unanswered requests.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.traffic.bytes().saturating_add(self.held.bytes())
     }
 
-    /// Whether requests that wait for others are on their way.
+    /// Whether requests for locks or for journal events are waiting at other members.
     pub(crate) fn waits(&self) -> bool {
         self.traffic.waits()
     }
 
-    /// Bytes of requests that wait until it is known who leads.
+    /// Bytes of requests that are held until the leader is known.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held.bytes()
     }
 
-    /// Looks who leads what, before a batch of requests.
+    /// Refreshes the view. Called before each batch of requests.
     pub(crate) fn refresh(&mut self) {
         let view = self.cluster.view();
         if !Arc::ptr_eq(&self.view, &view) {
             self.view = view;
-            self.look_at_view();
+            self.update_leads_all();
         }
     }
 
-    fn look_at_view(&mut self) {
+    fn update_leads_all(&mut self) {
         let leads = self.view.leaders.iter().filter(|leader| **leader == Some(self.itself)).count();
         self.leads_all = leads == self.partition_count as usize;
     }
 
-    /// Sends what the batch has pushed.
+    /// Sends the requests that the batch has queued.
     pub(crate) fn flush(&self) {
         for pipe in self.pipes.values() {
             pipe.filled.notify_one();
         }
     }
 
-    pub(crate) fn way(&self, message: &Message<'_>) -> Way {
-        let (view, itself, leads_all, partition_count) =
-            (&*self.view, self.itself, self.leads_all, self.partition_count);
-        route::Map { view, itself, leads_all, partition_count }.way(message)
-    }
-
-    /// The client has taken replies: more may come.
+    /// Signals that the client has read replies, so more may be read from other members.
     pub(crate) fn drained(&self) {
         self.traffic.drained.notify_waiters();
     }
 
-    fn others(&self) -> Vec<Uuid> {
+    /// The UUID of this member.
+    #[inline]
+    pub(crate) fn itself(&self) -> Uuid {
+        self.itself
+    }
+
+    /// The view of the last refresh.
+    #[inline]
+    pub(crate) fn view(&self) -> &ClusterView {
+        &self.view
+    }
+
+    /// Whether this member leads all partitions.
+    #[inline]
+    pub(crate) fn leads_all(&self) -> bool {
+        self.leads_all
+    }
+
+    #[inline]
+    pub(crate) fn partition_count(&self) -> u32 {
+        self.partition_count
+    }
+
+    /// The member that has not answered requests for a partition yet.
+    pub(crate) fn busy_at(&self, partition: PartitionId) -> Option<Uuid> {
+        self.traffic.busy_at(partition)
+    }
+
+    /// All other members.
+    pub(crate) fn others(&self) -> Vec<Uuid> {
         let others = self.view.members.iter().map(|member| member.uuid);
         others.filter(|member| *member != self.itself).collect()
     }
 
-    /// The way to a member, opened if there is none.
+    /// The connection to a member. Opens it if there is none.
     fn pipe(&mut self, member: Uuid) -> Result<Arc<Pipe>, Box<Failure>> {
         if let Some(pipe) = self.pipes.get(&member).filter(|pipe| !pipe.is_broken()) {
             return Ok(pipe.clone());
@@ -181,7 +218,7 @@ impl Relays {
             return Err(Failure::new(ErrorKind::NotLeader, text));
         };
         if self.pipes.contains_key(&member) {
-            // What was registered by the way that was lost has gone with it.
+            // The listeners of the lost connection are lost with it.
             self.listeners.forget(|other| other != member);
             self.traffic.set_broken();
         }
@@ -203,13 +240,13 @@ impl Relays {
     }
 
     fn next_own_correlation(&mut self) -> CorrelationId {
-        // Clients count up from one; the lowest number is that of pings.
+        // Clients count up from one. The lowest number is the id of pings.
         self.own_correlation = self.own_correlation.wrapping_add(1).min(-2);
         CorrelationId(self.own_correlation)
     }
 
-    /// The partitions by the members that lead them, this one first.
-    fn partitions_by_leader(&self) -> Result<Vec<(Uuid, Vec<PartitionId>)>, Box<Failure>> {
+    /// The partitions by leader. This member comes first.
+    pub(crate) fn partitions_by_leader(&self) -> Result<Vec<(Uuid, Vec<PartitionId>)>, Box<Failure>> {
         let mut by_leader = vec![(self.itself, Vec::new())];
         for partition in (0..self.partition_count).map(PartitionId) {
             let Some(leader) = self.view.leader(partition).map(|member| member.uuid) else {
@@ -225,46 +262,37 @@ impl Relays {
         Ok(by_leader)
     }
 
-    /// Has every other member have a listener that this one has.
-    fn register_at(&mut self, member: Uuid, gather: Option<&Arc<Gather>>, of: ToRegister<'_>) {
-        let ToRegister { local, id, correlation, request, map, standing } = of;
-        let pipe = match self.pipe(member) {
-            Ok(pipe) => pipe,
-            Err(failure) => {
-                if let Some(standing) = &standing {
-                    standing.take(None);
-                }
-                if let Some(gather) = gather {
-                    gather.take(Err(failure));
-                }
-                return;
-            }
-        };
-        let (weak, undo_correlation) = (Arc::downgrade(&pipe), self.next_own_correlation());
-        let undo = move |map: &str, there: Uuid| {
-            if let Some(pipe) = weak.upgrade() {
-                // If it cannot be sent, the way is lost, and the listener with it.
-                _ = remove_there(&pipe, undo_correlation, map, there);
-                pipe.filled.notify_one();
-            }
-        };
-        let taker = self.listeners.taker(local, member, gather.cloned(), undo, map.to_owned());
-        let to = To::Taker(match &standing {
-            Some(standing) => standing.clone().taker(taker),
-            None => taker,
-        });
-        let parcel = Parcel { id, correlation, partition: None, bytes: request, to };
-        let Err(failure) = pipe.push(parcel) else { return };
-        if let Some(standing) = standing {
-            standing.take(None);
+    /// Forwards a request to a member.
+    ///
+    /// # Errors
+    /// The request cannot be queued for that member.
+    pub(crate) fn forward(
+        &mut self,
+        message: &Message<'_>,
+        bytes: &[u8],
+        member: Uuid,
+        partition: Option<PartitionId>,
+    ) -> Outcome {
+        let (id, correlation) = (message.id(), message.correlation_id());
+        let repeatable = self.repeatable(message, partition, Some(member));
+        let pipe = self.pipe(member)?;
+        if let Some(partition) = partition.filter(|partition| self.held.has(*partition)) {
+            // The connection was lost just now, with other requests of the partition.
+            self.hold_behind(message, partition);
+            return Ok(());
         }
-        if let Some(gather) = gather {
-            gather.take(Err(failure));
-        }
+        pipe.push(Parcel { id, correlation, partition, bytes, to: To::Client(repeatable) })
     }
 
-    /// Asks a member for a part of a reply.
-    fn ask(&mut self, member: Uuid, id: MessageId, correlation: CorrelationId, bytes: &[u8], gather: &Arc<Gather>) {
+    /// Requests a part of a reply from a member.
+    pub(crate) fn ask(
+        &mut self,
+        member: Uuid,
+        id: MessageId,
+        correlation: CorrelationId,
+        bytes: &[u8],
+        gather: &Arc<Gather>,
+    ) {
         let taker = gather.clone();
         let to = To::Taker(Box::new(move |answer, bytes| taker.take(answer.map(|_| bytes.to_vec()))));
         if let Err(failure) = self.push(member, Parcel { id, correlation, partition: None, bytes, to }) {
@@ -272,8 +300,8 @@ impl Relays {
         }
     }
 
-    /// As [`Relays::ask`]; that the member cannot be asked is no failure.
-    fn ask_leniently(
+    /// As [`Relays::ask`]. An unreachable member is not a failure.
+    pub(crate) fn ask_leniently(
         &mut self,
         member: Uuid,
         id: MessageId,
@@ -290,34 +318,4 @@ impl Relays {
             gather.take_nothing();
         }
     }
-
-    /// Removes a listener at all other members.
-    fn unregister(&mut self, registered: &Registered) {
-        for (member, at) in &registered.at {
-            let At::There(there) = at else { continue };
-            let correlation = self.next_own_correlation();
-            if let Some(pipe) = self.pipes.get(member) {
-                // As above.
-                _ = remove_there(pipe, correlation, &registered.map, *there);
-            }
-        }
-    }
-}
-
-/// A listener that other members are to have.
-struct ToRegister<'a> {
-    local: Uuid,
-    id: MessageId,
-    correlation: CorrelationId,
-    request: &'a [u8],
-    map: &'a str,
-    /// For what is no listener but a query cache that others stand by for.
-    standing: Option<Arc<standing::Asked>>,
-}
-
-fn remove_there(pipe: &Pipe, correlation: CorrelationId, map: &str, there: Uuid) -> Outcome {
-    let mut bytes = Vec::new();
-    remove_entry_listener::Request { name: map, registration_id: there }.encode(correlation, -1, &mut bytes);
-    let id = remove_entry_listener::ID;
-    pipe.push(Parcel { id, correlation, partition: None, bytes: &bytes, to: To::Nobody })
 }

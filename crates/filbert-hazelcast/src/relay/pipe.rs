@@ -1,7 +1,9 @@
-//! What is on its way from one client's connection to one other member: bytes that wait to be sent, and who awaits which answer.
+//! The requests in flight from one client's connection to one other member: bytes to be sent, and
+//! the receivers of the replies.
 //!
-//! A request ends by its answer, with the connection, or when another member leads its partition. What was not sent, or changes nothing,
-//! is made again then (`held.rs`); the outcome of another request is unknown.
+//! A request ends with its reply, with the connection, or when another member leads its partition.
+//! In the last two cases, a request that was not sent, or that changes nothing, is repeated
+//! (`held.rs`). The outcome of other requests is unknown.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,39 +16,42 @@ use filbert_wire::{CorrelationId, Message, MessageId, Uuid, table};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use super::held::Again;
-use crate::DoorConfig;
+use super::held::RepeatableRequest;
+use crate::client_link::ClientLink;
+use crate::config::DoorConfig;
 use crate::failure::Failure;
 use crate::kinds::kind_of;
-use crate::link::Link;
 
-/// A request that may wait for others and is longer than this counts like any other.
+/// A longer request that may wait for other clients counts like any other request.
 const WAIT_BYTES_MAX: usize = 4096;
 
-/// After so long without a sign of life from a member that was sent something, its connection counts as lost.
+/// The time after which a silent member's connection counts as lost: bytes were sent to the member,
+/// and none were received.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// How long a change is waited for at a member that does not lead its partition any more: who hands over in order answers by then.
+/// The time for which the reply to a change is awaited from a member that no longer leads the
+/// partition. A member that hands its leadership over in order replies within this time.
 const MOVED_MAX: Duration = Duration::from_secs(1);
 
-/// What is on its way to all other members of one client's connection.
+/// The requests in flight from one client's connection to all other members.
 pub(crate) struct Traffic {
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<ClientLink>,
     pub(super) config: Arc<DoorConfig>,
-    /// Bytes of requests that are not answered, but for those that wait for others.
+    /// Bytes of unanswered requests, without those that wait for other clients.
     bytes: AtomicUsize,
-    /// Requests that wait for others.
+    /// The number of requests that wait for other clients, for a lock or a journal event.
     waits: AtomicUsize,
-    /// Requests that are not answered by partition, and the member that they went to.
+    /// By partition: the member that its unanswered requests were sent to, and their number.
     partitions: Mutex<HashMap<PartitionId, (Uuid, usize)>>,
-    /// The client has read replies.
+    /// Notified when the client has read replies.
     pub(super) drained: Notify,
-    /// A connection to a member has ended, some time ago.
+    /// Whether listeners must be checked: a connection to a member has ended, or a registration has
+    /// failed.
     broken: AtomicBool,
 }
 
 impl Traffic {
-    pub(super) fn new(link: Arc<Link>, config: Arc<DoorConfig>) -> Self {
+    pub(super) fn new(link: Arc<ClientLink>, config: Arc<DoorConfig>) -> Self {
         Self {
             link,
             config,
@@ -66,7 +71,7 @@ impl Traffic {
         self.waits.load(Ordering::Acquire) > 0
     }
 
-    /// The member at which requests about a partition are not answered yet.
+    /// The member that has not answered requests for a partition yet.
     pub(super) fn busy_at(&self, partition: PartitionId) -> Option<Uuid> {
         if self.bytes() == 0 {
             return None;
@@ -82,7 +87,7 @@ impl Traffic {
         self.broken.store(true, Ordering::SeqCst);
     }
 
-    fn begin(&self, member: Uuid, waiting: &Waiting) {
+    fn begin(&self, member: Uuid, waiting: &PendingRequest) {
         if waiting.waits {
             self.waits.fetch_add(1, Ordering::SeqCst);
             return;
@@ -93,8 +98,9 @@ impl Traffic {
         self.bytes.fetch_add(waiting.bytes, Ordering::SeqCst);
     }
 
-    /// Before the answer is told: by then the connection looks for what may go on.
-    fn end(&self, waiting: &Waiting) {
+    /// Called before the reply is delivered, which wakes the connection: it checks which requests
+    /// may continue.
+    fn end(&self, waiting: &PendingRequest) {
         if waiting.waits {
             self.waits.fetch_sub(1, Ordering::SeqCst);
             return;
@@ -112,34 +118,34 @@ impl Traffic {
     }
 }
 
-/// Takes the answer that a member gives to a request, or the reason why there is none.
+/// Receives a member's reply to a request, or the failure.
 pub(super) type Taker = Box<dyn FnOnce(Result<&Message<'_>, Box<Failure>>, &[u8]) + Send>;
 
-/// Whom an answer is for.
+/// The receiver of a reply.
 pub(super) enum To {
-    /// The client, as it is; unless the request is to be made again.
-    Client(Again),
-    /// Whoever takes it here.
+    /// The client, which receives the reply unchanged, unless the request is repeated.
+    Client(RepeatableRequest),
+    /// A function in this member.
     Taker(Taker),
-    /// Nobody.
+    /// None.
     Nobody,
 }
 
-struct Waiting {
+struct PendingRequest {
     id: MessageId,
     partition: Option<PartitionId>,
     bytes: usize,
-    /// Whether its end is up to others.
+    /// Whether its end depends on other clients.
     waits: bool,
     number: u64,
-    /// When its outcome counts as unknown, as another member leads its partition.
+    /// The end of the wait for the reply, because another member leads the partition.
     ends_at: Option<Instant>,
     to: To,
 }
 
-/// A request on its way.
+/// A request to be sent.
 pub(super) struct Parcel<'a> {
-    /// Of the request that the client sent.
+    /// The id of the client's request.
     pub(super) id: MessageId,
     pub(super) correlation: CorrelationId,
     pub(super) partition: Option<PartitionId>,
@@ -150,21 +156,22 @@ pub(super) struct Parcel<'a> {
 #[derive(Default)]
 struct State {
     bytes: Vec<u8>,
-    /// Numbers of the requests in them, and where each ends.
+    /// The numbers of the requests in `bytes`, and the offset of the end of each.
     unsent: Vec<(u64, usize)>,
-    waiting: HashMap<CorrelationId, Waiting>,
-    /// Number of the last request that was pushed, and of the last one that may have been sent.
+    waiting: HashMap<CorrelationId, PendingRequest>,
+    /// The number of the last queued request. `taken` is that of the last request that may have
+    /// been sent.
     pushed: u64,
     taken: u64,
-    /// Since when the member was sent something and has shown no sign of life.
-    asked: Option<Instant>,
-    /// Nothing is read from the member, as the client does not read.
+    /// The time since which the member is silent although bytes were sent to it.
+    silent_since: Option<Instant>,
+    /// Whether nothing is read from the member, because the client does not read.
     is_paused: bool,
     closed: bool,
     broken: bool,
 }
 
-/// One way to one member.
+/// The connection to one member.
 pub(crate) struct Pipe {
     pub(super) traffic: Arc<Traffic>,
     pub(super) member: Uuid,
@@ -172,7 +179,7 @@ pub(crate) struct Pipe {
     pub(super) filled: Notify,
 }
 
-/// What the task of a pipe has to do next.
+/// The next step for the task of a pipe.
 pub(super) enum Next {
     Send(Vec<u8>),
     Wait,
@@ -188,7 +195,7 @@ impl Pipe {
         self.state.lock().broken
     }
 
-    /// Takes a request. Whoever pushes calls [`Notify::notify_one`] of `filled` when a batch is over.
+    /// Queues a request. The caller calls [`Notify::notify_one`] of `filled` at the end of a batch.
     pub(super) fn push(&self, parcel: Parcel<'_>) -> Result<(), Box<Failure>> {
         let Parcel { id, correlation, partition, bytes, to } = parcel;
         let may_wait = matches!(kind_of(id), OperationKind::Lock | OperationKind::Journal);
@@ -209,7 +216,8 @@ impl Pipe {
             return Err(Failure::new(ErrorKind::LimitReached, text));
         }
         state.pushed += 1;
-        let waiting = Waiting { id, partition, bytes: bytes.len(), waits, number: state.pushed, ends_at: None, to };
+        let waiting =
+            PendingRequest { id, partition, bytes: bytes.len(), waits, number: state.pushed, ends_at: None, to };
         self.traffic.begin(self.member, &waiting);
         state.waiting.insert(correlation, waiting);
         state.bytes.extend_from_slice(bytes);
@@ -218,46 +226,47 @@ impl Pipe {
         Ok(())
     }
 
-    /// Something was sent to the member, or it took more of it.
+    /// Records that bytes were sent. `progress`: the member has accepted more of them.
     pub(super) fn sent(&self, progress: bool) {
         let mut state = self.state.lock();
         let now = Instant::now();
-        if progress || state.asked.is_none() {
-            state.asked = Some(now);
+        if progress || state.silent_since.is_none() {
+            state.silent_since = Some(now);
         }
     }
 
-    /// The member has shown a sign of life.
+    /// Records that bytes were received.
     pub(super) fn heard(&self) {
-        self.state.lock().asked = None;
+        self.state.lock().silent_since = None;
     }
 
-    /// Whether nothing is read from the member.
+    /// Sets whether nothing is read from the member. Its silence does not count then.
     pub(super) fn set_paused(&self, is_paused: bool) {
         let mut state = self.state.lock();
         state.is_paused = is_paused;
-        state.asked = None;
+        state.silent_since = None;
     }
 
-    /// Looks at the time: changes whose partitions have moved are not waited for any longer. Whether the member is silent.
+    /// Ends expired waits for changes whose partitions have moved. Returns whether the member is
+    /// silent.
     pub(super) fn look(&self, now: Instant) -> bool {
         let is_silent = {
             let state = self.state.lock();
-            let asked = state.asked.filter(|_| !state.is_paused);
-            asked.is_some_and(|asked| now.saturating_duration_since(asked) >= SILENCE_MAX)
+            let silent_since = state.silent_since.filter(|_| !state.is_paused);
+            silent_since.is_some_and(|silent_since| now.saturating_duration_since(silent_since) >= SILENCE_MAX)
         };
-        let is_over = |waiting: &Waiting| waiting.ends_at.is_some_and(|at| at <= now);
+        let is_over = |waiting: &PendingRequest| waiting.ends_at.is_some_and(|at| at <= now);
         self.end_some(is_over, "another member leads its partition");
         is_silent
     }
 
-    /// Whether an answer is awaited.
+    /// Whether a reply is awaited.
     pub(super) fn is_awaited(&self) -> bool {
         !self.state.lock().waiting.is_empty()
     }
 
-    /// Follows who leads: requests about partitions that others lead are made again where they may be, and changes are not waited for
-    /// much longer.
+    /// Adapts to new leaders. Requests for partitions that moved to another member are repeated if
+    /// they may be. Changes are awaited for a short time only.
     pub(super) fn follow(&self, has_moved: impl Fn(PartitionId) -> bool, now: Instant) {
         let mut state = self.state.lock();
         let State { waiting, taken, .. } = &mut *state;
@@ -266,7 +275,7 @@ impl Pipe {
             let moved = waiting.partition.is_some_and(&has_moved);
             if !moved || !matches!(waiting.to, To::Client(_)) {
                 waiting.ends_at = None;
-            } else if waiting.number > *taken || may_be_sent_again(waiting.id) {
+            } else if waiting.number > *taken || is_retryable(waiting.id) {
                 waiting.ends_at = Some(now);
                 any = true;
             } else {
@@ -279,7 +288,7 @@ impl Pipe {
         }
     }
 
-    fn end_some(&self, is_over: impl Fn(&Waiting) -> bool, why: &str) {
+    fn end_some(&self, is_over: impl Fn(&PendingRequest) -> bool, why: &str) {
         let mut state = self.state.lock();
         let over: Vec<_> = state.waiting.extract_if(|_, waiting| is_over(waiting)).collect();
         if over.is_empty() {
@@ -290,7 +299,7 @@ impl Pipe {
         self.end(over, taken, why, state);
     }
 
-    /// What there is to send.
+    /// The next step: bytes to send, a wait, or the end.
     pub(super) fn next(&self) -> Next {
         let mut state = self.state.lock();
         if state.broken {
@@ -304,7 +313,7 @@ impl Pipe {
         if state.closed { Next::Close } else { Next::Wait }
     }
 
-    /// The client is gone: what it sent goes out, and no answer is awaited.
+    /// The client has disconnected. Its requests are still sent, and replies are not awaited.
     pub(super) fn close(&self) {
         let waiting = {
             let mut state = self.state.lock();
@@ -315,9 +324,9 @@ impl Pipe {
         self.filled.notify_one();
     }
 
-    /// Takes a message that the member sent.
+    /// Handles a message from the member.
     pub(super) fn arrived(&self, bytes: &[u8]) {
-        // Sound: the splitter found its frames.
+        // Cannot fail: the splitter has checked the frames.
         let Ok(message) = Message::parse(bytes) else { return };
         let outbox = &self.traffic.link.outbox;
         if message.is_event() {
@@ -326,14 +335,14 @@ impl Pipe {
         }
         let waiting = {
             let mut state = self.state.lock();
-            state.asked = None;
+            state.silent_since = None;
             state.waiting.remove(&message.correlation_id())
         };
         let Some(mut waiting) = waiting else { return };
         match std::mem::replace(&mut waiting.to, To::Nobody) {
-            To::Client(again) if again.may_follow_answer(&message) => {
-                // Before the next one of its partition may go on.
-                let _waits = again.hold(bytes.to_vec());
+            To::Client(repeatable) if repeatable.may_repeat_after_reply(&message) => {
+                // Held before the next request of its partition may continue.
+                let _waits = repeatable.hold(bytes.to_vec());
                 self.traffic.end(&waiting);
                 outbox.poke();
             }
@@ -353,7 +362,8 @@ impl Pipe {
         }
     }
 
-    /// The connection to the member is over: whoever awaits an answer is told, by what may have become of the request.
+    /// The connection to the member has ended. Pending requests are held, or answered with an error
+    /// that says whether they may have been executed.
     pub(super) fn fail(&self, why: &str) {
         let mut state = self.state.lock();
         state.broken = true;
@@ -364,12 +374,19 @@ impl Pipe {
         self.filled.notify_one();
     }
 
-    /// Ends requests without an answer. Those that are made again wait for that before anybody sees that the way is lost.
-    fn end(&self, mut waiting: Vec<(CorrelationId, Waiting)>, taken: u64, why: &str, state: MutexGuard<'_, State>) {
+    /// Ends requests without a reply. Requests to be repeated are held before the loss of the
+    /// connection becomes visible.
+    fn end(
+        &self,
+        mut waiting: Vec<(CorrelationId, PendingRequest)>,
+        taken: u64,
+        why: &str,
+        state: MutexGuard<'_, State>,
+    ) {
         waiting.sort_unstable_by_key(|(_, waiting)| waiting.number);
-        let mut told = Vec::new();
+        let mut failed = Vec::new();
         for (correlation, mut waiting) in waiting {
-            let failure = match waiting.number > taken || may_be_sent_again(waiting.id) {
+            let failure = match waiting.number > taken || is_retryable(waiting.id) {
                 true => self.not_sent(why),
                 false => {
                     let text = format!(
@@ -380,14 +397,14 @@ impl Pipe {
                 }
             };
             match std::mem::replace(&mut waiting.to, To::Nobody) {
-                To::Client(again) if again.may_follow(failure.kind) => again.fail(&failure),
-                to => told.push((correlation, to, failure)),
+                To::Client(repeatable) if repeatable.may_repeat_after(failure.kind) => repeatable.fail(&failure),
+                to => failed.push((correlation, to, failure)),
             }
             self.traffic.end(&waiting);
         }
         drop(state);
         let outbox = &self.traffic.link.outbox;
-        for (correlation, to, failure) in told {
+        for (correlation, to, failure) in failed {
             match to {
                 To::Client(_) => outbox.append_answer(|out| failure.encode(correlation, out)),
                 To::Taker(take) => take(Err(failure), &[]),
@@ -404,7 +421,7 @@ impl Pipe {
 }
 
 impl State {
-    /// Takes requests out of what is to be sent.
+    /// Removes requests from the bytes to be sent.
     fn forget_unsent(&mut self, numbers: HashSet<u64>) {
         if !self.unsent.iter().any(|(number, _)| numbers.contains(number)) {
             return;
@@ -421,8 +438,8 @@ impl State {
     }
 }
 
-/// Whether a request that may have been done can be done once more.
-pub(super) fn may_be_sent_again(id: MessageId) -> bool {
+/// Whether a request that may have been executed can be executed once more.
+pub(super) fn is_retryable(id: MessageId) -> bool {
     use OperationKind::{Contains, Get, GetAll, Iterate, Journal, Size};
     matches!(kind_of(id), Get | GetAll | Contains | Size | Iterate | Journal)
         || table::find(id).is_some_and(|spec| spec.retryable)

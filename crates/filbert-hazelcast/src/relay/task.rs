@@ -1,4 +1,5 @@
-//! The connection to one other member, for one client: opened in the client's name, then requests one way and answers the other.
+//! The connection to one other member, for one client. It is opened in the client's name. Then
+//! requests go one way, and replies the other.
 
 use std::io;
 use std::sync::Arc;
@@ -16,29 +17,31 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::pipe::{Next, Pipe};
-use crate::connection::linger_on;
+use crate::linger::linger_on;
 
-/// The first bytes of such a connection, in place of those of a client. Whoever sends them is served as a client is, with the same
-/// credentials, but for two things: none of its requests is sent on, and it may ask for some partitions of a map alone.
+/// The first bytes of such a connection, instead of a client's preamble. The sender is served like
+/// a client, with the same credentials, with two exceptions: its requests are not forwarded, and it
+/// may send the messages of `handlers/scoped.rs` and `handlers/standby_announcement.rs`.
 pub(crate) const PREAMBLE: [u8; 3] = *b"CPR";
 
-/// What answers may have beyond the data in them.
+/// The allowance for the parts of a reply besides its data, in bytes.
 const ANSWER_MARGIN_BYTES: usize = 1 << 20;
 
-/// How long the way to a member is not tried by itself after it was lost.
+/// The pause after the loss of a connection, before listeners are registered at the member again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How often the time is looked at while answers are awaited.
+/// The interval of checks for expired waits while replies are awaited.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often a member is asked for a sign of life while answers are awaited.
+/// The interval of pings while replies are awaited.
 const ALIVE: Duration = Duration::from_secs(1);
 
-/// At most so long nothing is sent, so that the other member does not take the client for gone; as stock clients do.
+/// The interval of pings while no replies are awaited, as of stock clients. Without pings the other
+/// member would disconnect the client.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// The correlation id of pings, which no client uses.
 const PING: CorrelationId = CorrelationId(i64::MIN);
 
-/// What the task needs.
+/// The data of the task.
 pub(super) struct Task {
     pub(super) pipe: Arc<Pipe>,
     pub(super) host: String,
@@ -48,7 +51,7 @@ pub(super) struct Task {
     pub(super) cluster: Uuid,
 }
 
-/// What was read and not looked at.
+/// Received bytes that are not handled yet.
 struct Input {
     bytes: Vec<u8>,
     splitter: Splitter,
@@ -69,7 +72,7 @@ impl Task {
             }),
         };
         let why = match timeout(config.relay_connect_timeout, self.connect(&mut input)).await {
-            Ok(Ok(mut stream)) => match self.pass_on(&mut stream, &mut input).await {
+            Ok(Ok(mut stream)) => match self.transfer(&mut stream, &mut input).await {
                 Ok(()) => {
                     linger_on(stream, config.close_timeout).await;
                     return;
@@ -81,7 +84,7 @@ impl Task {
         };
         debug!(%member, peer = %self.pipe.traffic.link.peer, "a client's connection to another member ended: {why}");
         self.pipe.fail(&why);
-        // Whoever listens there is looked after once more.
+        // Listeners at that member are registered again.
         tokio::time::sleep(PAUSE).await;
         self.pipe.traffic.set_broken();
         self.pipe.traffic.link.outbox.poke();
@@ -109,7 +112,7 @@ impl Task {
         }
     }
 
-    /// The other side must be the member that is meant, and must have let the client in.
+    /// Checks that the peer is the expected member, and that it has accepted the client.
     fn check_admitted(&self, reply: &[u8]) -> Result<(), String> {
         let message = Message::parse(reply).map_err(|error| error.to_string())?;
         if message.id() == MessageId::ERROR {
@@ -136,8 +139,9 @@ impl Task {
         }
     }
 
-    /// Both ways until one of them ends: fine when the client has gone.
-    async fn pass_on(&self, stream: &mut TcpStream, input: &mut Input) -> Result<(), String> {
+    /// Sends requests and receives replies until one direction ends. `Ok` if the client has
+    /// disconnected.
+    async fn transfer(&self, stream: &mut TcpStream, input: &mut Input) -> Result<(), String> {
         let (mut read, mut write) = stream.split();
         tokio::select! {
             why = self.receive(&mut read, input) => Err(why),
@@ -149,7 +153,7 @@ impl Task {
         let interval = PING_INTERVAL.min(self.pipe.traffic.config.heartbeat_timeout / 4);
         let (mut sent, mut looked) = (Instant::now(), Instant::now());
         loop {
-            // Also where the pipe is filled, or woken for nothing, again and again.
+            // Also checked if the pipe is filled, or woken without a reason, again and again.
             if looked.elapsed() >= LOOK && self.pipe.is_awaited() {
                 looked = Instant::now();
                 self.look()?;
@@ -182,7 +186,7 @@ impl Task {
                 Ok(written) => {
                     bytes = bytes.get(written?..).unwrap_or_default();
                     if !bytes.is_empty() {
-                        // It takes what it is sent.
+                        // The member accepts bytes.
                         self.pipe.sent(true);
                     }
                 }
@@ -192,7 +196,7 @@ impl Task {
         Ok(())
     }
 
-    /// Ends what is not waited for any longer; an error when the member is silent.
+    /// Ends expired waits. Fails if the member is silent.
     fn look(&self) -> io::Result<()> {
         match self.pipe.look(Instant::now()) {
             true => Err(io::Error::new(io::ErrorKind::TimedOut, "it shows no sign of life")),
@@ -242,7 +246,7 @@ impl Task {
     async fn wait_for_room(&self) {
         let traffic = &self.pipe.traffic;
         loop {
-            // Made first, so that no call is missed.
+            // Created before the check, so no notification is missed.
             let drained = traffic.drained.notified();
             if traffic.link.outbox.reply_bytes() <= traffic.config.write_buffer_bytes_max {
                 return;

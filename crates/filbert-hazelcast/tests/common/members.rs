@@ -1,5 +1,6 @@
-//! Several members in one process: each leads some groups of partitions by a log of its own, and all are told the same view. Logs are
-//! copied to other members where a test asks for it ([`Members::copying`]).
+//! Several members in one process. Each leads some groups of partitions with a log of its own, and
+//! all receive the same view. Logs are copied to other members if a test requires it
+//! ([`Members::copying`]).
 
 use std::{
     io::{Read, Write},
@@ -26,16 +27,16 @@ use super::{
 pub const GROUPS: u32 = 24;
 pub const PARTITIONS: u32 = 271;
 
-/// The cluster as a test says.
+/// The cluster, as defined by a test.
 #[derive(Default)]
-pub struct Told {
+pub struct TestCluster {
     view: Mutex<Arc<ClusterView>>,
     callbacks: Mutex<Vec<ViewCallback>>,
-    /// Whether the member holds a part of the partitions only.
+    /// Whether the member holds only a part of the partitions.
     pub holds_a_part: AtomicBool,
 }
 
-impl Told {
+impl TestCluster {
     pub fn set(&self, view: ClusterView) {
         *self.view.lock().unwrap() = Arc::new(view);
         for changed in self.callbacks.lock().unwrap().iter() {
@@ -48,7 +49,7 @@ impl Told {
     }
 }
 
-impl Cluster for Told {
+impl Cluster for TestCluster {
     fn view(&self) -> Arc<ClusterView> {
         self.view.lock().unwrap().clone()
     }
@@ -68,8 +69,8 @@ impl Cluster for Told {
 pub struct Member {
     pub server: Server,
     pub loopback: Arc<Loopback>,
-    pub told: Arc<Told>,
-    /// The way by which others, and clients that are told of it, come.
+    pub cluster: Arc<TestCluster>,
+    /// The connection for other members, and for clients that use the reported address.
     pub wire: Wire,
 }
 
@@ -84,7 +85,7 @@ impl Member {
     }
 }
 
-/// Members that share the groups in turn.
+/// Members that lead the groups in turn.
 pub struct Members(pub Vec<Member>);
 
 impl Members {
@@ -98,18 +99,18 @@ impl Members {
         for group in 0..GROUPS {
             members.lead(group, group as usize % count);
         }
-        members.tell();
+        members.reset_views();
         members
     }
 
-    /// The same, each of which holds a copy of what the others lead. There is a map.
+    /// Members that also hold copies of the groups of all others. The map is created.
     pub fn copying(count: usize, map: &str, change: impl Fn(&mut DoorConfig)) -> Self {
         let members = Self::with(count, change);
         for member in &members.0 {
             let others = members.0.iter().filter(|other| other.uuid() != member.uuid());
             others.for_each(|other| member.loopback.copy_to(&other.server.grid));
         }
-        // That it was made is in the logs as well.
+        // The creation of the map is also in the logs.
         for member in &members.0 {
             member.server.grid.map(map).unwrap();
             member.loopback.settle();
@@ -117,7 +118,7 @@ impl Members {
         members
     }
 
-    /// Has one member lead a group, and no other.
+    /// Makes one member the only leader of a group.
     pub fn lead(&self, group: u32, leader: usize) {
         for (at, member) in self.0.iter().enumerate() {
             if at == leader {
@@ -128,9 +129,9 @@ impl Members {
         }
     }
 
-    /// The view in which groups are led in turn.
+    /// The view in which members lead the groups in turn.
     pub fn view(&self) -> ClusterView {
-        let version = self.0[0].told.now().leaders_version + 1;
+        let version = self.0[0].cluster.now().leaders_version + 1;
         let leader = |partition| Some(self.0[(partition % GROUPS) as usize % self.0.len()].uuid());
         ClusterView {
             members: self.0.iter().map(Member::view).collect(),
@@ -141,30 +142,30 @@ impl Members {
         }
     }
 
-    /// Tells all members the view in which groups are led in turn.
-    pub fn tell(&self) {
-        self.tell_that(|_| {});
+    /// Sets the view in which members lead the groups in turn, at all members.
+    pub fn reset_views(&self) {
+        self.change_views(|_| {});
     }
 
-    pub fn tell_that(&self, change: impl Fn(&mut ClusterView)) {
+    pub fn change_views(&self, change: impl Fn(&mut ClusterView)) {
         let mut view = self.view();
         change(&mut view);
         for member in &self.0 {
-            member.told.set(view.clone());
+            member.cluster.set(view.clone());
         }
     }
 
-    /// Moves a group to another member, as all know.
+    /// Moves a group to another member, and sets the new view at all members.
     pub fn move_group(&self, group: u32, leader: usize) {
         self.lead(group, leader);
         let uuid = self.0[leader].uuid();
-        let mut view = self.0[0].told.now();
+        let mut view = self.0[0].cluster.now();
         for partition in (group..PARTITIONS).step_by(GROUPS as usize) {
             view.leaders[partition as usize] = Some(uuid);
         }
         view.leaders_version += 1;
         for member in &self.0 {
-            member.told.set(view.clone());
+            member.cluster.set(view.clone());
         }
     }
 }
@@ -173,16 +174,16 @@ fn start(at: usize, change: &impl Fn(&mut DoorConfig)) -> Member {
     let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 42 + at as u64 };
     let config = GridConfig { cluster_uuid: Some(Uuid::from_u128(7)), ..GridConfig::default() };
     let (grid, loopback) = Loopback::start(config, environment, Whims { groups: GROUPS, ..Whims::default() });
-    let told = Arc::new(Told::default());
-    assert!(grid.join_cluster(told.clone()));
+    let cluster = Arc::new(TestCluster::default());
+    assert!(grid.join_cluster(cluster.clone()));
     let mut door = DoorConfig::default();
     change(&mut door);
     let server = Server::of(door, grid);
     let wire = Wire::to(server.address);
-    Member { server, loopback, told, wire }
+    Member { server, loopback, cluster, wire }
 }
 
-/// A TCP connection between two sockets that a test can cut.
+/// A proxy for TCP connections, which a test can cut.
 pub struct Wire {
     pub address: SocketAddr,
     open: Arc<Mutex<Vec<TcpStream>>>,
@@ -220,17 +221,17 @@ impl Wire {
         Self { address, open, ended, passed, hangs }
     }
 
-    /// Bytes that were sent to the member.
+    /// The number of bytes sent to the member.
     pub fn passed(&self) -> usize {
         self.passed.load(Ordering::SeqCst)
     }
 
-    /// Takes what is sent from now on, and brings nothing over, as a process that is stopped.
+    /// Accepts bytes from now on and forwards none, like a stopped process.
     pub fn hang(&self) {
         *self.hangs.0.lock().unwrap() = true;
     }
 
-    /// Cuts all connections that there are.
+    /// Cuts all current connections.
     pub fn cut(&self) {
         for stream in self.open.lock().unwrap().drain(..) {
             stream.shutdown(Shutdown::Both).ok();
@@ -248,11 +249,11 @@ impl Drop for Wire {
     }
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, passed: &AtomicUsize, (hangs, go_on): &(Mutex<bool>, Condvar)) {
+fn copy(mut from: TcpStream, mut to: TcpStream, passed: &AtomicUsize, (hangs, resumed): &(Mutex<bool>, Condvar)) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(bytes) = from.read(&mut buffer) {
         passed.fetch_add(bytes, Ordering::SeqCst);
-        drop(go_on.wait_while(hangs.lock().unwrap(), |hangs| *hangs).unwrap());
+        drop(resumed.wait_while(hangs.lock().unwrap(), |hangs| *hangs).unwrap());
         if bytes == 0 || to.write_all(&buffer[..bytes]).is_err() {
             break;
         }

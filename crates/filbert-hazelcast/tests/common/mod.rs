@@ -1,9 +1,8 @@
-//! A member with an open door, and a client that speaks in whole messages and can misbehave.
+//! A member with an open door, and a client that sends whole messages and can violate the protocol.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
-pub mod engine;
-/// The grid's own log in one process.
+/// The grid's log in one process.
 #[path = "../../../filbert-grid/tests/common/loopback.rs"]
 pub mod loopback;
 pub mod members;
@@ -29,13 +28,14 @@ use filbert_wire::{
 use loopback::{Loopback, Whims};
 use tokio::{runtime::Runtime, sync::oneshot};
 
-/// Whether the members of this test binary send their changes through a log, see `over_loopback.rs`.
+/// Whether the members of this test binary send their changes through a log, see
+/// `over_loopback.rs`.
 const REPLICATED: bool = matches!(
     env!("CARGO_CRATE_NAME").as_bytes(),
     b"over_loopback" | b"replicated" | b"cluster" | b"cluster_query_caches"
 );
 
-/// How long a test waits for something before it fails.
+/// The timeout of a wait in a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A member that serves until it is dropped.
@@ -68,7 +68,7 @@ impl Server {
         Self::of(door, Loopback::start(grid, environment, Whims::default()).0)
     }
 
-    /// A server that makes changes where they are asked for.
+    /// A server that makes changes in place.
     pub fn direct(door: DoorConfig) -> Self {
         Self::direct_with(door, GridConfig::default())
     }
@@ -85,7 +85,7 @@ impl Server {
         (Self::of(door, grid), loopback)
     }
 
-    /// A server of a grid.
+    /// A server for a grid.
     pub fn of(mut door: DoorConfig, grid: Arc<Grid>) -> Self {
         door.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let runtime = Runtime::new().unwrap();
@@ -110,7 +110,7 @@ impl Server {
         Self { address, grid, monitor, stop: Some(stop), served: Some(served), timer: Some(timer), stopped }
     }
 
-    /// Closes the door and waits until it has.
+    /// Closes the door, and waits until it is closed.
     pub fn stop(&mut self) {
         self.stop.take();
         if let Some(served) = self.served.take() {
@@ -131,7 +131,7 @@ impl Server {
         Client::connect(self.address)
     }
 
-    /// Whether a well-behaved client is served.
+    /// Checks that a well-behaved client is served.
     pub fn assert_serves(&self) {
         use filbert_wire::table::map::{get, put};
         let mut client = self.client();
@@ -141,7 +141,7 @@ impl Server {
         client.ok(&filbert_wire::table::map::clear::Request { name: "probe" });
     }
 
-    /// Waits until the door holds no buffers and at most this many connections.
+    /// Waits until the door holds no buffers, and at most `connections` connections.
     pub fn wait_until_idle(&self, connections: usize) {
         wait_until("the door's buffers are given back", || {
             let statistics = self.monitor.statistics();
@@ -164,7 +164,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// One message as it came.
+/// A received message.
 pub struct Reply(pub Vec<u8>);
 
 impl Reply {
@@ -195,13 +195,13 @@ pub struct Client {
     splitter: Splitter,
     received: Vec<u8>,
     events: VecDeque<Reply>,
-    /// Replies that came before they were asked for: through a log, they come in its order.
+    /// Replies that came before they were requested: with a log, replies come in the log's order.
     early: Vec<Reply>,
     next_correlation: i64,
 }
 
 impl Client {
-    /// A connection that has sent nothing yet.
+    /// A connection that has not sent anything yet.
     pub fn raw(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
@@ -245,13 +245,13 @@ impl Client {
 
     pub fn write(&mut self, bytes: &[u8]) {
         match self.stream.write_all(bytes) {
-            // A door that has closed already says why in what it sent, if it says anything.
+            // A closed door has already sent the reason, if there is one.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
             written => written.unwrap(),
         }
     }
 
-    /// The bytes of a request with a correlation id of its own.
+    /// Encodes a request with a new correlation id.
     pub fn encode(&mut self, request: &impl Request, partition: i32) -> (i64, Vec<u8>) {
         let correlation = self.next_correlation;
         self.next_correlation += 1;
@@ -292,7 +292,7 @@ impl Client {
         }
     }
 
-    /// The reply to one request; events that come in between are kept.
+    /// The reply to one request. Events before it are kept for [`Client::event`].
     pub fn reply_to(&mut self, correlation: i64) -> Reply {
         let is_it = |reply: &Reply| reply.message().correlation_id() == CorrelationId(correlation);
         if let Some(place) = self.early.iter().position(is_it) {
@@ -340,7 +340,7 @@ impl Client {
         self.call(request).error()
     }
 
-    /// Waits until the server closes the connection; returns the messages that came before.
+    /// Waits until the server closes the connection. Returns the messages that came before.
     pub fn read_to_end(&mut self) -> Vec<Reply> {
         std::iter::from_fn(|| self.receive()).collect()
     }

@@ -1,4 +1,4 @@
-//! What stands around rows and results: names and types of columns, counts, the duration.
+//! The parts of a response around its rows: names and types of columns, counts, the duration.
 
 use std::time::Instant;
 
@@ -7,12 +7,12 @@ use filbert_grid::query::ColumnMeta;
 use super::{write_text, write_type};
 use crate::failure::Failure;
 
-/// Milliseconds since a moment.
+/// The milliseconds since a time.
 fn duration_ms(since: Instant) -> f32 {
     (since.elapsed().as_secs_f64() * 1_000.0) as f32
 }
 
-/// Everything up to the first row.
+/// Writes the part before the first row.
 pub(crate) fn rows_start(out: &mut Vec<u8>, columns: &[ColumnMeta], with_types: bool) {
     out.extend_from_slice(b"{\"cols\":[");
     for (at, column) in columns.iter().enumerate() {
@@ -35,12 +35,12 @@ pub(crate) fn rows_start(out: &mut Vec<u8>, columns: &[ColumnMeta], with_types: 
     out.extend_from_slice(b",\"rows\":[");
 }
 
-/// Everything after the last row.
+/// Writes the part after the last row.
 pub(crate) fn rows_end(out: &mut Vec<u8>, count: u64, started: Instant) {
     out.extend_from_slice(format!("],\"rowcount\":{count},\"duration\":{}}}", duration_ms(started)).as_bytes());
 }
 
-/// The answer to a statement without rows. CrateDB writes one empty row there, which its tools know.
+/// The response to a statement without rows. It has one empty row, as CrateDB's tools expect.
 pub(crate) fn count(count: u64, with_types: bool, started: Instant) -> Vec<u8> {
     let mut out = Vec::with_capacity(96);
     rows_start(&mut out, &[], with_types);
@@ -49,7 +49,8 @@ pub(crate) fn count(count: u64, with_types: bool, started: Instant) -> Vec<u8> {
     out
 }
 
-/// The answer to a bulk request; of a row that could not be written there is an error, or nothing if there are too many.
+/// The response to a bulk request. A row that was not written has an error, or only `-2` if there
+/// are too many errors.
 pub(crate) fn bulk_results(results: &[Result<u64, Option<Box<Failure>>>], started: Instant) -> Vec<u8> {
     let mut out = Vec::with_capacity(32 + results.len() * 16);
     out.extend_from_slice(format!("{{\"cols\":[],\"duration\":{},\"results\":[", duration_ms(started)).as_bytes());

@@ -1,4 +1,4 @@
-//! Results as JSON, the way CrateDB writes them.
+//! Results as JSON in CrateDB's format.
 
 mod head;
 mod types;

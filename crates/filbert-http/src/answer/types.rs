@@ -1,10 +1,10 @@
-//! CrateDB's numbers of column types, as `?types` asks for them.
+//! CrateDB's numbers of column types, for requests with `?types`.
 
 use filbert_data::FieldType;
 
 const ARRAY: u8 = 100;
 
-/// Appends the number of a type; of an array, a list of 100 and its items' type.
+/// Appends the number of a type. An array is a list of 100 and the type of its items.
 pub(crate) fn write_type(out: &mut Vec<u8>, field_type: &FieldType) {
     match field_type {
         FieldType::Array(item) => {
@@ -16,7 +16,8 @@ pub(crate) fn write_type(out: &mut Vec<u8>, field_type: &FieldType) {
     }
 }
 
-/// CrateDB 5 has no types for UUIDs, bytes and objects of other systems: these are texts there, as in our answers.
+/// The number of a scalar type. CrateDB 5 has no types for UUIDs, bytes and objects of other
+/// systems. They are texts in CrateDB and in these responses.
 fn number(field_type: &FieldType) -> u8 {
     match field_type {
         FieldType::TinyInt => 2,

@@ -1,4 +1,5 @@
-//! Values as JSON: moments in milliseconds since 1970, times of day with their offset, objects as they are.
+//! Values as JSON: timestamps in milliseconds since 1970, times of day in microseconds with their
+//! offset, JSON documents unchanged.
 
 use std::io::Write;
 
@@ -19,20 +20,20 @@ pub(crate) fn write_value(out: &mut Vec<u8>, value: &Value<'_>) {
         Value::Int64(number) => json(out, number),
         Value::Float32(number) if number.is_finite() => json(out, number),
         Value::Float64(number) if number.is_finite() => json(out, number),
-        // Not numbers for JSON: CrateDB writes them as texts too.
+        // JSON has no such numbers. CrateDB also writes them as texts.
         Value::Float32(_) | Value::Float64(_) => display_text(out, value),
-        // Java's way of writing decimals is JSON's.
+        // Java's text format of decimals is valid JSON.
         Value::Decimal(_) => display(out, value),
         Value::Text(text) => write_text(out, text),
         Value::Date(date) => json(out, &milliseconds(*date)),
         Value::Time(time) => {
             let microseconds =
                 i64::from(time.num_seconds_from_midnight()) * 1_000_000 + i64::from(time.nanosecond() / 1_000);
-            // With the offset, in seconds: times without one are UTC's.
+            // The second item is the offset in seconds: times without an offset are UTC.
             json(out, &(microseconds, 0));
         }
         Value::Timestamp(timestamp) => json(out, &timestamp.and_utc().timestamp_millis()),
-        Value::TimestampTz(moment) => json(out, &moment.timestamp_millis()),
+        Value::TimestampTz(timestamp) => json(out, &timestamp.timestamp_millis()),
         Value::Uuid(_) => display_text(out, value),
         Value::Json(text) => write_document(out, text),
         Value::Array(items) => {
@@ -45,7 +46,7 @@ pub(crate) fn write_value(out: &mut Vec<u8>, value: &Value<'_>) {
             }
             out.push(b']');
         }
-        // As they are read, too: hexadecimal after `\x`.
+        // The same format as in requests: hexadecimal digits after `\x`.
         Value::Bytes(_) => display_text(out, value),
         Value::Interval(interval) => write_text(out, &interval_text(interval)),
         Value::Object(_) => display_text(out, value),
@@ -60,7 +61,7 @@ pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
 fn json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let start = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
-        // Nothing that is written here can fail: no maps, and memory does not refuse bytes.
+        // No failure is possible here: there are no maps, and writing into memory does not fail.
         out.truncate(start);
         out.extend_from_slice(NULL);
     }
@@ -75,7 +76,8 @@ fn display_text(out: &mut Vec<u8>, value: &Value<'_>) {
     write_text(out, &value.to_string());
 }
 
-/// A document goes in as it is; clients of maps may have stored what is none, and that is a text.
+/// Appends a JSON document unchanged. Clients of maps may have stored invalid JSON, which is
+/// written as a text.
 fn write_document(out: &mut Vec<u8>, text: &str) {
     match serde_json::from_str::<IgnoredAny>(text) {
         Ok(_) => out.extend_from_slice(text.as_bytes()),
@@ -87,7 +89,7 @@ fn milliseconds(date: NaiveDate) -> i64 {
     date.signed_duration_since(NaiveDate::default()).num_milliseconds()
 }
 
-/// As CrateDB and PostgreSQL write it: `1 year 2 mons 03 days 04:05:06.5`.
+/// An interval in the text format of CrateDB and PostgreSQL: `1 year 2 mons 3 days 04:05:06.5`.
 fn interval_text(interval: &Interval) -> String {
     let mut out = String::new();
     filbert_data::dates::write_interval(interval, &mut out);

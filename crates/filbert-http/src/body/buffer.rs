@@ -1,37 +1,38 @@
-//! One piece of memory that bytes are collected in: it takes room before it grows.
+//! A contiguous buffer for the bytes of a body. It reserves memory before it grows.
 
 use bytes::Bytes;
 use filbert_grid::Reservation;
 
 use crate::failure::Failure;
 
-/// The least that is asked for.
+/// The minimum capacity.
 const BYTES_MIN: usize = 8 << 10;
 
-/// Bytes of one body, and the room that they have.
+/// The bytes of one body, and their memory reservation.
 #[derive(Debug)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
-    room: Reservation,
+    reservation: Reservation,
     bytes_max: usize,
-    /// How many there will be, if that is known.
+    /// The expected number of bytes, if it is known.
     expected: Option<usize>,
 }
 
 impl Buffer {
-    /// For at most `bytes_max` bytes.
-    pub(super) fn new(room: Reservation, bytes_max: usize, expected: Option<usize>) -> Buffer {
-        Buffer { bytes: Vec::new(), room, bytes_max, expected }
+    /// Creates a buffer for at most `bytes_max` bytes.
+    pub(super) fn new(reservation: Reservation, bytes_max: usize, expected: Option<usize>) -> Buffer {
+        Buffer { bytes: Vec::new(), reservation, bytes_max, expected }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Makes room for all that is expected, whoever says so: for when it comes at once or never.
+    /// Allocates memory for all expected bytes at once. For data that arrives immediately, so that
+    /// a wrong number cannot hold memory for long.
     ///
     /// # Errors
-    /// There is no room.
+    /// There is not enough memory.
     pub(super) fn prepare(&mut self, bytes: usize) -> Result<(), Failure> {
         self.expected = Some(bytes.min(self.bytes_max));
         self.grow(bytes.min(self.bytes_max))
@@ -40,7 +41,7 @@ impl Buffer {
     /// Appends bytes.
     ///
     /// # Errors
-    /// There are too many, or there is no room.
+    /// There are too many bytes, or not enough memory.
     pub(super) fn append(&mut self, more: &[u8]) -> Result<(), Failure> {
         let needed = self.bytes.len().saturating_add(more.len());
         if needed > self.bytes_max {
@@ -48,7 +49,8 @@ impl Buffer {
         }
         if needed > self.bytes.capacity() {
             let doubled = self.bytes.capacity().saturating_mul(2).max(BYTES_MIN);
-            // What is announced is believed when a quarter of it has come: memory follows bytes received.
+            // The announced length sets the capacity only after a quarter of it has arrived: memory
+            // follows received bytes.
             let wanted = match self.expected {
                 Some(expected) if needed.saturating_mul(4) >= expected => expected,
                 Some(expected) => doubled.min(expected),
@@ -61,16 +63,16 @@ impl Buffer {
     }
 
     fn grow(&mut self, capacity: usize) -> Result<(), Failure> {
-        // The old memory is there until all of it is in the new one.
-        self.room.grow(capacity)?;
+        // Old and new memory exist at the same time until the bytes are copied.
+        self.reservation.grow(capacity)?;
         self.bytes.reserve_exact(capacity.saturating_sub(self.bytes.len()));
-        self.room.shrink(capacity);
+        self.reservation.shrink(capacity);
         Ok(())
     }
 
-    /// The bytes, with their room.
+    /// Returns the bytes with their memory reservation.
     pub(super) fn finish(self) -> (Bytes, Reservation) {
-        (self.bytes.into(), self.room)
+        (self.bytes.into(), self.reservation)
     }
 }
 
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_taken_before_memory_and_never_more_than_four_times_what_came() {
+    fn memory_is_reserved_first_and_at_most_four_times_the_received_bytes() {
         let budget = MemoryBudget::new(2 << 20, "max");
         let mut buffer = Buffer::new(budget.empty(), 1 << 30, Some(900_000));
         for _ in 0..100 {

@@ -1,5 +1,6 @@
-//! Bodies packed by gzip (RFC 1952): CrateDB's Python client packs those of more than some kilobytes. What they unpack to has a limit,
-//! whatever they claim, and room for it is taken before it is there.
+//! Decompression of gzip bodies (RFC 1952). CrateDB's Python client compresses bodies of more than
+//! some kilobytes. The decompressed size is limited, whatever the data claims, and memory is
+//! reserved before it is allocated.
 
 use std::io::{self, Read};
 
@@ -8,27 +9,28 @@ use flate2::read::MultiGzDecoder;
 use super::buffer::Buffer;
 use crate::failure::Failure;
 
-/// Bytes that are unpacked at a time.
+/// The number of bytes that are decompressed at a time.
 const STEP_BYTES: usize = 64 << 10;
 
-/// No byte unpacks to more of them than this.
+/// The maximum compression ratio of gzip.
 const RATIO_MAX: usize = 1_032;
 
-/// Why bytes cannot be unpacked.
+/// The reason why bytes cannot be decompressed.
 #[derive(Debug)]
 pub(crate) enum GzipError {
-    /// They are not what gzip writes, or not all of it.
+    /// The bytes are not gzip data, or they are incomplete.
     Broken(io::Error),
-    /// They unpack to more than there may be, or is room for.
+    /// The decompressed data exceeds the limit or the available memory.
     Refused(Failure),
 }
 
-/// Unpacks all members of a gzip file.
+/// Decompresses all members of a gzip file.
 ///
 /// # Errors
-/// They are no such file, or unpack to more than there may be, or is room for.
+/// The data is malformed, or the decompressed data exceeds the limit or the available memory.
 pub(super) fn unpack(packed: &[u8], out: &mut Buffer) -> Result<(), GzipError> {
-    // The last four bytes say how many there are, if they are right. Nobody can keep the room for long by saying something else.
+    // The last four bytes are the decompressed size, if they are right. A wrong size cannot hold
+    // the memory for long.
     if let Some(size) = packed.last_chunk::<4>().map(|size| u32::from_le_bytes(*size) as usize)
         && size <= packed.len().saturating_mul(RATIO_MAX)
     {
@@ -52,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// What Python's `gzip.compress(b"hello, hello, hello, hello", mtime=0)` gives.
+    /// The result of Python's `gzip.compress(b"hello, hello, hello, hello", mtime=0)`.
     const HELLO: &str = "1f8b0800000000000203cb48cdc9c9d751c8c0a40055a382771a000000";
 
     fn bytes(hex: &str) -> Vec<u8> {
@@ -87,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_not_unpacked() {
+    fn nothing_is_unpacked_without_memory() {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         for _ in 0..64 {
             io::Write::write_all(&mut packer, &[b' '; 1 << 16]).unwrap();

@@ -1,4 +1,4 @@
-//! A request's body as one piece of memory, within limits, and unpacked.
+//! Receives the body of a request into contiguous memory, within limits, and decompresses it.
 
 mod buffer;
 mod gzip;
@@ -20,19 +20,21 @@ use gzip::GzipError;
 use crate::failure::Failure;
 use crate::shared::Shared;
 
-/// A body that has arrived. The room that it takes is given back when it is dropped.
+/// A body that has arrived. Dropping it releases its memory reservation.
 pub(crate) struct Received {
     pub(crate) bytes: Bytes,
-    _room: Reservation,
+    _reservation: Reservation,
 }
 
-/// Packed bytes that are unpacked by the network task itself: they become four megabytes at most, which takes some milliseconds.
+/// The maximum size of a compressed body that the network task itself decompresses. The
+/// decompressed size is four megabytes at most, which takes some milliseconds.
 const IN_PLACE_BYTES_MAX: usize = 4 << 10;
 
 /// Receives a body.
 ///
 /// # Errors
-/// It is announced to be, or is, longer than allowed; it does not arrive in time, or not whole; it is packed in an unknown way.
+/// The announced or actual length exceeds the limit, the body does not arrive in time or not
+/// completely, or its encoding is unknown.
 pub(crate) async fn receive(shared: &Arc<Shared>, headers: &HeaderMap, mut body: Body) -> Result<Received, Failure> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
     let limit = shared.config.body_bytes_max;
@@ -53,25 +55,25 @@ pub(crate) async fn receive(shared: &Arc<Shared>, headers: &HeaderMap, mut body:
             if frame.len() > limit {
                 return Err(Failure::body_too_large(limit));
             }
-            let room = shared.bodies.reserve(frame.len())?;
-            first = Some((frame, room));
+            let reservation = shared.bodies.reserve(frame.len())?;
+            first = Some((frame, reservation));
             continue;
         }
-        if let Some((first, _room)) = first.take() {
+        if let Some((first, _reservation)) = first.take() {
             whole.append(&first)?;
         }
         whole.append(&frame)?;
     }
-    // Most bodies come in one piece, which need not be copied.
-    let (bytes, room) = first.unwrap_or_else(|| whole.finish());
+    // Most bodies arrive in one piece, which is not copied.
+    let (bytes, reservation) = first.unwrap_or_else(|| whole.finish());
     if !is_packed {
-        return Ok(Received { bytes, _room: room });
+        return Ok(Received { bytes, _reservation: reservation });
     }
-    let (bytes, room) = unpacked(shared, bytes, limit).await?;
-    Ok(Received { bytes, _room: room })
+    let (bytes, reservation) = unpacked(shared, bytes, limit).await?;
+    Ok(Received { bytes, _reservation: reservation })
 }
 
-/// Unpacks a body, a long one beside the network tasks.
+/// Decompresses a body. A long body is decompressed outside of the network tasks.
 async fn unpacked(shared: &Shared, packed: Bytes, limit: usize) -> Result<(Bytes, Reservation), Failure> {
     let is_long = packed.len() > IN_PLACE_BYTES_MAX;
     let mut out = Buffer::new(shared.bodies.empty(), limit, None);
@@ -89,18 +91,19 @@ async fn unpacked(shared: &Shared, packed: Bytes, limit: usize) -> Result<(Bytes
     }
 }
 
-/// How a body arrives: in time or not.
+/// The progress of a body, for its timeouts.
 struct Arrival {
     began: Instant,
     bytes: usize,
 }
 
 impl Arrival {
-    /// The next bytes of a body.
+    /// Returns the next bytes of a body.
     async fn next(&mut self, shared: &Shared, body: &mut Body) -> Result<Option<Bytes>, Failure> {
         let config = &shared.config;
         loop {
-            // The next bytes must come in time, and all that came so far must be as many as the time allows.
+            // There are two deadlines: one for the next bytes, and one for the minimum rate of all
+            // bytes so far.
             let rate = u64::try_from(config.body_rate_min.max(1)).unwrap_or(u64::MAX);
             let earned = Duration::from_secs(u64::try_from(self.bytes).unwrap_or(u64::MAX) / rate);
             let soon = Instant::now() + config.body_timeout;
@@ -134,7 +137,7 @@ impl Arrival {
     }
 }
 
-/// Unpacks bytes as [`receive`] does.
+/// Decompresses bytes as [`receive`] does.
 pub(crate) fn unpacked_for_probe(packed: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
     let mut out = Buffer::new(MemoryBudget::new(usize::MAX, "none").empty(), bytes_max, None);
     gzip::unpack(packed, &mut out).ok()?;

@@ -1,7 +1,7 @@
-//! The page and what it is made of, as bytes within the program.
+//! The files of the console, embedded in the program.
 //!
-//! Files are served with a tag made of their contents and must be asked for again each time, which costs an empty answer: a browser
-//! never mixes the files of two versions of the program.
+//! Files are served with an ETag of their contents, and browsers must revalidate them each time.
+//! This costs an empty response, and a browser never mixes files of two versions of the program.
 
 use std::sync::LazyLock;
 
@@ -12,8 +12,8 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-/// What the page may load and talk to: this program, and nothing else. Styles and scripts in the page's text are refused, so that
-/// no value that is shown can become one.
+/// The content security policy: the page may load data from this program and from nowhere else.
+/// Inline styles and scripts are refused, so that no displayed value can become code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -58,11 +58,12 @@ static ASSETS: [Asset; 21] = [
     asset!("tokens.js", SCRIPT),
 ];
 
-/// Tags of the page and then of the others, in order.
+/// The ETags of the page and of the other files, in order.
 static TAGS: LazyLock<Vec<String>> =
     LazyLock::new(|| std::iter::once(&PAGE).chain(&ASSETS).map(|asset| tag_of(asset.bytes)).collect());
 
-/// FNV-1a, 64 bits: files of different versions differ in it, and nobody gains by making two that do not.
+/// FNV-1a, 64 bits. Files of different versions have different hashes. Protection against
+/// deliberate collisions is not needed.
 fn tag_of(bytes: &[u8]) -> String {
     let hash = bytes
         .iter()
@@ -70,7 +71,7 @@ fn tag_of(bytes: &[u8]) -> String {
     format!("\"{hash:016x}\"")
 }
 
-/// Whether whoever sent these headers is a browser that wants a page to show, where others want JSON.
+/// Whether the client is a browser that wants a page. Other clients want JSON.
 pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
     let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accepted.split(',').any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == "text/html"))
@@ -81,7 +82,7 @@ pub(crate) fn page(headers: &HeaderMap) -> Response {
     answer(&PAGE, TAGS.first(), headers)
 }
 
-/// Another of its files, by name.
+/// Another file of the console, by name.
 pub(super) fn asset(name: &str, headers: &HeaderMap) -> Response {
     match ASSETS.iter().zip(TAGS.iter().skip(1)).find(|(asset, _)| asset.name == name) {
         Some((asset, tag)) => answer(asset, Some(tag), headers),
@@ -89,7 +90,7 @@ pub(super) fn asset(name: &str, headers: &HeaderMap) -> Response {
     }
 }
 
-/// Names of the other files.
+/// The names of the other files.
 #[cfg(test)]
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ASSETS.iter().map(|asset| asset.name)

@@ -1,4 +1,4 @@
-//! Percentiles of what was timed since a moment before, from histograms that only grow.
+//! Percentiles of durations since an earlier time, from histograms that only grow.
 
 use std::time::Duration;
 
@@ -6,35 +6,37 @@ use filbert_grid::Grid;
 use filbert_grid::metrics::{HistogramCounts, OperationKind};
 use serde::Serialize;
 
-/// What is told of durations in a histogram's last bucket, which has no end.
+/// The reported duration of a histogram's last bucket, which has no upper bound.
 const LONGEST: Duration = Duration::from_secs(128);
 
-/// Half of what was timed took at most `p50_us` microseconds, 99 of 100 at most `p99_us`; both are at most a fourth too high.
+/// Percentiles in microseconds: half of the durations are at most `p50_us`, and 99 of 100 are at
+/// most `p99_us`. Both values are at most 25 % too high, because of the size of the buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Percentiles {
     pub(super) p50_us: Option<f64>,
     pub(super) p99_us: Option<f64>,
 }
 
-/// Durations of the same kinds, in the same order at every moment.
+/// The histograms of durations of several kinds, always in the same order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Durations {
     histograms: Vec<HistogramCounts>,
 }
 
 impl Durations {
-    /// All statements since the start.
+    /// The durations of all statements since the start.
     pub(super) fn of_statements(grid: &Grid) -> Durations {
         Durations { histograms: grid.metrics().statements().into_iter().map(|kind| kind.durations).collect() }
     }
 
-    /// The operations on maps that were timed since the start. Statements of clients are timed as statements.
+    /// The durations of map operations since the start. Statements of clients are counted as
+    /// statements.
     pub(super) fn of_operations(grid: &Grid) -> Durations {
         let kinds = grid.metrics().operations().into_iter().filter(|kind| kind.kind != OperationKind::Sql);
         Durations { histograms: kinds.map(|kind| kind.durations).collect() }
     }
 
-    /// Of what is here and was not there before.
+    /// The percentiles of durations that were added since `before`.
     pub(super) fn since(&self, before: &Durations) -> Percentiles {
         let mut counts: Vec<(Duration, u64)> = Vec::new();
         for (at, histogram) in self.histograms.iter().enumerate() {
@@ -47,7 +49,7 @@ impl Durations {
     }
 }
 
-/// Of one histogram since the start.
+/// The percentiles of one histogram since the start.
 pub(super) fn percentiles(histogram: &HistogramCounts) -> Percentiles {
     Durations { histograms: vec![histogram.clone()] }.since(&Durations::default())
 }

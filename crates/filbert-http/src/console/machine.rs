@@ -1,22 +1,24 @@
-//! What the operating system says of this process. Where it says nothing (not Linux), figures are left out.
+//! Information of the operating system about this process and machine. It is left out if the system
+//! does not provide it (not Linux).
 
 use std::fs;
 
-/// Ticks of a second in `/proc/self/stat`. Linux shows programs 100, whatever it counts in itself.
+/// The ticks per second in `/proc/self/stat`. Linux always reports 100 to programs, whatever its
+/// internal rate.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Bytes of this process in memory, and of its processor time.
+/// The memory, processor time and threads of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Process {
-    /// Bytes in memory.
+    /// The resident memory in bytes.
     pub(super) resident_bytes: Option<u64>,
-    /// Processor time of all threads since the start, in milliseconds.
+    /// The processor time of all threads since the start, in milliseconds.
     pub(super) cpu_ms: Option<u64>,
-    /// Threads.
+    /// The number of threads.
     pub(super) threads: Option<u64>,
 }
 
-/// The process now.
+/// Reads the current values of the process.
 pub(super) fn process() -> Process {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     Process {
@@ -28,8 +30,8 @@ pub(super) fn process() -> Process {
 
 fn cpu_ms() -> Option<u64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The program's name, in parentheses, may have spaces and parentheses itself; user and system time are the 12th and 13th fields
-    // behind it.
+    // The program's name, in parentheses, may contain spaces and parentheses. User and system time
+    // are the 12th and 13th fields after it.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -37,7 +39,7 @@ fn cpu_ms() -> Option<u64> {
     Some((user + system) * 1000 / TICKS_PER_SECOND)
 }
 
-/// Bytes of memory of the machine, or of the container if it has fewer.
+/// The memory of the machine in bytes, or the limit of the container if it is lower.
 pub(super) fn memory_bytes() -> Option<u64> {
     let machine =
         fs::read_to_string("/proc/meminfo").ok().and_then(|text| line_of(&text, "MemTotal:")).map(|kb| kb * 1024);
@@ -45,14 +47,14 @@ pub(super) fn memory_bytes() -> Option<u64> {
     machine.into_iter().chain(container).min()
 }
 
-/// How many files, connections among them, this process may open.
+/// The maximum number of open files of this process, connections included.
 pub(super) fn open_files_max() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Processors that the process may use.
+/// The number of processors that the process may use.
 pub(super) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

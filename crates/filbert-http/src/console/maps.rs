@@ -1,14 +1,14 @@
-//! Figures of maps: a line for each, and all that is known of one.
+//! The statistics of maps: a summary of each map, and the details of one map.
 
 use filbert_grid::{Grid, Map, MapStatistics, SIZE_UNLIMITED, eviction_policy_name};
 use serde::Serialize;
 
-/// A map in the list of all.
+/// A map in the list of all maps.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct MapFigures {
     pub(super) name: String,
     pub(super) entries: usize,
-    /// Everything: records, their table, indexes, columns.
+    /// The memory of the map: records, their table, indexes, columns.
     pub(super) bytes: usize,
     pub(super) record_bytes: usize,
     pub(super) index_bytes: usize,
@@ -22,7 +22,7 @@ pub(super) struct MapFigures {
     pub(super) last_update_ms: i64,
 }
 
-/// What was done to a map, or to all of them, since the start.
+/// The operations on a map, or on all maps, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counters {
     pub(super) gets: u64,
@@ -45,7 +45,8 @@ impl Counters {
         }
     }
 
-    /// Adds what was done since `before`. A map that was dropped and made anew counts from 0 again.
+    /// Adds the operations since `before`. The counters of a map that was destroyed and created
+    /// again begin at 0.
     pub(super) fn add_since(&mut self, now: &Counters, before: &Counters) {
         let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         self.gets += since(now.gets, before.gets);
@@ -57,12 +58,12 @@ impl Counters {
     }
 }
 
-/// Handles of all maps, made by nobody's asking: a map that goes meanwhile is left out.
+/// The existing maps. Reading them creates no map. A map that is destroyed meanwhile is left out.
 fn existing(grid: &Grid) -> impl Iterator<Item = std::sync::Arc<Map>> {
     grid.map_names().into_iter().filter_map(|name| grid.existing_map(&name))
 }
 
-/// All maps, in the order of their names. Locks every partition for each.
+/// The statistics of all maps, in the order of their names. Locks every partition for each map.
 pub(super) fn list(grid: &Grid) -> Vec<MapFigures> {
     existing(grid).map(|map| figures(&map)).collect()
 }
@@ -86,7 +87,7 @@ fn figures(map: &Map) -> MapFigures {
     }
 }
 
-/// All that is known of one map.
+/// The details of one map.
 #[derive(Debug, Serialize)]
 pub(super) struct MapDetails {
     #[serde(flatten)]
@@ -94,7 +95,7 @@ pub(super) struct MapDetails {
     columns_kept: Vec<Column>,
     indexes_kept: Vec<Index>,
     settings: Vec<Setting>,
-    /// The statement that would make a mapping of it, if one can be told.
+    /// The statement that would create a mapping of the map, if it can be derived.
     mapping: Option<String>,
 }
 
@@ -113,7 +114,7 @@ struct Index {
     fields: Vec<String>,
     ready: bool,
     entries: usize,
-    /// An upper bound: each partition counts its own.
+    /// An upper bound: each partition counts its own distinct values.
     distinct: usize,
     nulls: usize,
     bytes: usize,
@@ -125,7 +126,8 @@ struct Setting {
     value: String,
 }
 
-/// One map; `None` if it is not there. Locks every partition for it and for each of its indexes.
+/// The details of a map. `None` if it does not exist. Locks every partition for the map and for
+/// each of its indexes.
 pub(super) fn details(grid: &Grid, name: &str) -> Option<MapDetails> {
     let map = grid.existing_map(name)?;
     let layout = map.layout();

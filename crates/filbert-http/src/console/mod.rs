@@ -1,14 +1,15 @@
-//! The web console: one page that the program serves itself, and the figures that the page asks for.
+//! The web console: one page, which is part of the program, and the statistics that it requests.
 //!
 //! ```text
 //!  GET /_filbert/console          the page (also `/`, for browsers: see `wants_page`)
 //!  GET /_filbert/assets/{name}    its scripts, styles and icon, built into the program
-//!  GET /_filbert/status?since=ms  figures now, and samples taken since a moment
+//!  GET /_filbert/status?since=ms  current statistics, and the samples after a time
 //!  GET /_filbert/map?name=..      columns, indexes and settings of one map
 //! ```
 //!
-//! Statements that the page runs go to `POST /_sql` like everyone's: the console has no door of its own to the data. Figures are
-//! gathered by one sampler ([`sampler`]), whoever looks and however many do, so that looking does not slow the member down.
+//! The page sends its statements to `POST /_sql`, like any other client: the console has no access
+//! of its own to the data. One sampler ([`sampler`]) collects the statistics for all viewers, so
+//! that many viewers do not slow the member down.
 
 mod assets;
 mod latency;
@@ -24,7 +25,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path, Query, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use assets::{page, wants_page};
 pub(crate) use sources::{Sources, Warning, WarningLevel};
 
+use crate::figures::json;
 use sampler::Sampler;
 
 struct Console {
@@ -42,7 +43,8 @@ struct Console {
     sampler: Arc<Sampler>,
 }
 
-/// The console's routes. Must be called within a tokio runtime: the sampler is a task of it, which ends with the routes.
+/// The console's routes. Must be called within a tokio runtime: the sampler runs as a task, which
+/// ends when the routes are dropped.
 pub(crate) fn routes<S>(grid: Arc<Grid>, sources: Sources) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
@@ -62,7 +64,7 @@ async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
 
 #[derive(Deserialize)]
 struct Since {
-    /// Unix milliseconds; samples up to it are left out.
+    /// Unix milliseconds. Samples up to this time are left out.
     since: Option<i64>,
 }
 
@@ -75,7 +77,7 @@ struct Named {
     name: String,
 }
 
-/// Looks at every partition, so it runs beside the network tasks.
+/// Reads every partition. It therefore runs outside of the network tasks.
 async fn map(State(console): State<Arc<Console>>, Query(query): Query<Named>) -> Response {
     let details =
         tokio::task::spawn_blocking(move || maps::details(&console.grid, &query.name).ok_or(query.name)).await;
@@ -92,21 +94,6 @@ fn problem(status: StatusCode, message: String) -> Response {
         error: String,
     }
     (status, json(&Problem { error: message })).into_response()
-}
-
-/// Figures are of this moment: nobody on the way may keep them.
-pub(crate) fn json<T: Serialize>(body: &T) -> Response {
-    match serde_json::to_vec(body) {
-        Ok(body) => {
-            let headers = [
-                (CONTENT_TYPE, "application/json; charset=utf-8"),
-                (CACHE_CONTROL, "no-store"),
-                (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            ];
-            (headers, body).into_response()
-        }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! Looks at the member every two seconds and keeps what it saw: the one place that gathers figures for the console.
+//! Takes a sample of the member every two seconds, and keeps it. This is the only place that
+//! collects statistics for the console.
 //!
-//! With very many maps a look takes long; the pause grows with it, so that looking takes a twentieth of one processor at most.
+//! With very many maps a sample takes long. The pause grows with this time, so that sampling takes
+//! at most a twentieth of one processor.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -14,19 +16,21 @@ use super::maps::MapFigures;
 use super::samples::{Sample, Samples};
 use super::{machine, maps};
 
-/// Between two looks. Default 2 s: charts move, and a look takes some microseconds for each map.
+/// The minimum time between two samples. 2 s: the charts move, and a sample takes some microseconds
+/// for each map.
 pub(super) const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The pause is at least this many times as long as the look.
+/// The minimum ratio of the pause to the duration of the last sample.
 const PAUSE_PER_LOOK: u32 = 20;
 
-/// Keeps samples for as long as it is held.
+/// Keeps the samples. Sampling ends when this is dropped.
 pub(super) struct Sampler {
     samples: RwLock<Samples>,
 }
 
 impl Sampler {
-    /// Looks once, and goes on in a task of the current runtime; without a runtime it stays with the first look.
+    /// Takes the first sample, and continues in a task of the current runtime. Without a runtime
+    /// there is only the first sample.
     pub(super) fn start(grid: &Arc<Grid>) -> Arc<Sampler> {
         let sampler = Arc::new(Sampler { samples: RwLock::default() });
         if let Ok(runtime) = Handle::try_current() {
@@ -59,12 +63,12 @@ impl Sampler {
         self.samples.write().push(sample, maps, operations, statements);
     }
 
-    /// Figures of maps as of the newest sample.
+    /// The statistics of maps in the newest sample.
     pub(super) fn maps(&self) -> Arc<Vec<MapFigures>> {
         self.samples.read().maps()
     }
 
-    /// Samples later than a moment.
+    /// The samples after a time.
     pub(super) fn since(&self, at_ms: i64) -> Vec<Sample> {
         self.samples.read().since(at_ms)
     }
@@ -75,7 +79,7 @@ async fn run(sampler: Weak<Sampler>, grid: Weak<Grid>) {
     loop {
         tokio::time::sleep(pause).await;
         let (Some(sampler), Some(grid)) = (sampler.upgrade(), grid.upgrade()) else { return };
-        // Locks of partitions are waited for: not on a network task.
+        // Sampling waits for locks of partitions, which a network task must not do.
         let looked = tokio::task::spawn_blocking(move || {
             let start = Instant::now();
             sampler.look(&grid);

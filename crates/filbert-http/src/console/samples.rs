@@ -1,4 +1,4 @@
-//! What the sampler saw: the newest figures, and a stretch of the past for the charts.
+//! The samples: the newest statistics of maps, and a period of the past for the charts.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,35 +8,37 @@ use serde::Serialize;
 use super::latency::{Durations, Percentiles};
 use super::maps::{Counters, MapFigures};
 
-/// Samples that are kept. Default 450, a quarter of an hour: who is called because something was slow sees how it came.
+/// The number of samples that are kept. 450, a quarter of an hour: an operator who is called
+/// because of a slow system can still see how it began.
 pub(super) const SAMPLES_MAX: usize = 450;
 
-/// The member at one moment.
+/// The state of the member at one time.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Sample {
     /// Unix milliseconds.
     pub(super) at_ms: i64,
-    /// Of all maps since the start, those that were dropped included.
+    /// The counters of all maps since the start, including maps that were destroyed.
     #[serde(flatten)]
     pub(super) counters: Counters,
-    /// Statements since the start, those that failed included.
+    /// The number of statements since the start, including failed ones.
     pub(super) statements: u64,
     pub(super) statements_failed: u64,
-    /// How long operations on maps took since the sample before.
+    /// The durations of map operations since the previous sample.
     pub(super) operation: Percentiles,
-    /// How long statements took since the sample before.
+    /// The durations of statements since the previous sample.
     pub(super) statement: Percentiles,
     pub(super) entries: usize,
-    /// Bytes of all maps.
+    /// The memory of all maps in bytes.
     pub(super) memory_bytes: usize,
-    /// Bytes of the process in memory.
+    /// The resident memory of the process in bytes.
     pub(super) resident_bytes: Option<u64>,
-    /// Processor time of the process since its start.
+    /// The processor time of the process since its start.
     pub(super) cpu_ms: Option<u64>,
     pub(super) connections: usize,
 }
 
-/// The newest figures of maps, the past, and what is needed to compute the next sample.
+/// The newest statistics of maps, the past samples, and the state that is needed for the next
+/// sample.
 #[derive(Default)]
 pub(super) struct Samples {
     ring: VecDeque<Sample>,
@@ -48,7 +50,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Takes what was seen now; percentiles and counters of all maps are computed here.
+    /// Adds a sample. Percentiles and the counters of all maps are computed here.
     pub(super) fn push(
         &mut self,
         mut sample: Sample,
@@ -76,12 +78,12 @@ impl Samples {
         self.ring.push_back(sample);
     }
 
-    /// Figures of maps as of the newest sample.
+    /// The statistics of maps in the newest sample.
     pub(super) fn maps(&self) -> Arc<Vec<MapFigures>> {
         self.maps.clone()
     }
 
-    /// Samples later than a moment, in order.
+    /// The samples after a time, in order.
     pub(super) fn since(&self, at_ms: i64) -> Vec<Sample> {
         self.ring.iter().filter(|sample| sample.at_ms > at_ms).cloned().collect()
     }

@@ -1,32 +1,32 @@
-//! What the console shows that the grid does not know: whoever opens the door brings it.
+//! Information that the console shows and the grid does not have. The door supplies it.
 
 use serde::Serialize;
 
-/// How much a warning matters.
+/// The severity of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum WarningLevel {
-    /// Good to know.
+    /// For information.
     Note,
-    /// Somebody should look.
+    /// Needs attention.
     Warning,
-    /// Operations fail, or will soon.
+    /// Operations fail, or will fail soon.
     Critical,
 }
 
-/// What somebody should look at.
+/// A warning for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Warning {
     pub(crate) level: WarningLevel,
-    /// What is so.
+    /// The problem.
     pub(crate) title: String,
-    /// What follows from it, and what to do.
+    /// The consequence, and the remedy.
     pub(crate) text: String,
 }
 
-/// What the door tells the console.
+/// The information that the door supplies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
-    /// What is to be said of the configuration.
+    /// Warnings about the configuration.
     pub(crate) warnings: Vec<Warning>,
 }

@@ -1,4 +1,4 @@
-//! The answer of `GET /_filbert/status`.
+//! The response of `GET /_filbert/status`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use super::samples::Sample;
 use super::sources::{Sources, Warning};
 use super::{machine, warnings};
 
-/// Clients that are listed. Default 200: a person reads no more, and thousands would be sent every two seconds.
+/// The maximum number of listed clients. 200: a person reads no more, and thousands would be sent
+/// every two seconds.
 const CLIENTS_MAX: usize = 200;
 
 #[derive(Serialize)]
@@ -23,11 +24,11 @@ pub(super) struct Status {
     interval_ms: u128,
     cluster: Cluster,
     members: Vec<Member>,
-    /// The cluster that the member is in, if it is in one.
+    /// The member's cluster. `None` if the member is not in a cluster.
     membership: Option<crate::cluster::Cluster>,
     doors: Vec<Door>,
-    operations: Vec<Kind>,
-    statements: Vec<Kind>,
+    operations: Vec<OperationStatus>,
+    statements: Vec<OperationStatus>,
     clients: Clients,
     warnings: Vec<Warning>,
     #[serde(serialize_with = "shared")]
@@ -66,9 +67,9 @@ struct Door {
     refused: u64,
 }
 
-/// What is done, by kind, since the start.
+/// Operations or statements of one kind, since the start.
 #[derive(Serialize)]
-struct Kind {
+struct OperationStatus {
     kind: &'static str,
     count: u64,
     failed: u64,
@@ -93,7 +94,7 @@ struct Client {
     connections: usize,
 }
 
-/// What is known now, and the samples later than `since_ms`.
+/// The current status, and the samples after `since_ms`.
 pub(super) fn status(grid: &Grid, sources: &Sources, sampler: &Sampler, since_ms: i64) -> Status {
     let statistics = grid.statistics();
     let process = machine::process();
@@ -145,9 +146,9 @@ fn doors(grid: &Grid) -> Vec<Door> {
     grid.metrics().doors().into_iter().map(door).collect()
 }
 
-fn operations(grid: &Grid) -> Vec<Kind> {
+fn operations(grid: &Grid) -> Vec<OperationStatus> {
     let seen = grid.metrics().operations().into_iter().filter(|figures| figures.count > 0);
-    let kind = |figures: OperationFigures| Kind {
+    let kind = |figures: OperationFigures| OperationStatus {
         kind: figures.kind.name(),
         count: figures.count,
         failed: 0,
@@ -156,8 +157,8 @@ fn operations(grid: &Grid) -> Vec<Kind> {
     seen.map(kind).collect()
 }
 
-fn statements(grid: &Grid) -> Vec<Kind> {
-    let kind = |figures: StatementFigures| Kind {
+fn statements(grid: &Grid) -> Vec<OperationStatus> {
+    let kind = |figures: StatementFigures| OperationStatus {
         kind: figures.kind.name(),
         count: figures.succeeded + figures.failed,
         failed: figures.failed,

@@ -1,4 +1,4 @@
-//! The console's answers, without a browser.
+//! The console's responses, without a browser.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -48,14 +48,14 @@ async fn the_page_names_only_files_that_are_there() {
 }
 
 #[tokio::test]
-async fn a_file_that_the_browser_has_is_not_sent_again() {
+async fn a_file_that_the_browser_has_is_sent_once() {
     let first = page(&HeaderMap::new());
     let mut headers = HeaderMap::new();
     headers.insert(IF_NONE_MATCH, first.headers()[ETAG].clone());
-    let again = page(&headers);
-    assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
-    assert!(!again.headers().contains_key(CONTENT_TYPE));
-    assert_eq!(body(again).await, "");
+    let repeated = page(&headers);
+    assert_eq!(repeated.status(), StatusCode::NOT_MODIFIED);
+    assert!(!repeated.headers().contains_key(CONTENT_TYPE));
+    assert_eq!(body(repeated).await, "");
     assert_eq!(assets::asset("../lib.rs", &HeaderMap::new()).status(), StatusCode::NOT_FOUND);
 }
 
@@ -69,7 +69,7 @@ fn browsers_want_the_page_and_tools_do_not() {
 }
 
 #[tokio::test]
-async fn status_and_details_tell_of_a_map() {
+async fn status_and_details_include_a_map() {
     let grid = grid();
     let map = grid.map("capitals").unwrap();
     let key = [0, 0, 0, 1, 0, 0, 0, 9];
@@ -106,7 +106,7 @@ fn percentiles_are_of_what_came_since_the_sample_before() {
     let before = Durations::of_operations(&grid);
     observe(100, 98);
     observe(5_000, 2);
-    // Statements are timed as such.
+    // Statements do not count as operations.
     grid.metrics().observe(OperationKind::Sql, Duration::from_secs(1));
     let now = Durations::of_operations(&grid);
     let took = now.since(&before);

@@ -1,17 +1,18 @@
-//! What somebody should look at: settings that will hurt, and limits that are near.
+//! Warnings for the operator: harmful settings, and limits that are nearly reached.
 
 use filbert_grid::{Grid, GridStatistics};
 
 use super::machine;
 use super::sources::{Warning, WarningLevel};
 
-/// Part of a limit from which on it counts as near, in percent.
+/// The percentage of a limit from which it counts as nearly reached.
 const NEAR_PERCENT: u64 = 90;
 
-/// Open files that a member should be allowed: as many connections as the client door takes by default.
+/// The minimum number of open files that a member should be allowed: the default number of
+/// connections of the client door.
 const OPEN_FILES_WANTED: u64 = 20_000;
 
-/// Warnings, the gravest first.
+/// All warnings, the most severe first.
 pub(super) fn all(grid: &Grid, statistics: &GridStatistics, machine: Option<u64>, given: Vec<Warning>) -> Vec<Warning> {
     let mut warnings = given;
     warnings.extend(of_memory(statistics, machine));
@@ -77,7 +78,7 @@ fn of_registries(grid: &Grid, statistics: &GridStatistics) -> Vec<Warning> {
     let near = |(_, _, count, max): &(&str, &str, usize, usize)| {
         (*count as u64).saturating_mul(100) >= (*max as u64).saturating_mul(NEAR_PERCENT)
     };
-    let tell = |(what, setting, count, max): (&str, &str, usize, usize)| {
+    let limit_warning = |(what, setting, count, max): (&str, &str, usize, usize)| {
         let title = format!("{count} of {max} {what}");
         warning(
             WarningLevel::Warning,
@@ -85,7 +86,7 @@ fn of_registries(grid: &Grid, statistics: &GridStatistics) -> Vec<Warning> {
             &format!("Beyond the limit they are refused. It is the setting `{setting}`."),
         )
     };
-    counts.into_iter().filter(near).map(tell).collect()
+    counts.into_iter().filter(near).map(limit_warning).collect()
 }
 
 fn warning(level: WarningLevel, title: &str, text: &str) -> Warning {

@@ -1,10 +1,10 @@
-//! Figures of the cluster, as this member knows it. A member alone has none.
+//! The metrics of the cluster, as this member sees it. A member without a cluster has none.
 
 use filbert_grid::{Cluster, ClusterStatus, Grid, LinkCounters, MemberState};
 
 use super::text::{Families, Labels};
 
-/// Writes the figures, if the member is in a cluster.
+/// Writes the metrics if the member is in a cluster.
 pub(super) fn write(families: &mut Families, grid: &Grid) {
     let Some(cluster) = grid.cluster() else { return };
     if let Some(status) = cluster.status() {
@@ -33,7 +33,7 @@ fn members(families: &mut Families, status: &ClusterStatus) {
 fn groups(families: &mut Families, status: &ClusterStatus) {
     let lost = status.lost_groups().count() as f64;
     let changing = status.groups.iter().filter(|group| group.is_changing).count() as f64;
-    // Entries that the farthest voter has still to get.
+    // The largest number of log entries that any voter has not received yet.
     let lag = status.groups.iter().flat_map(|group| group.voters.values().flatten()).max().copied().unwrap_or(0) as f64;
     let warnings = status.warnings();
     let critical = warnings.iter().filter(|warning| warning.is_critical).count();
@@ -57,7 +57,7 @@ fn groups(families: &mut Families, status: &ClusterStatus) {
     families.gauges("filbert_cluster_warnings", "What somebody should look at.", samples);
 }
 
-/// Name, help and value of a counter.
+/// The name, help text and value of a counter.
 type Total = (&'static str, &'static str, fn(&LinkCounters) -> u64);
 
 fn counters(families: &mut Families, cluster: &dyn Cluster) {

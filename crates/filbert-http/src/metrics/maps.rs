@@ -1,4 +1,4 @@
-//! Figures of maps.
+//! The metrics of maps.
 
 use std::cmp::Reverse;
 
@@ -26,7 +26,7 @@ const COUNTERS: [Figure<u64>; 6] = [
     ("filbert_map_expirations_total", "Entries whose time was over.", |map| map.expirations),
 ];
 
-/// Writes the figures of the largest maps, at most `maps_max`. Locks every partition for each map.
+/// Writes the metrics of the largest maps, at most `maps_max`. Locks every partition for each map.
 pub(super) fn write(families: &mut Families, grid: &Grid, maps_max: usize) {
     let mut maps: Vec<(String, MapStatistics)> = grid
         .map_names()

@@ -1,4 +1,4 @@
-//! `GET /metrics`: the figures of the member, as Prometheus reads them.
+//! `GET /metrics`: the metrics of the member, in Prometheus' format.
 
 mod cluster;
 mod maps;
@@ -18,7 +18,8 @@ use crate::shared::{ROUTES, Shared};
 
 use text::{Families, Labels};
 
-/// Answers a scrape. Figures of maps need every partition, so they are gathered beside the network tasks.
+/// Answers a scrape. The metrics of maps need every partition, so that they are collected outside
+/// of the network tasks.
 pub(crate) async fn handle(State(shared): State<Arc<Shared>>) -> Response {
     match tokio::task::spawn_blocking(move || render(&shared)).await {
         Ok(body) => ([(CONTENT_TYPE, text::CONTENT_TYPE)], body).into_response(),
@@ -158,8 +159,9 @@ mod tests {
     use super::*;
     use crate::HttpConfig;
 
-    /// The rules of promtool: one HELP and one TYPE before a family's samples, samples together, no sample twice, counters end with
-    /// `_total`, names in base units.
+    /// Checks the rules of promtool: one HELP and one TYPE before a family's samples, the samples
+    /// of a family together, no duplicate samples, names of counters with `_total`, names in base
+    /// units.
     fn check(text: &str) -> usize {
         let mut families = std::collections::HashSet::new();
         let mut samples = std::collections::HashSet::new();

@@ -1,17 +1,19 @@
-//! Figures of the process, under the names that all programs have them. Where the system tells nothing, they are left out.
+//! The metrics of the process, under the usual names of Prometheus clients. Metrics that the
+//! operating system does not provide are left out.
 
 use std::fs;
 
 use super::text::Families;
 
-/// Ticks of a second in `/proc/self/stat`. Linux shows programs 100, whatever it counts in itself.
+/// The ticks per second in `/proc/self/stat`. Linux always reports 100 to programs, whatever its
+/// internal rate.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Writes them.
+/// Writes the metrics.
 pub(super) fn write(families: &mut Families) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The program's name, in parentheses, may have spaces and parentheses itself.
+    // The program's name, in parentheses, may contain spaces and parentheses.
     let fields: Vec<f64> =
         stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace().map(number).collect();
     let kilobytes = |name: &str| field(&status, name).map(|kilobytes| kilobytes * 1024.0);

@@ -1,27 +1,27 @@
-//! Prometheus' text format, version 0.0.4: families of samples, each with its help and type.
+//! Prometheus' text format, version 0.0.4: families of samples, each with its help text and type.
 
 use std::fmt::{Display, Write};
 
 use filbert_grid::metrics::HistogramCounts;
 
-/// The type of this format in HTTP.
+/// The content type of the format.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Buckets of histograms end at two to these powers of nanoseconds: from a quarter of a microsecond to 17 seconds, each twice the one
-/// before.
+/// The exponents of the upper bounds of histogram buckets. The bounds are powers of two in
+/// nanoseconds, from a quarter of a microsecond to 17 seconds.
 const BUCKET_EXPONENTS: std::ops::RangeInclusive<u32> = 8..=34;
 
-/// Families that are being written.
+/// Writes families of samples.
 #[derive(Default)]
 pub(crate) struct Families {
     out: String,
 }
 
-/// Labels of a sample: names and values.
+/// The labels of a sample: names and values.
 pub(crate) type Labels<'l> = &'l [(&'l str, &'l str)];
 
 impl Families {
-    /// Writing into memory does not fail.
+    /// Writes a sample. Errors are ignored, since writing into memory does not fail.
     fn line(&mut self, name: &str, suffix: &str, labels: Labels<'_>, value: &dyn Display) {
         let out = &mut self.out;
         out.push_str(name);
@@ -45,7 +45,7 @@ impl Families {
         let _ = writeln!(self.out, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A family of values that go up and down.
+    /// Writes a family of gauges, which can go up and down.
     pub(crate) fn gauges<'s>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = (Labels<'s>, f64)>) {
         self.head(name, help, "gauge");
         for (labels, value) in samples {
@@ -53,14 +53,15 @@ impl Families {
         }
     }
 
-    /// A value that goes up and down; none = it is left out.
+    /// Writes a gauge. `None`: it is left out.
     pub(crate) fn gauge(&mut self, name: &str, help: &str, value: Option<f64>) {
         if let Some(value) = value {
             self.gauges(name, help, [(&[] as Labels<'_>, value)]);
         }
     }
 
-    /// A family of counts since the start. Its name ends with `_total`.
+    /// Writes a family of counters, which begin at the start of the process. The name ends with
+    /// `_total`.
     pub(crate) fn counters<'s>(
         &mut self,
         name: &str,
@@ -73,18 +74,19 @@ impl Families {
         }
     }
 
-    /// A count since the start.
+    /// Writes a counter.
     pub(crate) fn counter(&mut self, name: &str, help: &str, value: u64) {
         self.counters(name, help, [(&[] as Labels<'_>, value)]);
     }
 
-    /// Seconds since the start, which only grow.
+    /// Writes a counter of seconds.
     pub(crate) fn seconds_total(&mut self, name: &str, help: &str, seconds: f64) {
         self.head(name, help, "counter");
         self.line(name, "", &[], &seconds);
     }
 
-    /// A family of durations in seconds, with one label. Those without any are left out.
+    /// Writes a family of histograms of durations in seconds, with one label. Empty histograms are
+    /// left out.
     pub(crate) fn histograms<'s>(
         &mut self,
         name: &str,
@@ -109,7 +111,7 @@ impl Families {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     pub(crate) fn finish(self) -> String {
         self.out
     }

@@ -1,5 +1,5 @@
-//! One statement for many rows of values. Rows of an INSERT are parsed on an engine's thread and written there in batches; other
-//! statements run once for each row.
+//! One statement with many rows of values. The rows of an INSERT are parsed on an engine's thread
+//! and written there in batches. Other statements run once for each row.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use filbert_grid::{ErrorKind, MemoryBudget, Reservation};
 
 use super::bulk_rows::{self, Shape};
 use super::meter::Meter;
-use super::{fit, kept_json, run};
+use super::{fit, reserved_json, run};
 use crate::answer;
 use crate::body::Received;
 use crate::failure::{Failure, data_error};
 use crate::shared::Shared;
 
-/// Statements that run in place before others get the thread.
+/// The number of statements that run in place before the task yields.
 const IN_PLACE_MAX: usize = 32;
 
-/// Bytes of the answer about one row, where there is no error.
+/// The size of the response to one row without an error, in bytes.
 const ANSWER_BYTES: usize = 24;
 
-/// Answers a request with `bulk_args`.
+/// Handles a request with `bulk_args`.
 pub(crate) async fn answer(
     shared: &Arc<Shared>,
     engine: &Arc<dyn QueryEngine>,
@@ -49,13 +49,14 @@ pub(crate) async fn answer(
     let results = match description.command {
         Command::Insert => match run::row_writer(engine, &statement).await {
             Ok(writer) => {
-                let room = shared.bodies.empty();
+                let reservation = shared.bodies.empty();
                 let insert = move |is_given_up: &dyn Fn() -> bool| {
-                    insert(writer, &received, &Meter::new(room, values_max), results, is_given_up)
+                    insert(writer, &received, &Meter::new(reservation, values_max), results, is_given_up)
                 };
                 run::later(engine, insert).await??
             }
-            // Not a list of values, such as INSERT .. SELECT: it runs as any other statement.
+            // An INSERT without a list of values, such as INSERT .. SELECT, runs like any other
+            // statement.
             Err(error) if error.kind == ErrorKind::UnsupportedOperation => {
                 each(engine, &statement, &received.bytes, Meter::new(shared.bodies.empty(), values_max), &mut results)
                     .await?;
@@ -74,27 +75,27 @@ pub(crate) async fn answer(
         }
     };
     let answer = answer::bulk_results(&results.rows, started);
-    Ok(kept_json(answer, results.room))
+    Ok(reserved_json(answer, results.reservation))
 }
 
-/// What became of the rows.
+/// The results of the rows.
 struct Results {
     rows: Vec<Result<u64, Option<Box<Failure>>>>,
     errors: usize,
     errors_max: usize,
-    /// For the results and the answer that is made of them.
-    room: Reservation,
+    /// The memory reservation of the results and of the response.
+    reservation: Reservation,
 }
 
 impl Results {
     fn new(budget: &MemoryBudget, errors_max: usize) -> Results {
-        Results { rows: Vec::new(), errors: 0, errors_max, room: budget.empty() }
+        Results { rows: Vec::new(), errors: 0, errors_max, reservation: budget.empty() }
     }
 
-    /// Makes room for so many.
+    /// Reserves memory for the results of `rows` rows.
     fn expect(&mut self, rows: usize) -> Result<(), Failure> {
         let one = ANSWER_BYTES + size_of::<Result<u64, Option<Box<Failure>>>>();
-        self.room.grow(rows.saturating_mul(one))?;
+        self.reservation.grow(rows.saturating_mul(one))?;
         self.rows.reserve_exact(rows);
         Ok(())
     }
@@ -107,7 +108,7 @@ impl Results {
         self.rows.push(result);
     }
 
-    /// The error of a row that is not as the statement needs it.
+    /// Adds the error of a row with the wrong number of values, or without a list.
     fn push_misshapen(&mut self, shape: Shape, width: usize) {
         let number = self.rows.len() + 1;
         self.push(Err(data_error(match shape {
@@ -137,7 +138,7 @@ fn insert(
     bulk_rows::parse(&received.bytes, width, meter, &mut begin, &mut |values, shapes| {
         let results = &mut *results.borrow_mut();
         if is_given_up() {
-            // Nobody would hear what became of these rows.
+            // The client has disconnected: the rest of the rows is not written.
             return;
         }
         if !unclear.is_empty() {
@@ -185,8 +186,8 @@ async fn each(
     results: &mut Results,
 ) -> Result<(), Failure> {
     let rows = bulk_rows::all(body, &meter)?;
-    // As long as the values.
-    let _room = meter.into_room();
+    // Held as long as the values.
+    let _reservation = meter.into_reservation();
     results.expect(rows.len())?;
     for (at, row) in rows.into_iter().enumerate() {
         if at % IN_PLACE_MAX == IN_PLACE_MAX - 1 {

@@ -1,4 +1,5 @@
-//! Rows of `bulk_args`: parsed in one pass, value by value into one list, batch by batch for whoever takes them.
+//! Parses the rows of `bulk_args`. The values of all rows go into one list, which is passed on
+//! batch by batch.
 
 use std::fmt;
 
@@ -10,35 +11,37 @@ use super::request::{self, Key, unreadable};
 use super::values::One;
 use crate::failure::Failure;
 
-/// Bodies of up to this many bytes are parsed whole before their first row is taken. Larger ones are parsed twice, first to see
-/// whether they can be, so that their values need no memory but for a batch.
+/// The maximum size of a body that is parsed as a whole before its first row is passed on. Larger
+/// bodies are parsed twice: the first pass checks the syntax, so that the values need memory for
+/// only one batch.
 const WHOLE_BYTES_MAX: usize = 1 << 20;
 
-/// Rows that are taken at a time of larger bodies.
+/// The number of rows of a batch of a larger body.
 const BATCH_ROWS: usize = 4096;
 
-/// What became of one row in parsing.
+/// The result of parsing one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Its values are in the list.
+    /// The row has the right number of values. They are in the list.
     Fits,
-    /// It has this many values, and none of them is in the list.
+    /// The row has this wrong number of values. None of them is in the list.
     Length(usize),
-    /// It is no list.
+    /// The row is not a list.
     NoList,
 }
 
-/// Takes rows: the values of those that fit, one after the other, and the shape of each.
+/// Receives a batch: the values of all rows with [`Shape::Fits`], and the shape of every row.
 pub(crate) type Take<'t, 'de> = &'t mut dyn FnMut(&mut [Value<'de>], &[Shape]);
 
-/// Hears how many rows there are, before the first is taken.
+/// Receives the number of rows before the first batch.
 pub(crate) type Begin<'t> = &'t mut dyn FnMut(usize) -> Result<(), Failure>;
 
-/// Parses the rows of a body of `width` values each, and has them taken in order, once all of the body can be parsed and `begin` has heard
-/// how many there are.
+/// Parses the rows of a body. The whole body is checked first, and `begin` receives the number of
+/// rows. Then `take` receives the rows in order. A row should have `width` values.
 ///
 /// # Errors
-/// The body cannot be parsed, there is no room for its values, or `begin` says so. No row was taken then.
+/// The body cannot be parsed, there is not enough memory for its values, or `begin` returns an
+/// error. No row is passed on then.
 pub(crate) fn parse<'t, 'de>(
     body: &'de [u8],
     width: usize,
@@ -66,17 +69,17 @@ fn parse_batches<'t, 'de>(body: &'de [u8], width: usize, meter: &'t Meter, take:
     Ok(())
 }
 
-/// The rows of a body, all of them at once; `None` for those that are no lists.
+/// Returns all rows of a body. A row is `None` if it is not a list.
 ///
 /// # Errors
-/// The body cannot be parsed, or there is no room for its values.
+/// The body cannot be parsed, or there is not enough memory for its values.
 pub(crate) fn all<'de>(body: &'de [u8], meter: &Meter) -> Result<Vec<Option<Vec<Value<'de>>>>, Failure> {
     let mut rows = Vec::new();
     each_row(body, meter, &mut AllRows { rows: &mut rows, meter })?;
     Ok(rows)
 }
 
-/// How many values the first row of a body has; 0 if the body cannot be parsed.
+/// The number of values in the first row of a body. 0 if the body cannot be parsed.
 pub(crate) fn width(body: &[u8]) -> usize {
     let rows = all(body, &Meter::unlimited()).unwrap_or_default();
     rows.first().and_then(Option::as_ref).map_or(0, Vec::len)
@@ -115,7 +118,7 @@ impl<'de, R: Rows<'de>> Visitor<'de> for BodyVisitor<'_, R> {
             match key {
                 Key::Text => _ = map.next_value::<IgnoredAny>()?,
                 Key::Args => *self.has_args = map.next_value::<Option<AnyItems>>()?.is_some_and(|args| args.0),
-                // A second list would come after the first one's rows were taken.
+                // A second list would come after the rows of the first list were passed on.
                 Key::Rows if seen => return Err(A::Error::custom("\"bulk_args\" stands there twice")),
                 Key::Rows => {
                     seen = true;
@@ -196,7 +199,7 @@ impl<'de> Rows<'de> for AllRows<'_, 'de> {
     }
 }
 
-/// Rows that are parsed and not taken yet.
+/// Rows that are parsed and not passed on yet.
 struct Batch<'t, 'de> {
     width: usize,
     batch_rows: usize,
@@ -237,10 +240,10 @@ impl<'de> Rows<'de> for RowsSeed<'_, '_, 'de> {
     }
 }
 
-/// One row, whose values go to the end of the list.
+/// Parses one row. Its values are appended to the list.
 struct Row<'r, 'de> {
     values: &'r mut Vec<Value<'de>>,
-    /// How many values it should have; `None` = any number.
+    /// The expected number of values. `None`: any number.
     width: Option<usize>,
     meter: &'r Meter,
 }
@@ -254,7 +257,7 @@ impl<'de> DeserializeSeed<'de> for Row<'_, 'de> {
     }
 }
 
-/// Whatever is no list is no row, which its result tells; the others go in.
+/// A JSON value that is not a list becomes [`Shape::NoList`]. It is an error of this row alone.
 impl<'de> Visitor<'de> for Row<'_, 'de> {
     type Value = Shape;
 
@@ -350,7 +353,7 @@ mod tests {
             let mut taken = 0;
             let mut take = |_: &mut [Value<'_>], shapes: &[Shape]| taken += shapes.len();
             assert!(parse(&body, 1, &Meter::unlimited(), &mut |_| Ok(()), &mut take).is_err(), "{end}");
-            // What is found to be wrong after the rows were parsed is found in the first pass.
+            // Errors after the rows are found in the first pass.
             assert_eq!(taken, 0, "{end}");
         }
         rows.extend_from_slice(b"]}");

@@ -1,4 +1,5 @@
-//! Values of JSON as a column's type means them: numbers that are moments, lists that are documents or times of day.
+//! Converts JSON values to the type of a column: numbers to timestamps, lists to documents or times
+//! of day.
 
 use std::borrow::Cow;
 
@@ -16,17 +17,18 @@ pub(crate) fn may_need(field_type: &FieldType) -> bool {
     }
 }
 
-/// Whether a value may mean something else to a column of another type.
+/// Whether the meaning of a value depends on the type of its column.
 pub(crate) fn is_unclear(value: &Value<'_>) -> bool {
     matches!(value, Value::Int64(_) | Value::Float64(_) | Value::Array(_))
 }
 
-/// A value as one of a type, where JSON alone does not tell; others stay as they are.
+/// Converts a value to a type that JSON cannot represent. Returns `None` if the value stays
+/// unchanged.
 pub(crate) fn fit<'v>(value: &Value<'v>, field_type: &FieldType) -> Option<Value<'v>> {
     match (field_type, value) {
-        (FieldType::Timestamp, value) => Some(Value::Timestamp(moment(value)?.naive_utc())),
-        (FieldType::TimestampTz, value) => Some(Value::TimestampTz(moment(value)?.fixed_offset())),
-        (FieldType::Date, value) => Some(Value::Date(moment(value)?.date_naive())),
+        (FieldType::Timestamp, value) => Some(Value::Timestamp(timestamp(value)?.naive_utc())),
+        (FieldType::TimestampTz, value) => Some(Value::TimestampTz(timestamp(value)?.fixed_offset())),
+        (FieldType::Date, value) => Some(Value::Date(timestamp(value)?.date_naive())),
         (FieldType::Time, Value::Array(parts)) => time(parts),
         (FieldType::Json, Value::Array(_)) => {
             let mut text = Vec::new();
@@ -40,8 +42,8 @@ pub(crate) fn fit<'v>(value: &Value<'v>, field_type: &FieldType) -> Option<Value
     }
 }
 
-/// Milliseconds since 1970.
-fn moment(value: &Value<'_>) -> Option<DateTime<chrono::Utc>> {
+/// Reads milliseconds since 1970.
+fn timestamp(value: &Value<'_>) -> Option<DateTime<chrono::Utc>> {
     match value {
         Value::Int64(milliseconds) => DateTime::from_timestamp_millis(*milliseconds),
         Value::Float64(milliseconds) if milliseconds.abs() < 1e18 => {
@@ -51,7 +53,7 @@ fn moment(value: &Value<'_>) -> Option<DateTime<chrono::Utc>> {
     }
 }
 
-/// Microseconds of a day and an offset in seconds, as CrateDB writes times of day.
+/// Reads CrateDB's format of times of day: microseconds of the day, and an offset in seconds.
 fn time(parts: &[Value<'_>]) -> Option<Value<'static>> {
     let [Value::Int64(microseconds), Value::Int64(_)] = parts else { return None };
     let seconds = u32::try_from(microseconds / 1_000_000).ok()?;
@@ -68,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_moments_where_the_column_says_so() {
+    fn numbers_are_converted_to_timestamps_for_timestamp_columns() {
         let number = || Value::Int64(308_534_400_500);
         assert_eq!(fitted(number(), &FieldType::Timestamp).unwrap(), "1979-10-12T00:00:00.500");
         assert_eq!(fitted(number(), &FieldType::TimestampTz).unwrap(), "1979-10-12T00:00:00.500Z");
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_documents_and_times_where_the_column_says_so() {
+    fn lists_are_converted_to_documents_and_times() {
         let list = || Value::Array(vec![Value::Int64(3_723_000_004), Value::Int64(0)]);
         assert_eq!(fitted(list(), &FieldType::Time).unwrap(), "01:02:03.000004");
         assert_eq!(fitted(list(), &FieldType::Json).unwrap(), "[3723000004,0]");

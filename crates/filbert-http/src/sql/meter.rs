@@ -1,6 +1,8 @@
-//! Memory of what is made of a body while it is parsed: values take up to forty times the bytes that they are written in.
+//! Accounts for the memory of parsed values while a body is parsed. Values take up to forty times
+//! their size in the body.
 //!
-//! Lists draw from the member's budget before they grow. What common requests need is not counted: it is less than their buffers.
+//! Vectors draw from the member's budget before they grow. The memory of common requests is not
+//! counted, since it is less than their buffers.
 
 use std::cell::{Cell, RefCell};
 
@@ -10,45 +12,45 @@ use serde::de::Error;
 
 use crate::failure::Failure;
 
-/// Room is taken in steps of as many bytes.
+/// The minimum step of a reservation in bytes.
 const STEP_BYTES: usize = 64 << 10;
 
-/// What a request's values take.
+/// The memory of a request's values.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    /// Bytes that are taken.
+    /// The number of bytes that are taken.
     taken: Cell<usize>,
-    /// Bytes that may be before there must be more room.
+    /// The number of bytes that may be taken before the reservation must grow.
     allowed: Cell<usize>,
-    /// `None` = there is no limit.
-    room: RefCell<Option<Reservation>>,
-    /// Values of one statement.
+    /// The memory reservation. `None`: there is no limit.
+    reservation: RefCell<Option<Reservation>>,
+    /// The maximum number of values of one statement.
     values_max: usize,
-    /// Why parsing was given up, if not because of what was parsed.
+    /// The reason why parsing was stopped, if it was a limit and not the syntax of the body.
     refusal: RefCell<Option<Failure>>,
 }
 
 impl Meter {
-    /// For statements of at most `values_max` values each.
-    pub(crate) fn new(room: Reservation, values_max: usize) -> Meter {
-        Meter::make(Some(room), values_max)
+    /// Creates a meter for statements of at most `values_max` values each.
+    pub(crate) fn new(reservation: Reservation, values_max: usize) -> Meter {
+        Meter::make(Some(reservation), values_max)
     }
 
-    /// Without limits, for tests and measuring.
+    /// Creates a meter without limits, for tests and benchmarks.
     pub(crate) fn unlimited() -> Meter {
         Meter::make(None, usize::MAX)
     }
 
-    fn make(room: Option<Reservation>, values_max: usize) -> Meter {
-        let allowed = if room.is_some() { UNCOUNTED_BYTES_MAX } else { usize::MAX };
+    fn make(reservation: Option<Reservation>, values_max: usize) -> Meter {
+        let allowed = if reservation.is_some() { UNCOUNTED_BYTES_MAX } else { usize::MAX };
         let (taken, refusal) = Default::default();
-        Meter { taken, allowed: Cell::new(allowed), room: RefCell::new(room), values_max, refusal }
+        Meter { taken, allowed: Cell::new(allowed), reservation: RefCell::new(reservation), values_max, refusal }
     }
 
-    /// Takes room.
+    /// Takes memory.
     ///
     /// # Errors
-    /// There is none left, which [`Meter::refusal`] tells.
+    /// There is not enough memory left. [`Meter::refusal`] returns the reason.
     pub(crate) fn take<E: Error>(&self, bytes: usize) -> Result<(), E> {
         let taken = self.taken.get().saturating_add(bytes);
         self.taken.set(taken);
@@ -62,8 +64,8 @@ impl Meter {
 
     #[cold]
     fn grow(&self, bytes: usize) -> Result<(), Exhausted> {
-        if let Some(room) = &mut *self.room.borrow_mut() {
-            room.grow(bytes)?;
+        if let Some(reservation) = &mut *self.reservation.borrow_mut() {
+            reservation.grow(bytes)?;
             self.allowed.set(self.allowed.get().saturating_add(bytes));
         }
         Ok(())
@@ -76,10 +78,10 @@ impl Meter {
         error
     }
 
-    /// Appends to a list, with room for it.
+    /// Appends to a vector, after it has taken memory for the item.
     ///
     /// # Errors
-    /// There is no room.
+    /// There is not enough memory.
     #[inline]
     pub(crate) fn push<T, E: Error>(&self, list: &mut Vec<T>, item: T) -> Result<(), E> {
         if list.len() == list.capacity() {
@@ -92,33 +94,34 @@ impl Meter {
     #[cold]
     fn grow_list<T, E: Error>(&self, list: &mut Vec<T>) -> Result<(), E> {
         let more = list.capacity().max(4);
-        // The old memory is there until all of it is in the new one.
+        // Old and new memory exist at the same time until the items are copied.
         self.take((list.capacity() + more).saturating_mul(size_of::<T>()))?;
         list.reserve_exact(more);
         Ok(())
     }
 
-    /// Checks the number of one statement's values, of which there is about to be one more than `count`.
+    /// Checks that a statement with `count` values may have one more.
     ///
     /// # Errors
-    /// There are too many.
+    /// There are too many values.
     #[inline]
     pub(crate) fn check_count<E: Error>(&self, count: usize) -> Result<(), E> {
         if count < self.values_max { Ok(()) } else { Err(self.refuse(Failure::too_many_values(self.values_max))) }
     }
 
-    /// Says that what was parsed is gone, but for a list that is kept.
+    /// Resets the count after all parsed values are dropped. Only the capacity of `kept` remains.
     pub(crate) fn reset(&self, kept: &Vec<Value<'_>>) {
         self.taken.set(kept.capacity().saturating_mul(2 * size_of::<Value<'_>>()));
     }
 
-    /// Why parsing was given up, if it was not because of what was parsed.
+    /// Returns the reason why parsing was stopped, if it was a limit and not the syntax of the
+    /// body.
     pub(crate) fn refusal(&self) -> Option<Failure> {
         self.refusal.take()
     }
 
-    /// The room, to be held as long as the values.
-    pub(crate) fn into_room(self) -> Option<Reservation> {
-        self.room.into_inner()
+    /// Returns the memory reservation, to be held as long as the values.
+    pub(crate) fn into_reservation(self) -> Option<Reservation> {
+        self.reservation.into_inner()
     }
 }

@@ -1,4 +1,4 @@
-//! `POST /_sql`: one statement, or one for each row of values.
+//! `POST /_sql`: a statement with one list of values, or with many rows of values.
 
 mod bulk;
 mod bulk_rows;
@@ -24,74 +24,77 @@ use filbert_grid::Reservation;
 use filbert_grid::query::{
     ExpectedResult, QueryEngine, Running, Session, SqlError, SqlErrorCode, Statement, StatementResult,
 };
+use tracing::Instrument;
 
 use crate::answer;
 use crate::body::{self, Received};
-use crate::connection::Link;
+use crate::connection::ConnectionState;
 use crate::failure::Failure;
-use crate::routes::User;
 use crate::shared::Shared;
+use crate::user::User;
 
 use meter::Meter;
 use request::Request;
 
-/// The header that names the schema of names without one.
+/// The header with the schema for names without a schema.
 const SCHEMA_HEADER: &str = "default-schema";
 
-/// What the query of the path asks for.
+/// The options in the query of the URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Wishes {
-    /// The numbers of the columns' types.
+struct QueryOptions {
+    /// Adds the numbers of the columns' types.
     types: bool,
-    /// More about an error.
+    /// Adds more information about an error.
     error_trace: bool,
 }
 
-impl Wishes {
-    /// Each is a name alone or with `true`; what else there is means nothing to us.
-    fn of(query: Option<&str>) -> Wishes {
-        let mut wishes = Wishes::default();
+impl QueryOptions {
+    /// Parses the options. An option is its name alone or with the value `true`. Unknown names are
+    /// ignored.
+    fn of(query: Option<&str>) -> QueryOptions {
+        let mut options = QueryOptions::default();
         for part in query.unwrap_or_default().split('&') {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            let is_wished = value.is_empty() || value == "true";
+            let is_set = value.is_empty() || value == "true";
             match name {
-                "types" => wishes.types = is_wished,
-                "error_trace" => wishes.error_trace = is_wished,
+                "types" => options.types = is_set,
+                "error_trace" => options.error_trace = is_set,
                 _ => {}
             }
         }
-        wishes
+        options
     }
 }
 
-/// Answers a request.
+/// Handles a request.
 pub(crate) async fn handle(
     State(shared): State<Arc<Shared>>,
-    Extension(link): Extension<Arc<Link>>,
+    Extension(connection): Extension<Arc<ConnectionState>>,
     Extension(User(user)): Extension<User>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let wishes = Wishes::of(query.as_deref());
+    let options = QueryOptions::of(query.as_deref());
     let started = Instant::now();
     let received = match body::receive(&shared, &headers, body).await {
         Ok(received) => received,
         Err(failure) => {
-            link.set_refused_body();
-            return failure.response(wishes.error_trace);
+            connection.set_refused_body();
+            return failure.response(options.error_trace);
         }
     };
     let schema = headers.get(SCHEMA_HEADER).and_then(|value| value.to_str().ok()).filter(|schema| !schema.is_empty());
-    let session = match link.session(&shared, &user, schema) {
+    let session = match connection.session(&shared, &user, schema) {
         Ok(session) => session,
-        Err(error) => return Failure::from(error).response(wishes.error_trace),
+        Err(error) => return Failure::from(error).response(options.error_trace),
     };
-    match answer(&shared, &session, received, wishes, started).await {
+    let request = tracing::debug_span!("request", user);
+    match answer(&shared, &session, received, options, started).instrument(request).await {
         Ok(response) => response,
         Err(failure) => {
             tracing::debug!(user, "statement failed: {}", failure.message());
-            failure.response(wishes.error_trace)
+            failure.response(options.error_trace)
         }
     }
 }
@@ -100,7 +103,7 @@ async fn answer(
     shared: &Arc<Shared>,
     session: &Arc<Session>,
     received: Received,
-    wishes: Wishes,
+    options: QueryOptions,
     started: Instant,
 ) -> Result<Response, Failure> {
     if !shared.is_serving() {
@@ -115,8 +118,8 @@ async fn answer(
             return bulk::answer(shared, engine, session, text, received, started).await;
         }
     };
-    // As long as the values.
-    let _room = meter.into_room();
+    // Held as long as the values.
+    let _reservation = meter.into_reservation();
     let statement = Statement {
         text: &text,
         parameters: &args,
@@ -126,20 +129,23 @@ async fn answer(
         expected: ExpectedResult::Any,
     };
     let (result, running) = match run::run(engine, &statement).await {
-        Err(error) if error.code == SqlErrorCode::DataException => refit(engine, &statement, error).await?,
+        Err(error) if error.code == SqlErrorCode::DataException => {
+            retry_with_fitted_values(engine, &statement, error).await?
+        }
         ran => ran?,
     };
     match result {
-        StatementResult::Count(count) => Ok(json(answer::count(count, wishes.types, started))),
+        StatementResult::Count(count) => Ok(json(answer::count(count, options.types, started))),
         StatementResult::Rows(cursor) => {
-            rows::answer(cursor, running, shared.config.page_rows, wishes.types, started).await
+            rows::answer(cursor, running, shared.config.page_rows, options.types, started).await
         }
     }
 }
 
-/// Runs a statement again whose values JSON could not write as what they are, if that was why it failed: the engine takes no number
-/// for a moment. It reads all values before it runs anything, so that nothing was done then.
-async fn refit(
+/// Runs a failed statement again after it has converted values of types that JSON cannot represent:
+/// the engine accepts no number as a timestamp. The first attempt changed nothing, because the
+/// engine reads all values before it runs anything.
+async fn retry_with_fitted_values(
     engine: &Arc<dyn QueryEngine>,
     statement: &Statement<'_>,
     error: SqlError,
@@ -162,35 +168,36 @@ async fn refit(
     run::run(engine, &Statement { parameters: &values, ..statement.clone() }).await
 }
 
-/// Bytes of an answer, with their room.
-struct Kept {
+/// The bytes of a response, with their memory reservation.
+struct ReservedBytes {
     bytes: Vec<u8>,
-    _room: Reservation,
+    _reservation: Reservation,
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for ReservedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// The same for an answer that takes room until it is sent.
-fn kept_json(bytes: Vec<u8>, room: Reservation) -> Response {
-    json(Bytes::from_owner(Kept { bytes, _room: room }))
+/// A complete response. Its memory reservation is held until it is sent.
+fn reserved_json(bytes: Vec<u8>, reservation: Reservation) -> Response {
+    json(Bytes::from_owner(ReservedBytes { bytes, _reservation: reservation }))
 }
 
-/// An answer that is there as a whole.
+/// A complete response.
 fn json(body: impl Into<Bytes>) -> Response {
     ([(CONTENT_TYPE, "application/json")], body.into()).into_response()
 }
 
-/// Parses a body as a request would be, without running it, and counts the values in it; 0 if it cannot be parsed.
+/// Parses a body as a request without running it, and returns the number of values in it. Returns 0
+/// if the body cannot be parsed.
 pub(crate) fn count_values(body: &[u8]) -> usize {
     let meter = Meter::unlimited();
     match request::parse(body, &meter) {
         Ok(Request::Single { args, .. }) => args.len(),
         Ok(Request::Bulk { .. }) => {
-            // As wide as the first row.
+            // The width of the first row.
             let width = bulk_rows::width(body);
             let mut count = 0;
             match bulk_rows::parse(body, width, &meter, &mut |_| Ok(()), &mut |values, _| count += values.len()) {
@@ -202,7 +209,7 @@ pub(crate) fn count_values(body: &[u8]) -> usize {
     }
 }
 
-/// The values of a body's `args` as an answer would have them.
+/// The values of a body's `args`, as JSON of a response.
 pub(crate) fn rewritten_args(body: &[u8]) -> Option<Vec<u8>> {
     let Ok(Request::Single { args, .. }) = request::parse(body, &Meter::unlimited()) else { return None };
     let mut out = Vec::new();
@@ -215,10 +222,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_are_names_with_true_or_nothing() {
-        assert_eq!(Wishes::of(Some("types")), Wishes { types: true, error_trace: false });
-        assert_eq!(Wishes::of(Some("types=true&error_trace=true")), Wishes { types: true, error_trace: true });
-        assert_eq!(Wishes::of(Some("types=false&pretty")), Wishes::default());
-        assert_eq!(Wishes::of(None), Wishes::default());
+    fn options_are_names_with_true_or_no_value() {
+        assert_eq!(QueryOptions::of(Some("types")), QueryOptions { types: true, error_trace: false });
+        assert_eq!(
+            QueryOptions::of(Some("types=true&error_trace=true")),
+            QueryOptions { types: true, error_trace: true }
+        );
+        assert_eq!(QueryOptions::of(Some("types=false&pretty")), QueryOptions::default());
+        assert_eq!(QueryOptions::of(None), QueryOptions::default());
     }
 }

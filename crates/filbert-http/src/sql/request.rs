@@ -1,4 +1,5 @@
-//! The body of `POST /_sql`: a statement and the values of its parameters, borrowed from the body's bytes.
+//! The body of `POST /_sql`: a statement and the values of its parameters, borrowed from the body's
+//! bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,27 +11,27 @@ use super::meter::Meter;
 use super::values::Values;
 use crate::failure::Failure;
 
-/// Bytes of a body that an error shows.
+/// The maximum number of bytes of a body in an error text.
 const SHOWN_MAX: usize = 200;
 
-/// What a body asks for.
+/// The statement of a body.
 #[derive(Debug)]
 pub(crate) enum Request<'a> {
-    /// A statement, once.
+    /// A statement that runs once.
     Single {
         /// Its text.
         text: Cow<'a, str>,
         /// The values of its parameters.
         args: Vec<Value<'a>>,
     },
-    /// A statement, once for each row of values, which are still to be parsed.
+    /// A statement with many rows of values, which are not parsed yet.
     Bulk {
         /// Its text.
         text: Cow<'a, str>,
     },
 }
 
-/// Parses a body; rows of `bulk_args` are left for [`super::bulk`].
+/// Parses a body. The rows of `bulk_args` are parsed later, in [`super::bulk`].
 ///
 /// # Errors
 /// It is not JSON, or not an object with `stmt` and at most one of `args` and `bulk_args`.
@@ -42,7 +43,8 @@ pub(crate) fn parse<'b>(body: &'b [u8], meter: &Meter) -> Result<Request<'b>, Fa
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let parsed = parts.by_ref().deserialize(&mut deserializer).and_then(|()| deserializer.end());
     if parts.stopped {
-        // The statement came first, as clients write it: whoever parses the rows reads the rest.
+        // The statement came first, as clients write it. The parser of the rows reads the rest of
+        // the body.
         return match parts.text {
             Some(text) => Ok(Request::Bulk { text }),
             None => parse_behind_rows(body, meter),
@@ -52,7 +54,7 @@ pub(crate) fn parse<'b>(body: &'b [u8], meter: &Meter) -> Result<Request<'b>, Fa
     request(parts)
 }
 
-/// The same where `bulk_args` stand before the statement.
+/// Parses a body with `bulk_args` before the statement.
 fn parse_behind_rows<'b>(body: &'b [u8], meter: &Meter) -> Result<Request<'b>, Failure> {
     let mut parts = Parts::new(meter);
     let mut deserializer = serde_json::Deserializer::from_slice(body);
@@ -72,12 +74,12 @@ fn request<'b>(parts: Parts<'b, '_>) -> Result<Request<'b>, Failure> {
     }
 }
 
-/// Both kinds of values at once mean nothing.
+/// The error of a body with both kinds of values.
 pub(crate) fn both() -> Failure {
     Failure::parse("the body has args and bulk_args, expected one of them")
 }
 
-/// What a body that cannot be parsed is answered.
+/// The error of a body that cannot be parsed.
 pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error) -> Failure {
     let shown = String::from_utf8_lossy(body.get(..SHOWN_MAX).unwrap_or(body));
     let more = if body.len() > SHOWN_MAX { ".." } else { "" };
@@ -86,13 +88,13 @@ pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error) -> Failure {
     ))
 }
 
-/// Parses the object itself.
+/// The fields of a body.
 struct Parts<'a, 'm> {
     meter: &'m Meter,
     text: Option<Cow<'a, str>>,
     args: Option<Vec<Value<'a>>>,
     has_rows: bool,
-    /// Whether to leave off where rows begin.
+    /// Whether to stop parsing where the rows begin.
     stops_at_bulk: bool,
     stopped: bool,
 }
@@ -141,7 +143,7 @@ impl<'de> Visitor<'de> for PartsSeed<'_, 'de, '_> {
     }
 }
 
-/// The fields that there may be.
+/// The names of the fields.
 #[derive(Clone, Copy, serde::Deserialize)]
 pub(crate) enum Key {
     #[serde(rename = "stmt")]
@@ -152,7 +154,7 @@ pub(crate) enum Key {
     Rows,
 }
 
-/// A text, borrowed where it has no escapes.
+/// Parses a text. It is borrowed if it has no escapes.
 pub(crate) struct Text;
 
 impl<'de> DeserializeSeed<'de> for Text {
@@ -179,7 +181,7 @@ impl<'de> Visitor<'de> for Text {
     }
 }
 
-/// A list of values, or null.
+/// Parses a list of values, or null.
 struct Args<'m>(&'m Meter);
 
 impl<'de> DeserializeSeed<'de> for Args<'_> {

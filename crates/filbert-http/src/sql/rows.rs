@@ -1,7 +1,8 @@
-//! The rows of a result on their way to the client: pages are asked for as the client reads.
+//! Streams the rows of a result to the client. Pages are requested as fast as the client reads.
 //!
-//! The answer's head goes out once the first page is there, so that an error before any row is an error with its status. A later one
-//! breaks the connection off, by which clients see that the answer is not whole.
+//! The head of the response is sent when the first page is available, so that an error before the
+//! first row is an error response with its own status. A later error closes the connection. This
+//! shows clients that the response is incomplete.
 
 use std::io;
 use std::pin::Pin;
@@ -20,10 +21,10 @@ use super::run::{self, CancelOnDrop, PageReceiver};
 use crate::answer;
 use crate::failure::Failure;
 
-/// Bytes of one piece of an answer: enough to keep a socket busy.
+/// The size of one piece of a response in bytes: enough to keep a socket busy.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The answer of a statement with rows.
+/// Builds the response of a statement with rows.
 pub(crate) async fn answer(
     mut cursor: Box<dyn Cursor>,
     running: Option<Running>,
@@ -39,7 +40,7 @@ pub(crate) async fn answer(
             None => run::ask_page(cursor, page_rows).await.map_err(|_| run::page_gone())?,
         };
         let page = page?;
-        // What follows a page without rows may still be an error.
+        // An error may still follow a page without rows.
         if page.last || page.rows.num_rows() > 0 {
             break (next, page);
         }
@@ -66,15 +67,15 @@ pub(crate) async fn answer(
     Ok((content_type, Body::new(body)).into_response())
 }
 
-/// Where the next page comes from.
+/// The source of the next page.
 enum Next {
-    /// From this cursor; `None` = there is none.
+    /// This cursor. `None`: there are no more pages.
     Idle(Option<Box<dyn Cursor>>),
-    /// It is on its way.
+    /// The page is requested and has not arrived.
     Waiting(PageReceiver),
 }
 
-/// What is left of a result.
+/// The unsent part of a result.
 struct Rows {
     columns: Arc<[ColumnMeta]>,
     page_rows: usize,
@@ -83,19 +84,20 @@ struct Rows {
     wrote_start: bool,
     with_types: bool,
     next: Next,
-    /// The page that is being written; `None` when its last row was.
+    /// The page that is being written. `None` after its last row.
     page: Option<Page>,
     next_row: usize,
     guard: CancelOnDrop,
 }
 
 impl Rows {
-    /// Whether everything is written, the end included.
+    /// Whether everything is written, including the end of the response.
     fn is_done(&self) -> bool {
         self.page.is_none() && matches!(self.next, Next::Idle(None))
     }
 
-    /// Writes rows of the page that is there until it is written or a piece is full, and the end behind the last page.
+    /// Writes rows of the current page until the page ends or the piece is full. Writes the end of
+    /// the response after the last page.
     fn piece(&mut self) -> Result<Bytes, Failure> {
         let mut out = Vec::with_capacity(4096);
         if !self.wrote_start {
@@ -130,7 +132,7 @@ impl Rows {
         Ok(out.into())
     }
 
-    /// Has the next page there, if it can be had.
+    /// Waits for the next page, if there is one.
     fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SqlError>> {
         let (cursor, page) = match &mut self.next {
             Next::Waiting(receiver) => match ready!(Pin::new(receiver).poll(context)) {
@@ -169,7 +171,7 @@ fn readers<'p>(page: &'p Page, columns: &[ColumnMeta]) -> Result<Vec<ColumnReade
     arrays.iter().zip(columns).map(reader).collect()
 }
 
-/// The body of an answer that is written while it is read.
+/// The body of a response. It is written while the client reads.
 struct RowsBody {
     first: Option<Bytes>,
     rows: Rows,
@@ -199,7 +201,7 @@ impl HttpBody for RowsBody {
                 },
             };
             return match piece {
-                // A page without rows has nothing to send.
+                // A page without rows has no bytes to send.
                 Ok(piece) if piece.is_empty() => continue,
                 Ok(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
                 Err(failure) => {

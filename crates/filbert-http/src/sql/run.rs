@@ -1,4 +1,5 @@
-//! Statements and cursors as futures: what the engine replies by callbacks is awaited, and given up if nobody awaits it any more.
+//! Statements and cursors as futures. The engine replies by callbacks, and the futures wait for
+//! them. A dropped future abandons the statement.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use filbert_grid::query::{
 };
 use tokio::sync::oneshot;
 
-/// Cancels a statement when it is dropped, unless the statement was done before.
+/// Cancels a statement when it is dropped, unless the statement has finished.
 pub(crate) struct CancelOnDrop(Option<Running>);
 
 impl CancelOnDrop {
@@ -16,7 +17,7 @@ impl CancelOnDrop {
         CancelOnDrop(running)
     }
 
-    /// The statement needs no cancelling any more.
+    /// Prevents the cancellation, since the statement has finished or has another owner.
     pub(crate) fn disarm(&mut self) -> Option<Running> {
         self.0.take()
     }
@@ -30,7 +31,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// What a statement answers if whoever was to answer it is gone.
+/// The error of a statement when the thread that runs it is gone.
 fn gone() -> SqlError {
     SqlError::new(
         SqlErrorCode::ConnectionProblem,
@@ -38,7 +39,8 @@ fn gone() -> SqlError {
     )
 }
 
-/// Runs a statement, in place if it is short. Cancel safety: dropping the future ends the statement.
+/// Runs a statement, in place if it is short. Cancel safety: dropping the future cancels the
+/// statement.
 pub(crate) async fn run(
     engine: &Arc<dyn QueryEngine>,
     statement: &Statement<'_>,
@@ -47,7 +49,7 @@ pub(crate) async fn run(
         return Ok((result?, None));
     }
     let (sender, receiver) = oneshot::channel();
-    // If nobody waits any more, the result is dropped, which ends it.
+    // If the receiver is gone, the result is dropped, which ends the statement.
     let reply = Box::new(move |result| _ = sender.send(result));
     let mut guard = CancelOnDrop::new(Some(engine.execute(statement, reply)));
     let result = receiver.await.unwrap_or_else(|_| Err(gone()));
@@ -55,7 +57,7 @@ pub(crate) async fn run(
     Ok((result?, running))
 }
 
-/// Tells what a statement is.
+/// Describes a statement.
 pub(crate) async fn describe(
     engine: &Arc<dyn QueryEngine>,
     statement: &Statement<'_>,
@@ -65,7 +67,7 @@ pub(crate) async fn describe(
     receiver.await.unwrap_or_else(|_| Err(gone()))
 }
 
-/// Makes a statement ready to take rows.
+/// Prepares a statement for writing rows.
 pub(crate) async fn row_writer(
     engine: &Arc<dyn QueryEngine>,
     statement: &Statement<'_>,
@@ -75,7 +77,8 @@ pub(crate) async fn row_writer(
     receiver.await.unwrap_or_else(|_| Err(gone()))
 }
 
-/// Runs something on the engine's threads, and waits for what it makes.
+/// Runs a job on the engine's threads, and waits for its result. The job can ask whether the
+/// receiver is gone.
 pub(crate) async fn later<T: Send + 'static>(
     engine: &Arc<dyn QueryEngine>,
     job: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
@@ -88,17 +91,17 @@ pub(crate) async fn later<T: Send + 'static>(
     receiver.await.map_err(|_| gone())
 }
 
-/// A page that is on its way, with the cursor.
+/// Receives the next page of a result, with its cursor.
 pub(crate) type PageReceiver = oneshot::Receiver<(Box<dyn Cursor>, Result<Page, SqlError>)>;
 
-/// Asks for the next page.
+/// Requests the next page.
 pub(crate) fn ask_page(cursor: Box<dyn Cursor>, rows_max: usize) -> PageReceiver {
     let (sender, receiver) = oneshot::channel();
     cursor.page(rows_max, Box::new(move |cursor, page| _ = sender.send((cursor, page))));
     receiver
 }
 
-/// The error of a page that never comes.
+/// The error of a page that will never arrive.
 pub(crate) fn page_gone() -> SqlError {
     gone()
 }

@@ -1,4 +1,5 @@
-//! Values of JSON as values of statements: texts borrowed where they have no escapes, objects as documents.
+//! Converts JSON values to values of statements. Texts without escapes are borrowed, objects become
+//! documents.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -9,8 +10,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use super::meter::Meter;
 use super::request::Text;
 
-/// How deep objects and lists may stand within each other: deeper than any document of a person, and far from what a thread's
-/// stack holds.
+/// The maximum depth of nested objects and lists: deeper than any practical document, and far less
+/// than a thread's stack can hold.
 pub(crate) const DEPTH_MAX: usize = 100;
 
 /// Appends the items of a list: the values of one statement.
@@ -41,7 +42,7 @@ impl<'de> Visitor<'de> for Values<'_, 'de> {
     }
 }
 
-/// One value.
+/// Parses one value.
 #[derive(Clone, Copy)]
 pub(crate) struct One<'m>(pub(crate) &'m Meter);
 
@@ -101,7 +102,7 @@ impl<'de> Visitor<'de> for One<'_> {
         Ok(Value::Array(values))
     }
 
-    /// An object becomes a document again.
+    /// An object becomes the text of a JSON document.
     fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Value<'de>, A::Error> {
         let mut text = String::new();
         Document { out: &mut text, meter: self.0, depth: 0 }.visit_map(fields)?;
@@ -109,11 +110,11 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 }
 
-/// Writes what is read as JSON again, without white space and with its fields in their order.
+/// Writes a parsed value as JSON, without white space and with its fields in their original order.
 struct Document<'o> {
     out: &'o mut String,
     meter: &'o Meter,
-    /// Objects and lists around it.
+    /// The number of objects and lists around it.
     depth: usize,
 }
 
@@ -124,7 +125,8 @@ impl Document<'_> {
         self.follow(before)
     }
 
-    /// Takes room for what the text has grown by, which is little more than what it had.
+    /// Counts the new capacity of the text if it has grown. Old and new memory exist at the same
+    /// time while the text is copied.
     fn follow<E: Error>(&self, before: usize) -> Result<(), E> {
         let capacity = self.out.capacity();
         if capacity > before { self.meter.take(capacity) } else { Ok(()) }
@@ -170,7 +172,7 @@ impl<'de> Visitor<'de> for Document<'_> {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
-        // As Debug shows them, large numbers have an exponent instead of hundreds of digits.
+        // The `Debug` format writes large numbers with an exponent instead of hundreds of digits.
         self.show(format_args!("{number:?}"))
     }
 

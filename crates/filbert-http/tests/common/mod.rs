@@ -1,8 +1,7 @@
-//! What the tests share: a door with an engine of its own, and a client that writes bytes.
+//! Shared parts of the tests: a door with an engine of fixed results, and a client that writes
+//! bytes.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
-
-pub mod engine;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,13 +10,12 @@ use std::time::{Duration, Instant};
 
 use filbert_grid::{Environment, Grid, GridConfig, SystemClock};
 use filbert_http::{HttpConfig, HttpDoor, HttpMonitor};
+use filbert_test_engine::Engine;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use engine::{Seen, TestEngine};
-
-/// What has not come true until then never does.
+/// The time that a test waits for an event before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A door that runs until it is dropped.
@@ -25,7 +23,7 @@ pub struct Running {
     pub address: SocketAddr,
     pub monitor: HttpMonitor,
     pub grid: Arc<Grid>,
-    pub seen: Arc<Seen>,
+    pub engine: Arc<Engine>,
     runtime: Runtime,
     stop: Option<oneshot::Sender<()>>,
     task: Option<JoinHandle<()>>,
@@ -36,22 +34,21 @@ pub fn door(config: HttpConfig) -> Running {
     door_with(config, 1 << 30)
 }
 
-/// The same of a member that has this much memory for buffers.
+/// A door of a member with `buffers_bytes_max` bytes for buffers.
 pub fn door_with(config: HttpConfig, buffers_bytes_max: usize) -> Running {
     let environment = Environment { clock: Arc::new(SystemClock::default()), random_seed: 7 };
     let grid =
         Grid::new(GridConfig { buffers_bytes_max: Some(buffers_bytes_max), ..GridConfig::default() }, environment)
             .unwrap();
-    let engine = TestEngine::default();
-    let seen = engine.seen.clone();
-    assert!(grid.serve_queries(Arc::new(engine)));
+    let engine = Arc::new(Engine::default());
+    assert!(grid.serve_queries(engine.clone()));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let config = HttpConfig { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..config };
     let door = runtime.block_on(HttpDoor::bind(grid.clone(), config)).unwrap();
     let (address, monitor) = (door.local_addr(), door.monitor());
     let (stop, stopped) = oneshot::channel::<()>();
     let task = runtime.spawn(door.run(async { _ = stopped.await }));
-    Running { address, monitor, grid, seen, runtime, stop: Some(stop), task: Some(task) }
+    Running { address, monitor, grid, engine, runtime, stop: Some(stop), task: Some(task) }
 }
 
 impl Running {
@@ -61,12 +58,12 @@ impl Running {
         Client { stream, buffer: Vec::new() }
     }
 
-    /// Runs a statement over a connection of its own.
+    /// Runs a statement on a new connection.
     pub fn sql(&self, body: &str) -> Answer {
         self.connect().post("/_sql", "", body)
     }
 
-    /// Begins to stop.
+    /// Begins to close the door.
     pub fn begin_stop(&mut self) {
         drop(self.stop.take());
     }
@@ -78,7 +75,7 @@ impl Running {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -87,20 +84,20 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A connection.
+/// A connection to the door.
 pub struct Client {
     pub stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    /// Names in lower case, values as they are, line by line.
+    /// The headers line by line, with names in lower case and values unchanged.
     pub head: String,
     pub body: String,
-    /// Whether the body came to its end.
+    /// Whether the whole body arrived.
     pub is_whole: bool,
 }
 
@@ -124,7 +121,7 @@ impl Client {
 
     fn send_bytes(&mut self, bytes: &[u8]) {
         match self.stream.write_all(bytes) {
-            // A door that has answered already may have closed.
+            // A door that has already answered may have closed the connection.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
             written => written.unwrap(),
         }
@@ -136,18 +133,27 @@ impl Client {
     }
 
     pub fn post(&mut self, path: &str, headers: &str, body: &str) -> Answer {
-        self.send(&format!("POST {path} HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()));
+        self.send_post(path, headers, body);
         self.answer()
     }
 
-    /// Posts a body that is no text.
+    /// Posts a statement without reading its response.
+    pub fn send_sql(&mut self, body: &str) {
+        self.send_post("/_sql", "", body);
+    }
+
+    fn send_post(&mut self, path: &str, headers: &str, body: &str) {
+        self.send(&format!("POST {path} HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()));
+    }
+
+    /// Posts a body of raw bytes.
     pub fn post_bytes(&mut self, headers: &str, body: &[u8]) -> Answer {
         self.send(&format!("POST /_sql HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n", body.len()));
         self.send_bytes(body);
         self.answer()
     }
 
-    /// Whether more bytes came.
+    /// Reads more bytes. Returns whether any arrived.
     fn more(&mut self) -> bool {
         let mut bytes = [0; 65536];
         match self.stream.read(&mut bytes) {
@@ -182,7 +188,7 @@ impl Client {
         Some(String::from_utf8(self.buffer.drain(..count).collect()).unwrap())
     }
 
-    /// The next answer. Of one that is cut off, what there is.
+    /// Returns the next response. If it is cut off, it has the part that arrived.
     pub fn answer(&mut self) -> Answer {
         let first = self.line().expect("an answer");
         let status = first.split(' ').nth(1).unwrap().parse().unwrap();
@@ -231,7 +237,7 @@ impl Client {
         }
     }
 
-    /// Whether the other side has closed.
+    /// Whether the server has closed the connection.
     pub fn is_closed(&mut self) -> bool {
         !self.more()
     }

@@ -1,4 +1,5 @@
-//! Certificates that a test makes: an authority, and what it signs (ECDSA over P-256), as PEM files in a directory of the test's own.
+//! Certificates of a test: an authority, and certificates that it signs (ECDSA over P-256), as PEM
+//! files in a directory of the test.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "tests, and each uses a part of it")]
 
@@ -10,7 +11,7 @@ use filbert_links::TlsFiles;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
 
-/// A directory that goes with the test.
+/// A directory that is removed at the end of the test.
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {
@@ -31,7 +32,7 @@ impl Drop for Directory {
     }
 }
 
-/// An authority, or whoever it has signed.
+/// An authority, or the holder of a certificate.
 pub(crate) struct Identified {
     name: &'static str,
     key: EcdsaKeyPair,
@@ -39,7 +40,7 @@ pub(crate) struct Identified {
     certificate: Vec<u8>,
 }
 
-/// Tag, length and contents.
+/// Encodes a tag, the length and the contents.
 fn der(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
     let contents = contents.concat();
     let length = contents.len();
@@ -72,15 +73,15 @@ fn extension(id: &[u8], value: &[u8]) -> Vec<u8> {
     sequence(&[&der(0x06, &[id]), &der(0x01, &[&[0xff]]), &der(0x04, &[value])])
 }
 
-/// When a certificate is good.
+/// The validity of a certificate.
 #[derive(Clone, Copy)]
 pub(crate) enum Good {
     Now,
-    /// No more.
+    /// Expired.
     Before,
 }
 
-/// `by` is nobody for an authority, which signs itself.
+/// Creates a certificate. `by` is `None` for an authority, which signs itself.
 fn make(name: &'static str, by: Option<&Identified>, good: Good) -> Identified {
     let random = SystemRandom::new();
     let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).unwrap();
@@ -125,13 +126,13 @@ fn pem(path: &Path, what: &str, der: &[u8]) {
     std::fs::write(path, format!("-----BEGIN {what}-----\n{}\n-----END {what}-----\n", lines.join("\n"))).unwrap();
 }
 
-/// An authority that signs itself.
+/// Creates an authority, which signs itself.
 pub(crate) fn authority(name: &'static str) -> Identified {
     make(name, None, Good::Now)
 }
 
 impl Identified {
-    /// The files of a member whose certificate this authority signs.
+    /// Creates the files of a member, with a certificate that this authority signs.
     pub(crate) fn member(&self, directory: &Directory, name: &'static str, good: Good) -> TlsFiles {
         let signed = make(name, Some(self), good);
         let file =

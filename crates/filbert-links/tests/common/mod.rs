@@ -1,4 +1,4 @@
-//! Members for tests: real links on ports of their own, and peers that are not what they seem.
+//! Members for tests: real links on separate ports, and peers that do not behave like members.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests, and each uses a part of it")]
 
@@ -81,7 +81,7 @@ impl Node {
     }
 }
 
-/// Two members of which the first knows the second.
+/// Starts two members. The first one knows the address of the second one.
 pub(crate) async fn pair(settings: LinkSettings, answers: Arc<dyn Service>) -> (Node, Node) {
     let one = Node::start(Some(1), settings.clone(), echo()).await;
     let two = Node::start(Some(2), settings, answers).await;
@@ -99,7 +99,7 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/certificates").join(name)
 }
 
-/// Certificates for both sides, for members of this name.
+/// TLS settings for both sides, for members with this name.
 pub(crate) fn tls(name: &'static str) -> TlsSettings {
     let certificate = || vec![CertificateDer::from_pem_file(file("localhost.pem")).unwrap()];
     let key = || PrivateKeyDer::from_pem_file(file("localhost.key")).unwrap();
@@ -140,7 +140,7 @@ async fn receive(stream: &mut TcpStream) -> Vec<u8> {
     message
 }
 
-/// Takes a connection as a member would, and leaves it to the test.
+/// Accepts a connection like a member, and leaves it to the test.
 pub(crate) async fn take(listener: &TcpListener, member: u64) -> TcpStream {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut beginning = [0; 5];
@@ -153,7 +153,8 @@ pub(crate) async fn take(listener: &TcpListener, member: u64) -> TcpStream {
     stream
 }
 
-/// Connects as a member would, with a proof or without, and leaves the rest to the test. Returns the answer to the hello as well.
+/// Connects like a member, with a proof or without, and leaves the rest to the test. Also returns
+/// the answer to the hello.
 pub(crate) async fn connect(address: SocketAddr, hello: &[u8], proof: &[u8]) -> (TcpStream, Vec<u8>) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let mode = if proof.is_empty() { 0 } else { 2 };

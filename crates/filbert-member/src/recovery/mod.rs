@@ -1,14 +1,20 @@
-//! The cluster goes on without members that most of its groups' voters were, by an order: what the member does that is ordered, what it asks of the
-//! others that are left, and what becomes of those that come back.
+//! Recovery by an order: the cluster continues without members that were the majority of voters in
+//! groups. This module has the steps of the member that receives the order, the steps of the other
+//! surviving members, and the handling of members that come back.
 //!
-//! 1. All members that are known are asked how their copies stand; who does not answer in time is missing (`plan.rs`). Groups that have a
-//!    majority of their voters there are left alone; if all have, nothing is done.
-//! 2. All that answered enter the next epoch, and give their votes in the lost groups to nobody. From then on they take no message of consensus
-//!    from members of an earlier epoch. If one does not answer any more, the order ends here, and is to be given again.
-//! 3. The registry goes on first, if it is among the lost groups; then it is told of the epoch, the losses, and the members that are gone.
-//! 4. Each other lost group goes on with its most advanced copy (`filbert_cluster::Group::reform`).
+//! 1. All known members are asked for the state of their copies. A member that does not answer in
+//!    time is missing (`plan.rs`). Groups with a majority of their voters present are left alone.
+//!    If all groups have their majority, nothing is done.
+//! 2. All members that answered enter the next epoch, and block their votes in the lost groups.
+//!    From then on they ignore consensus messages from members of an earlier epoch. If a member
+//!    does not answer any more, the order fails here, and has to be repeated.
+//! 3. The registry continues first, if it is one of the lost groups. Then it records the epoch, the
+//!    losses, and the members that were left behind.
+//! 4. Each other lost group continues with its most advanced copy
+//!    (`filbert_cluster::Group::reform`).
 //!
-//! A member that was not there is reminded when it comes back, by whom it asks or who leads the registry: it ends, and starts anew without its data.
+//! A missing member is reminded when it comes back, by a member that it asks or by the leader of
+//! the registry: it ends, and starts again without its data.
 
 mod plan;
 
@@ -19,68 +25,36 @@ use std::time::Duration;
 use filbert_cluster::{CurrentEpoch, Epoch, GroupCopy, GroupError, GroupId, MemberId, TransportError};
 use filbert_links::{Address, Channel, Links, Refusal};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout_at};
-use uuid::Uuid;
 
-use crate::administration::{Ending, EndingSender, end};
-use crate::asking::Asking;
+use crate::ending::{Ending, EndingSender, end};
 use crate::errors::MemberError;
 use crate::leading::Standing;
+use crate::messages::{Fence, Reform, Reminder, Request, read};
+use crate::partitions::PartitionGroup;
 use crate::registry::{Command, Loss, REGISTRY, RegistryState};
-use crate::replicator::PartitionGroup;
-use crate::service::{Request, read};
+use crate::registry_client::RegistryClient;
 use crate::view::standing;
-use plan::{CopySaid, Hindered, Lost, Plan, Surveyed};
+use plan::{CopyReport, Lost, MemberReport, Plan, PlanError};
 
-/// Who does not answer for so long is missing: longer than the links wait before they dial again.
+/// A member that has not answered for this time is missing: longer than the links wait before they
+/// dial again.
 const ANSWERS_MAX: Duration = Duration::from_secs(4);
-/// How long a step may take at another member: it waits for a group to be led.
+/// The maximum time for a step at another member, which waits for a group to have a leader.
 const STEP_MAX: Duration = Duration::from_secs(10);
-/// Between two tries.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A group's term may have gone on while it was planned.
+/// The maximum number of attempts: the term of a group may have advanced since it was planned.
 const TRIES_MAX: u32 = 3;
-/// Between two times that members are reminded that they were left behind.
+/// The interval between two reminders to members that were left behind.
 const REMINDED_EVERY: Duration = Duration::from_secs(1);
 
-/// What a member is asked so that it enters an epoch.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Fence {
-    pub(crate) epoch: u64,
-    /// Members that are left.
-    pub(crate) there: BTreeSet<u64>,
-    /// Groups that have lost their majority, and the term in which the vote is given to nobody.
-    pub(crate) groups: BTreeMap<u32, u64>,
-}
-
-/// What a member is asked that has the most advanced copy of groups.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Reform {
-    pub(crate) epoch: u64,
-    /// The groups and their terms.
-    pub(crate) groups: BTreeMap<u32, u64>,
-}
-
-/// What a member that was left behind is told when it is there again.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Reminder {
-    /// Whom it is for.
-    #[serde(with = "crate::text")]
-    pub(crate) to: Uuid,
-    #[serde(with = "crate::text")]
-    pub(crate) cluster: Uuid,
-    pub(crate) epoch: u64,
-    /// Who says so.
-    pub(crate) from: u64,
-}
-
-/// Why the cluster does not go on.
+/// The reason why the recovery failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RecoveryError {
     #[error(transparent)]
-    Hindered(#[from] Hindered),
+    Impossible(#[from] PlanError),
     #[error("another such order is being carried out")]
     Running,
     #[error("member {0} answers, and does not take part: {1}")]
@@ -97,15 +71,15 @@ pub(crate) enum RecoveryError {
     Unfinished(String),
 }
 
-/// What this member does for it.
+/// Recovers the cluster, on this member.
 pub(crate) struct Recovery {
     pub(crate) member: MemberId,
-    pub(crate) asking: Arc<Asking>,
+    pub(crate) registry_client: Arc<RegistryClient>,
     pub(crate) groups: Vec<PartitionGroup>,
     pub(crate) links: Arc<Links>,
     pub(crate) epoch: Arc<CurrentEpoch>,
     pub(crate) ending: Arc<EndingSender>,
-    /// One order at a time.
+    /// Held while an order is carried out. Serializes orders.
     pub(crate) running: Mutex<()>,
 }
 
@@ -115,22 +89,22 @@ fn joined(ids: impl IntoIterator<Item = MemberId>) -> String {
 
 impl Recovery {
     fn state(&self) -> Arc<RegistryState> {
-        self.asking.registry().state()
+        self.registry_client.registry().state()
     }
 
     fn copy(&self, group: GroupId) -> Option<GroupCopy> {
         match usize::try_from(group.0).ok().and_then(|at| self.groups.get(at)) {
             Some(held) => Some(held.copy()),
-            None => (group == REGISTRY).then(|| self.asking.group().copy()),
+            None => (group == REGISTRY).then(|| self.registry_client.group().copy()),
         }
     }
 
-    /// How this member's copies stand.
-    pub(crate) fn survey(&self) -> Surveyed {
+    /// Returns the state of this member's copies.
+    pub(crate) fn survey(&self) -> MemberReport {
         let groups = (0..).map(GroupId).take(self.groups.len()).chain([REGISTRY]);
-        let copies = groups.filter_map(|group| Some(CopySaid::of(group, &self.copy(group)?)));
+        let copies = groups.filter_map(|group| Some(CopyReport::of(group, &self.copy(group)?)));
         let state = self.state();
-        Surveyed {
+        MemberReport {
             cluster: state.cluster,
             epoch: self.epoch.get().0,
             decided: state.recoveries().epoch().0,
@@ -138,8 +112,9 @@ impl Recovery {
         }
     }
 
-    /// Enters an epoch, and gives the votes in the lost groups to nobody; how the copies stand then.
-    pub(crate) async fn fence(&self, fence: &Fence) -> Result<Surveyed, Refusal> {
+    /// Enters an epoch, and blocks this member's votes in the lost groups. Returns the state of its
+    /// copies after that.
+    pub(crate) async fn fence(&self, fence: &Fence) -> Result<MemberReport, Refusal> {
         let known = self.epoch.get();
         if Epoch(fence.epoch) <= known {
             return Err(Refusal(format!(
@@ -161,7 +136,7 @@ impl Recovery {
         for (group, term) in &fence.groups {
             let fenced = match usize::try_from(*group).ok().and_then(|at| self.groups.get(at)) {
                 Some(held) => held.fence(*term, &there).await,
-                None if *group == REGISTRY.0 => self.asking.group().fence(*term, &there).await,
+                None if *group == REGISTRY.0 => self.registry_client.group().fence(*term, &there).await,
                 None => continue,
             };
             fenced.map_err(|error| Refusal(error.to_string()))?;
@@ -169,7 +144,7 @@ impl Recovery {
         Ok(self.survey())
     }
 
-    /// Has groups go on with this member's copies; why one has not.
+    /// Re-forms groups from this member's copies. Returns the reason if one of them fails.
     pub(crate) async fn reform(&self, reform: &Reform) -> Result<(), Refusal> {
         if Epoch(reform.epoch) != self.epoch.get() {
             return Err(Refusal(format!("it is in epoch {}, expected {}", self.epoch.get(), Epoch(reform.epoch))));
@@ -177,7 +152,7 @@ impl Recovery {
         let reforms = reform.groups.iter().map(async |(group, term)| {
             match usize::try_from(*group).ok().and_then(|at| self.groups.get(at)) {
                 Some(held) => held.reform(*term).await,
-                None if *group == REGISTRY.0 => self.asking.group().reform(*term).await,
+                None if *group == REGISTRY.0 => self.registry_client.group().reform(*term).await,
                 None => Ok(()),
             }
         });
@@ -185,7 +160,8 @@ impl Recovery {
         reformed.into_iter().collect::<Result<(), GroupError>>().map_err(|error| Refusal(error.to_string()))
     }
 
-    /// Has the cluster go on without the members that are missing, or tells what would be lost: sentences for an operator.
+    /// Has the cluster continue without the missing members. Without `accepts_data_loss`: only
+    /// describes the possible losses. Returns a text for an operator.
     pub(crate) async fn recover(&self, accepts_data_loss: bool) -> Result<String, RecoveryError> {
         let Ok(_running) = self.running.try_lock() else { return Err(RecoveryError::Running) };
         let mut tries = 0;
@@ -204,8 +180,8 @@ impl Recovery {
         }
     }
 
-    /// Goes on alone, if one member alone is missing and it is this one.
-    pub(crate) async fn go_on_without(&self, missing: MemberId) -> Result<String, RecoveryError> {
+    /// Has this member continue alone, if `missing` is the only missing member.
+    pub(crate) async fn continue_without(&self, missing: MemberId) -> Result<String, RecoveryError> {
         let Ok(_running) = self.running.try_lock() else { return Err(RecoveryError::Running) };
         let plan = self.plan().await?;
         if plan.missing.keys().ne([&missing]) {
@@ -222,15 +198,17 @@ impl Recovery {
         let known: BTreeSet<MemberId> = state.members().map(|(id, _)| id).chain(voters).collect();
         let until = Instant::now() + ANSWERS_MAX;
         let others = known.into_iter().filter(|id| *id != self.member);
-        let asked =
-            others.map(async |id| Ok(self.ask::<Surveyed>(id, &Request::Survey, until).await?.map(|said| (id, said))));
-        let answers: Result<Vec<_>, RecoveryError> = futures_util::future::join_all(asked).await.into_iter().collect();
-        let said = answers?.into_iter().flatten().chain([(self.member, own)]).collect();
-        Ok(Plan::of(self.member, &state, &said)?)
+        let requests = others.map(async |id| {
+            Ok(self.request::<MemberReport>(id, &Request::Survey, until).await?.map(|report| (id, report)))
+        });
+        let answers: Result<Vec<_>, RecoveryError> =
+            futures_util::future::join_all(requests).await.into_iter().collect();
+        let reports = answers?.into_iter().flatten().chain([(self.member, own)]).collect();
+        Ok(Plan::of(self.member, &state, &reports)?)
     }
 
-    /// Asks another member until it answers or the time is over.
-    async fn ask<T: DeserializeOwned>(
+    /// Retries a request to another member until it answers or the time is over.
+    async fn request<T: DeserializeOwned>(
         &self,
         id: MemberId,
         request: &Request,
@@ -242,7 +220,7 @@ impl Recovery {
                     return read(&answer).map(Some).map_err(|refusal| RecoveryError::Refused(id, refusal.0));
                 }
                 Ok(Err(TransportError::Refused { why, .. })) => return Err(RecoveryError::Refused(id, why)),
-                // It is not dialled again at once after a failure.
+                // The links do not dial again immediately after a failure.
                 Ok(Err(_)) => sleep(PAUSE).await,
                 Err(_) => break,
             }
@@ -258,11 +236,12 @@ impl Recovery {
             joined(plan.there.iter().copied())
         );
         let (epoch, registry_too) = (plan.epoch, plan.registry().is_some());
-        let said = self.fence_all(&plan).await?;
-        // Whatever has come to a copy since it was planned is seen now, and nothing comes any more.
-        let lost = match Plan::of(self.member, &self.state(), &said) {
+        let reports = self.fence_all(&plan).await?;
+        // Sees the entries that copies received since the plan was made. No more entries arrive
+        // now.
+        let lost = match Plan::of(self.member, &self.state(), &reports) {
             Ok(now) => now.lost.into_iter().filter(|lost| plan.lost.iter().any(|it| it.group == lost.group)),
-            Err(hindered) => return Err(hindered.into()),
+            Err(error) => return Err(error.into()),
         };
         let terms: BTreeMap<GroupId, u64> = plan.lost.iter().map(|lost| (lost.group, lost.term)).collect();
         let lost: Vec<Lost> =
@@ -278,7 +257,7 @@ impl Recovery {
         };
         let losses = of_partitions.iter().filter_map(loss).collect();
         let without = plan.missing.keys().map(|id| id.0).collect();
-        self.asking.ask(Command::Recover { epoch: epoch.0, without, losses, registry_too }).await?;
+        self.registry_client.execute(Command::Recover { epoch: epoch.0, without, losses, registry_too }).await?;
         self.reform_all(epoch, &of_partitions).await?;
         let done = format!(
             "The cluster goes on in epoch {epoch}, with {} members: {}.\n",
@@ -289,37 +268,37 @@ impl Recovery {
         Ok(text + &done)
     }
 
-    async fn fence_all(&self, plan: &Plan) -> Result<BTreeMap<MemberId, Surveyed>, RecoveryError> {
+    async fn fence_all(&self, plan: &Plan) -> Result<BTreeMap<MemberId, MemberReport>, RecoveryError> {
         let fence = Fence {
             epoch: plan.epoch.0,
             there: plan.there.iter().map(|id| id.0).collect(),
             groups: plan.lost.iter().map(|lost| (lost.group.0, lost.term)).collect(),
         };
         let until = Instant::now() + ANSWERS_MAX;
-        let asked = plan.there.iter().map(async |id| {
+        let requests = plan.there.iter().map(async |id| {
             if *id == self.member {
-                let said = self.fence(&fence).await;
-                return said.map(|said| (*id, said)).map_err(|refusal| RecoveryError::Refused(*id, refusal.0));
+                let report = self.fence(&fence).await;
+                return report.map(|report| (*id, report)).map_err(|refusal| RecoveryError::Refused(*id, refusal.0));
             }
-            let said = self.ask(*id, &Request::Fence(fence.clone()), until).await?;
-            said.map(|said| (*id, said)).ok_or(RecoveryError::Lost(*id))
+            let report = self.request(*id, &Request::Fence(fence.clone()), until).await?;
+            report.map(|report| (*id, report)).ok_or(RecoveryError::Lost(*id))
         });
-        futures_util::future::join_all(asked).await.into_iter().collect()
+        futures_util::future::join_all(requests).await.into_iter().collect()
     }
 
-    /// Has groups go on at the members with the copies.
+    /// Re-forms groups at the members with the best copies.
     async fn reform_all(&self, epoch: Epoch, lost: &[&Lost]) -> Result<(), RecoveryError> {
         let mut by_member: BTreeMap<MemberId, BTreeMap<u32, u64>> = BTreeMap::new();
         for lost in lost {
             by_member.entry(lost.kept_by).or_default().insert(lost.group.0, lost.term);
         }
         let until = Instant::now() + STEP_MAX;
-        let asked = by_member.into_iter().map(async |(id, groups)| {
+        let requests = by_member.into_iter().map(async |(id, groups)| {
             let reform = Reform { epoch: epoch.0, groups };
             let done = if id == self.member {
                 self.reform(&reform).await.map_err(|refusal| refusal.0)
             } else {
-                match self.ask::<bool>(id, &Request::Reform(reform.clone()), until).await {
+                match self.request::<bool>(id, &Request::Reform(reform.clone()), until).await {
                     Ok(Some(_)) => Ok(()),
                     Ok(None) => Err("it does not answer".to_owned()),
                     Err(error) => Err(error.to_string()),
@@ -328,16 +307,17 @@ impl Recovery {
             let groups = || reform.groups.keys().map(|id| GroupId(*id).to_string()).collect::<Vec<_>>().join(", ");
             done.err().map(|why| format!("{} at member {id} ({why})", groups()))
         });
-        let failed: Vec<String> = futures_util::future::join_all(asked).await.into_iter().flatten().collect();
+        let failed: Vec<String> = futures_util::future::join_all(requests).await.into_iter().flatten().collect();
         if failed.is_empty() { Ok(()) } else { Err(RecoveryError::Unfinished(failed.join("; "))) }
     }
 
-    /// Reminds members that were left behind, if this member leads the registry, until the future is dropped.
+    /// Sends reminders to members that were left behind, if this member leads the registry, until
+    /// the future is dropped.
     pub(crate) async fn remind(&self) {
         loop {
             sleep(REMINDED_EVERY).await;
             let state = self.state();
-            if self.asking.group().has_lease().is_none() {
+            if self.registry_client.group().has_lease().is_none() {
                 continue;
             }
             let is_taken = |address: &str| state.members().any(|(_, facts)| facts.address == address);
@@ -351,16 +331,17 @@ impl Recovery {
                 read::<Standing>(&answer).ok()
             });
             for standing in futures_util::future::join_all(reminded).await.into_iter().flatten() {
-                self.stand(standing);
+                self.apply_standing(standing);
             }
         }
     }
 
-    /// Answers a member that takes this one for left behind: what it is here.
+    /// Handles a reminder of a member that considers this member left behind. Returns the standing
+    /// of that member in the view of this member.
     pub(crate) fn reminded(&self, reminder: &Reminder) -> Standing {
         let state = self.state();
         if reminder.cluster == state.cluster && Epoch(reminder.epoch) > self.epoch.get() {
-            self.stand(Standing::LeftBehind(reminder.epoch));
+            self.apply_standing(Standing::LeftBehind(reminder.epoch));
             return Standing::Member;
         }
         standing(&state, self.epoch.get(), reminder.cluster, MemberId(reminder.from), Epoch(reminder.epoch))
@@ -371,8 +352,8 @@ impl Recovery {
         self.ending.borrow().is_some()
     }
 
-    /// Takes note of what this member is to another one.
-    pub(crate) fn stand(&self, standing: Standing) {
+    /// Handles the standing of this member in the view of another member.
+    pub(crate) fn apply_standing(&self, standing: Standing) {
         match standing {
             Standing::TakenOut => end(&self.ending, Ending::TakenOut),
             Standing::LeftBehind(epoch) if Epoch(epoch) > self.epoch.get() => {

@@ -1,7 +1,8 @@
-//! The registry: a group of its own, which all members follow and some of them vote in.
+//! The registry: a consensus group that all members follow and in which some of them vote.
 //!
-//! Commands and snapshots are JSON with a version ahead: they are few and small, and members of different versions must read each
-//! other's. Must not know a grid: whoever wants to know of changes waits for [`Registry::watch`].
+//! Commands and snapshots are a version byte followed by JSON: they are few and small, and members
+//! of different versions must read each other's. Must not know a grid: followers of changes wait
+//! for [`Registry::watch`].
 
 mod placement;
 mod recoveries;
@@ -19,16 +20,16 @@ pub(crate) use recoveries::Loss;
 pub use state::{ClusterSettings, MapFacts, MemberFacts, RegistryState};
 pub(crate) use state::{Command, Reply, redefine};
 
-/// The registry's group. Groups of partitions count from 0.
+/// The group of the registry. Groups of partitions are numbered from 0.
 pub(crate) const REGISTRY: GroupId = GroupId(u32::MAX);
 
-/// Version of commands and snapshots.
+/// The version of the encoding of commands and snapshots.
 const VERSION: u8 = 1;
 
-/// Bytes of a command at most: names come from clients.
+/// The maximum size of a command in bytes: commands contain names that clients choose.
 const COMMAND_BYTES_MAX: usize = 1 << 20;
 
-/// A member's copy of the registry.
+/// The registry's replica on this member.
 pub(crate) struct Registry {
     state: RwLock<Arc<RegistryState>>,
     versions: watch::Sender<u64>,
@@ -39,19 +40,19 @@ impl Registry {
         Registry { state: RwLock::default(), versions: watch::Sender::new(0) }
     }
 
-    /// The contents now.
+    /// Returns the current state.
     pub(crate) fn state(&self) -> Arc<RegistryState> {
         self.state.read().clone()
     }
 
-    /// The version that is there, and whoever awaits another one.
+    /// Returns a receiver of the current version and of later versions.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.versions.subscribe()
     }
 
-    /// Waits until a version is there, or a later one.
+    /// Waits until the registry has reached a version.
     pub(crate) async fn reached(&self, version: u64) {
-        // The sender is here as long as this is.
+        // The sender lives as long as `self`: the wait does not fail.
         let mut versions = self.versions.subscribe();
         let _version = versions.wait_for(|found| *found >= version).await;
     }
@@ -65,7 +66,7 @@ impl Registry {
 
 pub(crate) fn write_command(command: &Command) -> Bytes {
     let mut out = vec![VERSION];
-    // Writing into memory does not fail, and a command has no keys that are not texts.
+    // Writing into memory does not fail, and all map keys in a command serialize as strings.
     let _written = serde_json::to_writer(&mut out, command);
     out.into()
 }
@@ -106,14 +107,14 @@ impl StateMachine for Registry {
         submissions: Vec<Applying<Self::Awaiting>>,
     ) -> Result<Vec<Vec<OwnedReply>>, StateMachineError> {
         let mut state = RegistryState::clone(&self.state());
-        let mut told = Vec::new();
+        let mut answered = Vec::new();
         for Applying { commands, awaiting, .. } in submissions {
             let reply = state.apply(read_command(&commands)?);
-            told.extend(awaiting.map(|awaiting| (awaiting, reply, state.version)));
+            answered.extend(awaiting.map(|awaiting| (awaiting, reply, state.version)));
         }
         self.publish(state);
-        for (awaiting, reply, version) in told {
-            // Whoever asked may have gone.
+        for (awaiting, reply, version) in answered {
+            // The waiter may have gone.
             let _gone = awaiting.send(Ok((reply, version)));
         }
         Ok(Vec::new())
@@ -121,7 +122,7 @@ impl StateMachine for Registry {
 
     fn answer(&self, awaiting: Self::Awaiting, answer: Result<Vec<OwnedReply>, SubmitError>) {
         if let Err(error) = answer {
-            // Whoever asked may have gone.
+            // The waiter may have gone.
             let _gone = awaiting.send(Err(error));
         }
     }
@@ -180,7 +181,7 @@ mod tests {
         let (awaiting, mut answer) = oneshot::channel();
         let commands = write_command(command);
         let applying = Applying { touches: Bytes::new(), commands, awaiting: Some(awaiting), wants_replies: false };
-        let at = EntryAt { stamp: Millis(1), leads: true, tells: true };
+        let at = EntryAt { stamp: Millis(1), leads: true, reports_events: true };
         registry.apply(at, vec![applying]).unwrap();
         answer.try_recv().unwrap().unwrap().0
     }

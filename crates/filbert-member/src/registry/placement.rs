@@ -1,9 +1,10 @@
-//! Which members hold which group. A pure function: all members come to the same.
+//! The placement of groups on members. A pure function: all members compute the same placement.
 
 use std::cmp::Reverse;
 
-/// Changes who holds the groups so that each is held by as many members as it should be and nobody holds much more than others, with as
-/// few moves as that takes. The first of a group's members is to lead it; leaders are spread evenly.
+/// Changes the placement of the groups, so that each group has the wanted number of replicas and
+/// the replicas are spread evenly, with few moves. The first member of a group is to lead it.
+/// Leaders are spread evenly.
 pub(crate) fn place(places: &mut Vec<Vec<u64>>, groups: u32, replicas: u32, members: &[u64]) {
     places.resize(groups as usize, Vec::new());
     let wanted = (replicas.max(1) as usize).min(members.len());
@@ -20,7 +21,7 @@ fn load(places: &[Vec<u64>], member: u64) -> usize {
     places.iter().filter(|held| held.contains(&member)).count()
 }
 
-/// Gives groups that are held by too few the members that hold least.
+/// Adds the least loaded members to groups that have too few.
 fn fill(places: &mut [Vec<u64>], wanted: usize, members: &[u64]) {
     for at in 0..places.len() {
         while let Some(held) = places.get(at).filter(|held| held.len() < wanted) {
@@ -33,7 +34,8 @@ fn fill(places: &mut [Vec<u64>], wanted: usize, members: &[u64]) {
     }
 }
 
-/// Moves groups from members that hold most to those that hold least, until they differ by one at most.
+/// Moves groups from the most loaded member to the least loaded one, until the loads differ by at
+/// most one.
 fn level(places: &mut [Vec<u64>], members: &[u64]) {
     loop {
         let by_load = |id: &&u64| (load(places, **id), **id);
@@ -49,10 +51,11 @@ fn level(places: &mut [Vec<u64>], members: &[u64]) {
     }
 }
 
-/// Puts one of a group's members first, so that all lead as many groups as others, or one more, as far as who holds what allows.
+/// Reorders the members of groups, so that each member leads as many groups as the others, or one
+/// more, as far as the placement allows.
 fn spread_leaders(places: &mut [Vec<u64>], members: &[u64]) {
-    while let Some(way) = way_to_less(places, members) {
-        for pair in way.windows(2) {
+    while let Some(path) = path_to_less_loaded(places, members) {
+        for pair in path.windows(2) {
             let &[from, to] = pair else { continue };
             let group = places.iter_mut().find(|held| held.first() == Some(&from) && held.contains(&to));
             if let Some(held) = group
@@ -65,26 +68,27 @@ fn spread_leaders(places: &mut [Vec<u64>], members: &[u64]) {
     debug_assert!(places.iter().flatten().all(|id| members.contains(id)));
 }
 
-/// A way from a member to one that leads two groups less, or fewer: each hands a group that it leads to the next, which holds that group.
-/// One hand-over may not be enough: both may share no group.
-fn way_to_less(places: &[Vec<u64>], members: &[u64]) -> Option<Vec<u64>> {
+/// Returns a chain of members, from a member to one that leads at least two groups less. Each
+/// member of the chain hands a group that it leads to the next member, which holds that group. A
+/// single hand-over may not be enough, as the first and the last member may share no group.
+fn path_to_less_loaded(places: &[Vec<u64>], members: &[u64]) -> Option<Vec<u64>> {
     let leads = |id: u64| places.iter().filter(|held| held.first() == Some(&id)).count();
     let mut from: Vec<(usize, u64)> = members.iter().map(|id| (leads(*id), *id)).collect();
     from.sort_by_key(|(led, id)| (Reverse(*led), *id));
     from.iter().find_map(|(most, start)| {
-        let mut ways = vec![vec![*start]];
+        let mut paths = vec![vec![*start]];
         let mut at = 0;
-        // Breadth first: the shortest way, and each member once.
-        while let Some(way) = ways.get(at).cloned() {
+        // Breadth first: finds the shortest chain, and visits each member once.
+        while let Some(path) = paths.get(at).cloned() {
             at += 1;
-            let last = *way.last()?;
+            let last = *path.last()?;
             if leads(last) + 2 <= *most {
-                return Some(way);
+                return Some(path);
             }
             let holders = places.iter().filter(|held| held.first() == Some(&last)).flat_map(|held| held.iter().skip(1));
             for next in holders {
-                if !ways.iter().any(|way| way.contains(next)) {
-                    ways.push(way.iter().copied().chain([*next]).collect());
+                if !paths.iter().any(|path| path.contains(next)) {
+                    paths.push(path.iter().copied().chain([*next]).collect());
                 }
             }
         }

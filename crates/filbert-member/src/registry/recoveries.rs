@@ -1,4 +1,5 @@
-//! What the registry knows of orders to go on without a majority: the epoch, which groups have lost something, and whom the cluster went on without.
+//! The registry's record of recoveries without a majority: the epoch, the groups that may have lost
+//! changes, and the members that were left behind.
 
 use std::collections::BTreeMap;
 
@@ -8,35 +9,36 @@ use uuid::Uuid;
 
 use super::state::MemberFacts;
 
-/// As many members that were left behind are told that they were, when they come back.
+/// The maximum number of left-behind members that are remembered, and reminded when they come back.
 const LEFT_BEHIND_MAX: usize = 64;
 
-/// The registry itself may have lost commands: whatever they gave is not given again, nor a version of theirs.
+/// The number of versions that are skipped after a recovery of the registry: the registry may have
+/// lost commands, and the versions and ids that they assigned must not be reused.
 pub(super) const VERSIONS_SKIPPED: u64 = 1 << 32;
-/// Of ids of members and maps, and of clients' versions of members, likewise.
+/// The number of ids of members and maps, and of versions of the member list, that are skipped.
 pub(super) const IDS_SKIPPED: u32 = 1_000;
-/// Of a counter's numbers, likewise: members take a few hundred at a time.
+/// The number of numbers of a counter that are skipped: members take a few hundred at a time.
 pub(super) const NUMBERS_SKIPPED: u64 = 1 << 16;
 
-/// A group that went on with a copy that was left.
+/// The loss of a group that continued with a surviving copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Loss {
-    /// In which epoch, the latest one.
+    /// The epoch of the latest loss.
     pub(crate) epoch: u64,
-    /// The member with that copy.
+    /// The UUID of the member with that copy.
     #[serde(with = "crate::text")]
     pub(crate) kept_by: Uuid,
-    /// Voters that were not there.
+    /// The number of voters that did not answer.
     pub(crate) copies_lost: u32,
 }
 
-/// All of it.
+/// The record of all recoveries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Recoveries {
     epoch: u64,
-    /// By group.
+    /// Losses by group.
     losses: BTreeMap<u32, Loss>,
-    /// By id.
+    /// Members by id.
     left_behind: BTreeMap<u64, MemberFacts>,
 }
 
@@ -49,12 +51,12 @@ impl Recoveries {
         self.losses.iter().map(|(group, loss)| (GroupId(*group), loss))
     }
 
-    /// Members that the cluster went on without.
+    /// The members that the cluster continued without.
     pub(crate) fn left_behind(&self) -> impl Iterator<Item = (MemberId, &MemberFacts)> {
         self.left_behind.iter().map(|(id, facts)| (MemberId(*id), facts))
     }
 
-    /// Takes note of one; whether it is new.
+    /// Records a recovery. Returns whether it is new.
     pub(super) fn add(
         &mut self,
         epoch: u64,

@@ -1,6 +1,7 @@
-//! What all members agree on beside the data: who they are, which maps there are, and who is to hold which group.
+//! The state that all members agree on beside the data: the members, the maps, and the placement of
+//! the groups.
 //!
-//! A pure function of the commands applied: knows neither time, nor who leads, nor a grid.
+//! A pure function of the applied commands: knows neither the time, nor leaders, nor a grid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,17 +15,18 @@ use uuid::Uuid;
 use super::placement;
 use super::recoveries::{IDS_SKIPPED, Loss, NUMBERS_SKIPPED, Recoveries, VERSIONS_SKIPPED};
 
-/// What a cluster is made with. It never changes.
+/// The settings of a cluster. They never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterSettings {
-    /// Partitions. Default 271.
+    /// The number of partitions. Default 271.
     pub partitions: u32,
-    /// Groups that the partitions are divided into. Default 24.
+    /// The number of groups that the partitions are divided into. Default 12.
     pub groups: u32,
-    /// Members that hold each group, as far as there are so many. Default 3.
+    /// The number of members that hold each group, if there are enough members. Default 3.
     pub replicas: u32,
-    /// Seed of the hashes by which partitions order their entries: a position in a map that one member gave is good at each. 0, the
-    /// default, has the founder draw one.
+    /// The seed of the hashes that order the entries of a partition. With the same seed, the
+    /// iteration position that one member returned is valid at each member. 0, the default: the
+    /// founder draws a seed.
     pub hash_seed: u64,
 }
 
@@ -34,24 +36,25 @@ impl Default for ClusterSettings {
     }
 }
 
-/// A member as it describes itself when it joins.
+/// The description of a member, which it sends when it joins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberFacts {
-    /// By which clients know it, and by which this process is told from others at the same address.
+    /// Identifies the member to clients, and distinguishes it from other processes at the same
+    /// address.
     #[serde(with = "crate::text")]
     pub uuid: Uuid,
-    /// Where other members reach it, host and port.
+    /// The address at which other members reach this member, host and port.
     pub address: String,
-    /// Host at which clients reach it.
+    /// The host at which clients reach this member.
     pub client_host: String,
-    /// The port there.
+    /// The port at which clients reach this member.
     pub client_port: u16,
-    /// Whether it holds no data.
+    /// Whether this member holds no data.
     pub is_lite: bool,
-    /// When it asked to be let in, by its own clock: Unix milliseconds.
+    /// The time at which this member asked to join, by its own clock, in Unix milliseconds.
     #[serde(default)]
     pub joined_ms: i64,
-    /// The latest version of what members send each other that it speaks.
+    /// The latest protocol version that this member speaks.
     #[serde(default = "first_version")]
     pub version: u16,
 }
@@ -60,18 +63,19 @@ fn first_version() -> u16 {
     1
 }
 
-/// A map that all members know.
+/// The description of a map.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapFacts {
-    /// Its name.
+    /// The name of the map.
     pub name: String,
-    /// Time to live of entries put without one, in milliseconds; 0 = for ever.
+    /// The time to live of entries that are put without one, in milliseconds. 0 = for ever.
     ttl_default_ms: i64,
-    /// Max idle time of entries put without one, in milliseconds; 0 = for ever.
+    /// The maximum idle time of entries that are put without one, in milliseconds. 0 = for ever.
     max_idle_default_ms: i64,
     eviction_sample_size: usize,
     unlock_memory_max: usize,
-    /// Events per partition, and milliseconds that each is kept.
+    /// The number of events per partition in the event journal, and their time to live in
+    /// milliseconds.
     journal: Option<(usize, i64)>,
 }
 
@@ -87,7 +91,7 @@ impl MapFacts {
         }
     }
 
-    /// What partitions make the map with.
+    /// The settings with which partitions create the map.
     #[must_use]
     pub fn settings(&self) -> MapSettings {
         MapSettings {
@@ -100,46 +104,47 @@ impl MapFacts {
     }
 }
 
-/// What the registry's log says.
+/// A command of the registry's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Command {
-    /// Begins a cluster, once, with its first members.
+    /// Founds the cluster with its first members. Applied once.
     Found {
         #[serde(with = "crate::text")]
         cluster: Uuid,
         settings: ClusterSettings,
         members: BTreeMap<u64, MemberFacts>,
-        /// So many members with data must be there before any of them serves.
+        /// The number of members with data that must have joined before any member serves.
         #[serde(default)]
         members_needed: u64,
     },
-    /// Lets a member in; one that is in already keeps its id.
+    /// Adds a member. A member that has joined already keeps its id.
     Join { facts: MemberFacts },
-    /// Has a member hold nothing any more, so that it can go.
+    /// Marks a member as leaving: it gets no groups any more, and can be removed later.
     Leave { member: u64 },
-    /// Takes a member out, for good.
+    /// Removes a member for good.
     Remove { member: u64 },
-    /// Makes a map; one that is there already is found.
+    /// Creates a map. Returns the existing map if there is one.
     MakeMap { map: MapFacts, maps_max: usize },
-    /// Drops a map.
+    /// Destroys a map.
     DropMap { map: u32 },
-    /// Changes definitions together, if all are as expected. Given twice with the same id, it is made once.
+    /// Changes definitions together, if all have the expected versions. A retry with the same id
+    /// has no further effect.
     Redefine {
         #[serde(with = "crate::text")]
         id: Uuid,
         changes: Vec<Change>,
         definitions_max: usize,
     },
-    /// Takes numbers of a name. Given twice, numbers are left out.
+    /// Takes numbers from the counter of a definition. A retry skips numbers.
     TakeNumbers { name: String, count: u64 },
-    /// The cluster goes on without members, in a later epoch; given again, it changes nothing.
+    /// The cluster continues without some members, in a later epoch. A retry has no effect.
     Recover {
         epoch: u64,
-        /// The members that it goes on without.
+        /// The members that the cluster continues without.
         without: BTreeSet<u64>,
-        /// Groups that may have lost something.
+        /// The groups that may have lost changes.
         losses: BTreeMap<u32, Loss>,
-        /// Whether the registry may have.
+        /// Whether the registry itself may have lost commands.
         registry_too: bool,
     },
 }
@@ -148,29 +153,30 @@ pub(crate) enum Command {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Change {
     pub(crate) name: String,
-    /// The version that must be there; `None` = nothing must be.
+    /// The expected version of the definition. `None` = there must be no definition.
     pub(crate) expected: Option<u64>,
-    /// What is to be there; `None` = nothing.
+    /// The new text of the definition. `None` = the definition is removed.
     pub(crate) text: Option<String>,
 }
 
-/// Definitions of a cluster, at most.
+/// The maximum number of definitions of a cluster.
 const DEFINITIONS_MAX: usize = 100_000;
 
-/// The command that changes definitions together. Given again as it is, it changes nothing more.
+/// Creates the command that changes definitions together. A retry of the same command has no
+/// further effect.
 pub(crate) fn redefine(changes: Vec<Redefinition>) -> Command {
     let change = |Redefinition { name, expected, text }| Change { name, expected, text };
     let changes = changes.into_iter().map(change).collect();
     Command::Redefine { id: Uuid::new_v4(), changes, definitions_max: DEFINITIONS_MAX }
 }
 
-/// What is known under a name.
+/// A definition, stored under its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Defined {
     version: u64,
     #[serde(with = "crate::text::shared")]
     text: Arc<str>,
-    /// Numbers that were taken.
+    /// The number of numbers that were taken.
     #[serde(default, skip_serializing_if = "is_zero")]
     taken: u64,
 }
@@ -179,60 +185,62 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What a command gives.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// It is done, or was before.
+    /// The command was applied, now or before.
     Done,
-    /// The member's id.
+    /// The id of the member.
     Member(u64),
-    /// The map's id, and how it was made.
+    /// The id of the map, and its description.
     Map(u32, MapFacts),
-    /// A definition was not as expected: nothing was changed.
+    /// A definition did not have the expected version. Nothing was changed.
     Stale,
     /// The first of the numbers that were taken.
     Numbers(u64),
-    /// It cannot be done, and this is why.
+    /// The command was refused, for this reason.
     Refused(String),
 }
 
-/// The registry's contents.
+/// The state of the registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegistryState {
-    /// Commands applied.
+    /// The number of applied commands.
     pub version: u64,
-    /// The cluster's id; nil before it is founded.
+    /// The UUID of the cluster. Nil before the cluster is founded.
     #[serde(with = "crate::text")]
     pub cluster: Uuid,
-    /// What it was made with.
+    /// The settings of the cluster.
     pub settings: ClusterSettings,
-    /// Members by id. The least id is there for longest.
+    /// The members by id. The member with the least id has been in the cluster for longest.
     members: BTreeMap<u64, MemberFacts>,
-    /// Those of them that are about to go.
+    /// The members that are leaving.
     leaving: BTreeSet<u64>,
     next_member: u64,
-    /// Members with data that must have been there at once before any of them serves.
+    /// The number of members with data that must have been present together before any member
+    /// serves.
     #[serde(default)]
     members_needed: u64,
-    /// Whether they were not yet.
+    /// Whether that number has not been reached yet.
     #[serde(default)]
     is_incomplete: bool,
-    /// Grows with each change of the members.
+    /// Incremented with each change of the members.
     pub members_version: i32,
     maps: BTreeMap<u32, MapFacts>,
     next_map: u32,
-    /// By group, the members that are to hold it; the first of them is to lead it.
+    /// The members that are to hold each group, by group number. The first member is to lead the
+    /// group.
     places: Vec<Vec<u64>>,
-    /// Members that were here, the latest last.
+    /// The UUIDs of former members, the latest last.
     #[serde(default)]
     gone: Vec<Id>,
-    /// What is known under names beside maps.
+    /// The definitions by name. Maps are not among them.
     #[serde(default)]
     definitions: BTreeMap<String, Defined>,
-    /// Grows with each change of them.
+    /// Incremented with each change of definitions.
     #[serde(default)]
     definitions_version: u64,
-    /// The latest changes of definitions, the last one last.
+    /// The ids of the latest changes of definitions, the latest last.
     #[serde(default)]
     redefined: Vec<Id>,
     #[serde(default)]
@@ -242,7 +250,8 @@ pub struct RegistryState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Id(#[serde(with = "crate::text")] Uuid);
 
-/// As many members that were here, and changes that were made, are remembered: whoever asks about one does so long before.
+/// The maximum number of former members, and of changes, that are remembered. A question about one
+/// of them comes long before it is forgotten.
 const REMEMBERED_MAX: usize = 256;
 
 fn remember(ids: &mut Vec<Id>, id: Uuid) {
@@ -252,67 +261,71 @@ fn remember(ids: &mut Vec<Id>, id: Uuid) {
 }
 
 impl RegistryState {
-    /// The members, by id.
+    /// The members, ordered by id.
     pub fn members(&self) -> impl Iterator<Item = (MemberId, &MemberFacts)> {
         self.members.iter().map(|(id, facts)| (MemberId(*id), facts))
     }
 
-    /// The latest version that all members speak: what one writes that others read must be of no later one.
+    /// The latest protocol version that all members speak. Messages and entries that other members
+    /// read must not have a later version.
     #[must_use]
     pub fn version_of_all(&self) -> u16 {
         self.members.values().map(|facts| facts.version).min().unwrap_or_else(first_version)
     }
 
-    /// A member.
+    /// The member with an id.
     #[must_use]
     pub fn member(&self, id: MemberId) -> Option<&MemberFacts> {
         self.members.get(&id.0)
     }
 
-    /// The maps, by id.
+    /// The maps, ordered by id.
     pub fn maps(&self) -> impl Iterator<Item = (MapId, &MapFacts)> {
         self.maps.iter().map(|(id, map)| (MapId(*id), map))
     }
 
-    /// Maps that were made so far, those that were dropped among them.
+    /// The upper bound of map ids: all maps that were ever created have a lower id. Grows with each
+    /// map that is created.
     #[must_use]
     pub fn maps_made(&self) -> u32 {
         self.next_map
     }
 
-    /// Whether a map was dropped: not, if it is not made yet as far as this member knows. Ids are never given again.
+    /// Whether a map was destroyed. False if it has not been created yet, as far as this member
+    /// knows. Map ids are never reused.
     #[must_use]
     pub fn was_dropped(&self, id: MapId) -> bool {
         id.0 < self.next_map && !self.knows_map(id)
     }
 
-    /// Whether a map is known.
+    /// Whether a map exists.
     #[must_use]
     pub fn knows_map(&self, id: MapId) -> bool {
         self.maps.contains_key(&id.0)
     }
 
-    /// The members that are to hold a group of partitions; the first of them is to lead it.
+    /// The members that are to hold a group of partitions. The first member is to lead it.
     #[must_use]
     pub fn places(&self, group: GroupId) -> Vec<MemberId> {
         let places = usize::try_from(group.0).ok().and_then(|group| self.places.get(group));
         places.map_or_else(Vec::new, |places| places.iter().map(|id| MemberId(*id)).collect())
     }
 
-    /// The members that are to vote in the registry itself: those that are there for longest.
+    /// The members that are to vote in the registry itself: the members with data that have been in
+    /// the cluster for longest.
     #[must_use]
     pub fn registry_places(&self) -> Vec<MemberId> {
         let replicas = self.settings.replicas.max(1) as usize;
         self.stays().take(replicas).map(MemberId).collect()
     }
 
-    /// Whether a member was here and is not any more; remembered of the latest ones.
+    /// Whether a UUID belongs to a former member. Only the latest former members are remembered.
     #[must_use]
     pub fn is_gone(&self, member: Uuid) -> bool {
         self.gone.contains(&Id(member))
     }
 
-    /// What is known under names beside maps.
+    /// All definitions. Maps are not among them.
     #[must_use]
     pub fn definitions(&self) -> Definitions {
         let known = |defined: &Defined| Definition { version: defined.version, text: defined.text.clone() };
@@ -320,42 +333,43 @@ impl RegistryState {
         Definitions { version: self.definitions_version, by_name: by_name.collect() }
     }
 
-    /// Grows with each change of definitions.
+    /// Incremented with each change of definitions.
     #[must_use]
     pub fn definitions_version(&self) -> u64 {
         self.definitions_version
     }
 
-    /// Whether as many members have been there as were to found the cluster.
+    /// Whether as many members have been present together as were needed to found the cluster.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         !self.cluster.is_nil() && !self.is_incomplete
     }
 
-    /// Members with data that must have been there at once before any of them serves: most of those that are configured.
+    /// The number of members with data that must have been present together before any member
+    /// serves: a majority of the configured members.
     #[must_use]
     pub fn members_needed(&self) -> u64 {
         self.members_needed
     }
 
-    /// Whether a member was one, and is none any more: its id is never given again.
+    /// Whether a member has been removed. Its id is never reused.
     #[must_use]
     pub fn was_taken_out(&self, id: MemberId) -> bool {
         id.0 < self.next_member && !self.members.contains_key(&id.0)
     }
 
-    /// Orders to go on without a majority.
+    /// The record of recoveries without a majority.
     pub(crate) fn recoveries(&self) -> &Recoveries {
         &self.recoveries
     }
 
-    /// Whether a member is about to go.
+    /// Whether a member is leaving.
     #[must_use]
     pub fn is_leaving(&self, id: MemberId) -> bool {
         self.leaving.contains(&id.0)
     }
 
-    /// The members that hold data and go on to do so.
+    /// The members that hold data and are not leaving.
     fn stays(&self) -> impl Iterator<Item = u64> {
         let stays = |(id, facts): &(&u64, &MemberFacts)| !facts.is_lite && !self.leaving.contains(id);
         self.members.iter().filter(stays).map(|(id, _)| *id)
@@ -453,7 +467,7 @@ impl RegistryState {
 
     fn redefine(&mut self, id: Uuid, changes: Vec<Change>, definitions_max: usize) -> Reply {
         if self.redefined.contains(&Id(id)) {
-            // Whoever asks again has not seen the answer.
+            // A retry: the caller has not received the answer.
             return Reply::Done;
         }
         let found = |change: &Change| self.definitions.get(&change.name);
@@ -647,7 +661,8 @@ mod tests {
         assert_eq!(state.recoveries().losses().collect::<Vec<_>>(), [(GroupId(4), &loss)]);
         let behind: Vec<_> = state.recoveries().left_behind().map(|(id, _)| id).collect();
         assert_eq!((state.recoveries().epoch().0, behind), (7, vec![MemberId(2), MemberId(3)]));
-        // Who comes back comes as another one; ids and numbers that the lost ones may have given are not given.
+        // A member that comes back gets a new id. Ids and numbers that lost commands may have
+        // assigned are not assigned again.
         assert!(matches!(state.apply(Command::Join { facts: facts(2) }), Reply::Member(id) if id > 1_000));
         let numbers = state.apply(Command::TakeNumbers { name: "s".to_owned(), count: 1 });
         assert!(matches!(numbers, Reply::Numbers(first) if first > 1_000));

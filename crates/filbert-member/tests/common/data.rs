@@ -1,4 +1,4 @@
-//! Entries of one map, put and looked for at whichever member leads.
+//! Entries of one map, written to and read from the leaders.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,12 +11,13 @@ use super::LIMIT;
 
 const CALLER: Caller = Caller { client: Uuid::nil(), thread: 1 };
 
-/// A serialized integer. The four bytes of the hash are zero, so that the payload decides on the partition: keys are in all groups.
+/// A serialized integer. The four bytes of the partition hash are zero, so that the payload
+/// determines the partition: the keys are spread over all groups.
 pub(crate) fn key(n: u32) -> Vec<u8> {
     [b"\0\0\0\0\xff\xff\xff\xf9".as_slice(), &n.to_be_bytes()].concat()
 }
 
-/// The grid of the member that leads a key's partition, as members know.
+/// The grid of the member that leads the partition of a key, according to the members.
 fn leader_of<'m>(members: &[&'m Member], n: u32) -> Option<&'m Grid> {
     let partition = members[0].grid().map("m").ok()?.partition_of(&key(n));
     members.iter().map(|member| &**member.grid()).find(|grid| {
@@ -25,7 +26,7 @@ fn leader_of<'m>(members: &[&'m Member], n: u32) -> Option<&'m Grid> {
     })
 }
 
-/// Tries until a leader has answered.
+/// Retries until a leader has answered.
 fn somewhere<T>(members: &[&Member], n: u32, ask: impl Fn(&Grid) -> Result<T, GridError>) -> T {
     let begin = Instant::now();
     loop {
@@ -39,15 +40,16 @@ fn somewhere<T>(members: &[&Member], n: u32, ask: impl Fn(&Grid) -> Result<T, Gr
     }
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
     Yes,
-    /// It was made, or was not.
+    /// The change was applied, or was not.
     Unknown,
 }
 
-/// Puts a key at one of the members, which has whoever leads make it; again where it was not made.
+/// Puts a key through one of the members, which forwards it to the leader. Retries if it was not
+/// applied.
 pub(crate) fn make(members: &[&Member], n: u32) -> Made {
     let begin = Instant::now();
     for member in members.iter().cycle().skip(n as usize % members.len()) {
@@ -84,7 +86,7 @@ pub(crate) async fn put_for(members: &[&Member], numbers: std::ops::Range<u32>, 
     });
 }
 
-/// Those of the keys that are there.
+/// Returns the keys that exist.
 pub(crate) async fn found(members: &[&Member], numbers: std::ops::Range<u32>) -> BTreeSet<u32> {
     tokio::task::block_in_place(|| {
         let is_there = |n: &u32| {
@@ -98,7 +100,7 @@ pub(crate) async fn found(members: &[&Member], numbers: std::ops::Range<u32>) ->
     })
 }
 
-/// Whether all members that vote in a group have applied all that its leader has acknowledged.
+/// Whether all voters of each group have applied all entries that the leader has committed.
 pub(crate) fn have_all(members: &[&Member]) -> bool {
     let groups: Vec<_> = members.iter().map(|member| member.groups()).collect();
     (0..groups[0].len()).all(|group| {
@@ -109,7 +111,7 @@ pub(crate) fn have_all(members: &[&Member]) -> bool {
     })
 }
 
-/// Whether each group is led, and held by so many members.
+/// Whether each group has a leader and `voters` voters that have caught up.
 pub(crate) fn is_whole(member: &Member, voters: usize) -> bool {
     let status = member.grid().cluster().unwrap().status().unwrap();
     status.groups.iter().all(|group| {

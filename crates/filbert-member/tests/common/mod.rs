@@ -1,4 +1,5 @@
-//! What the tests of members share: members in one process that listen and join over real links, and waits that have a limit.
+//! Helpers of the tests of members: members in one process that listen and join over real links,
+//! and waits with a time limit.
 
 #![allow(
     dead_code,
@@ -20,15 +21,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-/// A test waits so long for anything, far longer than it takes on a busy machine: what hangs fails, and says what was awaited.
+/// The time limit of each wait, far longer than needed on a busy machine. A hanging test fails, and
+/// names the condition that it waited for.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// A clock of its own, and randomness that no other member has.
+/// An environment with its own clock and its own random seed.
 fn environment() -> Environment {
     Environment { clock: Arc::new(SystemClock::new()), random_seed: Uuid::new_v4().as_u64_pair().0 }
 }
 
-/// Has members log, for whoever runs one test with `FILBERT_LOG` set.
+/// Enables logs of members if `FILBERT_LOG` is set, for debugging a single test.
 fn log() {
     if std::env::var_os("FILBERT_LOG").is_some() {
         let log = tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_test_writer();
@@ -36,12 +38,12 @@ fn log() {
     }
 }
 
-/// A member that others reach, and that is in no cluster yet.
+/// Starts a member that listens for other members, and is in no cluster yet.
 pub(crate) async fn listen(settings: MemberSettings, grid: GridConfig) -> Result<Starting, MemberError> {
     listen_in(environment(), settings, grid).await
 }
 
-/// As [`listen`], with a clock of the test's.
+/// Like [`listen`], with a given clock and random seed.
 pub(crate) async fn listen_in(
     environment: Environment,
     settings: MemberSettings,
@@ -51,7 +53,7 @@ pub(crate) async fn listen_in(
     Starting::listen(settings, grid, environment, Uuid::new_v4()).await
 }
 
-/// So many members that others reach, and their addresses.
+/// Starts `members` members that listen. Returns the members and their addresses.
 pub(crate) async fn listen_all(
     members: usize,
     settings: &MemberSettings,
@@ -65,13 +67,13 @@ pub(crate) async fn listen_all(
     (starting, addresses)
 }
 
-/// Has a member that listens come into a cluster.
+/// Has a listening member join or found a cluster.
 pub(crate) async fn join(mut starting: Starting, addresses: &[String]) -> Member {
     starting.set_addresses(addresses.to_vec());
     within("a member joins", starting.join()).await.unwrap()
 }
 
-/// Has members that listen come into a cluster, all at once.
+/// Has listening members join or found a cluster, all at the same time.
 pub(crate) async fn join_all(mut starting: Vec<Starting>, addresses: &[String]) -> Vec<Member> {
     starting.iter_mut().for_each(|member| member.set_addresses(addresses.to_vec()));
     let joining: Vec<_> = starting.into_iter().map(|member| tokio::spawn(member.join())).collect();
@@ -82,19 +84,19 @@ pub(crate) async fn join_all(mut starting: Vec<Starting>, addresses: &[String]) 
     joined
 }
 
-/// Ends a member at once, whatever it leads.
+/// Stops a member at once, even if it leads groups.
 pub(crate) async fn stop(member: Member) {
     within("a member ends", member.stop()).await;
 }
 
-/// Ends members, one after the other.
+/// Stops members, one after the other.
 pub(crate) async fn stop_all(members: Vec<Member>) {
     for member in members {
         stop(member).await;
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
@@ -103,19 +105,19 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Waits for what comes by itself.
+/// Waits for a future.
 pub(crate) async fn within<T>(what: &str, comes: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, comes).await.unwrap_or_else(|_| panic!("waited in vain: {what}"))
 }
 
-/// Gives connections on to a member, until they are cut off.
+/// A proxy that forwards connections to a member, until they are cut.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     is_cut: Arc<watch::Sender<bool>>,
 }
 
 impl Proxy {
-    /// Where others reach whoever listens at an address that is said later.
+    /// Starts a proxy. Its target address is sent later.
     pub(crate) async fn start() -> (Proxy, watch::Sender<Option<SocketAddr>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -139,13 +141,14 @@ impl Proxy {
         (Proxy { address, is_cut }, to)
     }
 
-    /// Cuts all connections, and those that come; or lets them through again.
+    /// Cuts all existing and new connections, or lets new connections through again.
     pub(crate) fn cut(&self, is_cut: bool) {
         self.is_cut.send_replace(is_cut);
     }
 }
 
-/// So many members that others reach by proxies alone, and the addresses of these.
+/// Starts `members` members that are reachable only through proxies. Returns the members, the
+/// proxies and their addresses.
 pub(crate) async fn listen_behind_proxies(
     members: usize,
     settings: &MemberSettings,
@@ -161,7 +164,7 @@ pub(crate) async fn listen_behind_proxies(
         let settings = MemberSettings { listen, public_address, ..settings.clone() };
         starting.push(crate::common::listen(settings, grid.clone()).await.unwrap());
         to.send_replace(Some(listen));
-        // It ends with the test.
+        // The sender lives until the end of the test.
         std::mem::forget(to);
         proxies.push(proxy);
     }

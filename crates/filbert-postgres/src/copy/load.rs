@@ -1,4 +1,4 @@
-//! Bytes of a COPY as rows of values, and these into a [`RowWriter`].
+//! Decodes the bytes of a COPY into rows of values, and passes the rows to a [`RowWriter`].
 
 use std::sync::Arc;
 
@@ -8,25 +8,38 @@ use filbert_data::{
     rows::{Row, RowError, RowReader},
 };
 use filbert_grid::{
-    Reservation,
+    Exhausted, Reservation,
     query::{ColumnMeta, CopyFormat, CopyKind, RowWriter},
 };
 
-use super::{binary::BinaryReader, row_format};
+use super::CHUNK_BYTES;
 use crate::{
+    copy_format::{BinaryReader, row_format},
     error::{PgError, sqlstate},
     types::{self, PgType},
+    wire::Format,
 };
 
-/// Rows that are written at a time.
+/// The number of rows that are passed to the writer at a time.
 const BATCH_ROWS: usize = 256;
 
-/// Takes the bytes of a COPY.
+/// The unit of memory reservations in bytes: enough for most batches of rows.
+const RESERVATION_BYTES: usize = 64 << 10;
+
+/// The maximum capacity of the vector of values that is kept from one batch to the next.
+const VALUES_KEPT_MAX: usize = RESERVATION_BYTES / size_of::<Value<'static>>();
+
+/// The error of a client when no memory is left for its rows.
+pub(super) fn refused(exhausted: &Exhausted) -> Box<PgError> {
+    PgError::new(sqlstate::OUT_OF_MEMORY, exhausted.to_string())
+}
+
+/// Loads the bytes of a COPY.
 pub(super) struct Loader {
     source: Source,
-    /// Bytes since the last row that is whole, and their room.
+    /// An upper bound of the bytes since the last complete row, and their memory reservation.
     row_bytes: usize,
-    room: Reservation,
+    reservation: Reservation,
     target: Target,
 }
 
@@ -35,19 +48,22 @@ enum Source {
     Binary(BinaryReader),
 }
 
-/// Where rows go.
+/// The destination of rows.
 struct Target {
-    /// `None` when all is written.
+    /// `None` after all rows are written.
     writer: Option<Box<dyn RowWriter>>,
     columns: Arc<[ColumnMeta]>,
     types: Vec<PgType>,
-    /// Values of rows that are still to be written, and the line of each row.
+    /// The values of rows that are not passed to the writer yet, and the line of each row.
     values: Vec<Value<'static>>,
     lines: Vec<u64>,
-    /// Rows that were read, and those that were written.
+    /// The maximum number of bytes that the values take, and their memory reservation.
+    value_bytes: usize,
+    reservation: Reservation,
+    /// The number of rows that were read, and the number of rows that were written.
     rows: u64,
     written: u64,
-    /// The time zone of timestamps without one.
+    /// The time zone of timestamps that have none.
     zone: Zone,
 }
 
@@ -68,7 +84,7 @@ impl Loader {
         format: &CopyFormat,
         row_bytes_max: usize,
         zone: Zone,
-        room: Reservation,
+        [reservation, values_reservation]: [Reservation; 2],
     ) -> Result<Loader, Box<PgError>> {
         let columns = writer.columns().clone();
         let source = match format.kind {
@@ -76,27 +92,42 @@ impl Loader {
             _ => Source::Text(RowReader::new(row_format(format)?, row_bytes_max)),
         };
         let types = columns.iter().map(|column| PgType::of(&column.field_type)).collect();
-        let (values, lines) = (Vec::new(), Vec::new());
-        let target = Target { writer: Some(writer), columns, types, values, lines, rows: 0, written: 0, zone };
-        Ok(Loader { source, row_bytes: 0, room, target })
+        let (values, lines, value_bytes, rows, written) = Default::default();
+        let target = Target {
+            writer: Some(writer),
+            columns,
+            types,
+            values,
+            lines,
+            value_bytes,
+            reservation: values_reservation,
+            rows,
+            written,
+            zone,
+        };
+        Ok(Loader { source, row_bytes: 0, reservation, target })
     }
 
     pub(super) fn columns(&self) -> usize {
         self.target.columns.len()
     }
 
-    /// Rows that were written, when all are.
+    /// The number of rows that were written. It is 0 before [`Loader::finish`].
     pub(super) fn written(&self) -> u64 {
         self.target.written
     }
 
-    /// Takes bytes.
+    /// Loads bytes in pieces, so that the rows of each piece are passed to the writer before the
+    /// next piece is decoded.
     pub(super) fn load(&mut self, bytes: &[u8]) -> Result<(), Box<PgError>> {
-        let Loader { source, target, row_bytes, room } = self;
+        bytes.chunks(CHUNK_BYTES).try_for_each(|piece| self.load_piece(piece))
+    }
+
+    fn load_piece(&mut self, bytes: &[u8]) -> Result<(), Box<PgError>> {
+        let Loader { source, target, row_bytes, reservation } = self;
         *row_bytes += bytes.len();
-        // A list that grows by doubling takes as much again.
-        room.follow(2 * *row_bytes)
-            .map_err(|exhausted| PgError::new(sqlstate::OUT_OF_MEMORY, exhausted.to_string()))?;
+        // A vector that grows by doubling can have twice the capacity that it needs.
+        reservation.follow(2 * *row_bytes).map_err(|exhausted| refused(&exhausted))?;
         let rows = target.rows;
         match source {
             Source::Text(reader) => reader.feed(bytes, &mut |row| target.take_text(row))?,
@@ -108,7 +139,7 @@ impl Loader {
         target.flush()
     }
 
-    /// Ends the bytes, and writes all rows.
+    /// Ends the input, and writes all rows.
     pub(super) fn finish(&mut self) -> Result<(), Box<PgError>> {
         let Loader { source, target, .. } = self;
         match source {
@@ -128,6 +159,7 @@ impl Target {
         if row.len() != self.columns.len() {
             return Err(self.wrong_count(row.len(), row.line));
         }
+        self.reserve_values(row.fields().map(|field| field.map(str::as_bytes)), Format::Text)?;
         for (at, (field, pg_type)) in row.fields().zip(&self.types).enumerate() {
             let value = match field {
                 None => Ok(Value::Null),
@@ -146,6 +178,7 @@ impl Target {
             let message = format!("row field count is {}, expected {}", fields.len(), self.columns.len());
             return Err(PgError::new(sqlstate::BAD_COPY_FORMAT, message).within(format!("COPY, line {row}")));
         }
+        self.reserve_values(fields.iter().copied(), Format::Binary)?;
         for (at, (field, pg_type)) in fields.iter().zip(&self.types).enumerate() {
             let value = match field {
                 None => Ok(Value::Null),
@@ -157,6 +190,25 @@ impl Target {
             }
         }
         self.end_row(row)
+    }
+
+    /// Reserves memory for the values of a row, before they are decoded.
+    fn reserve_values<'f>(
+        &mut self,
+        fields: impl Iterator<Item = Option<&'f [u8]>>,
+        format: Format,
+    ) -> Result<(), Box<PgError>> {
+        let bytes = |(field, pg_type): (Option<&[u8]>, &PgType)| {
+            size_of::<Value<'_>>() + field.map_or(0, |field| types::value_bytes(field, *pg_type, format))
+        };
+        self.value_bytes += fields.zip(&self.types).map(bytes).sum::<usize>();
+        if self.value_bytes > self.reservation.bytes() {
+            // More than the row needs, so that not every row makes a reservation.
+            self.reservation
+                .follow(self.value_bytes.next_multiple_of(RESERVATION_BYTES))
+                .map_err(|exhausted| refused(&exhausted))?;
+        }
+        Ok(())
     }
 
     fn place(&self, line: u64, column: usize) -> String {
@@ -181,7 +233,7 @@ impl Target {
         if self.lines.len() >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
-    /// Gives the writer the rows at hand.
+    /// Passes the collected rows to the writer.
     fn flush(&mut self) -> Result<(), Box<PgError>> {
         let Some(writer) = self.writer.as_mut().filter(|_| !self.lines.is_empty()) else { return Ok(()) };
         let mut failed = None;
@@ -196,6 +248,11 @@ impl Target {
         });
         self.values.clear();
         self.lines.clear();
+        self.value_bytes = 0;
+        if self.values.capacity() > VALUES_KEPT_MAX {
+            self.values = Vec::new();
+        }
+        self.reservation.shrink(RESERVATION_BYTES);
         failed.map_or(Ok(()), Err)
     }
 }

@@ -1,15 +1,15 @@
-//! The types that a statement itself says of its parameters: `$1::int`, `CAST($2 AS text[])`.
+//! The parameter types that casts in a statement give: `$1::int`, `CAST($2 AS text[])`.
 //!
-//! As in PostgreSQL, a parameter that is cast at once has the type that it is cast to. Drivers that encode values by the types that
-//! they are told rely on it.
+//! As in PostgreSQL, a parameter with a direct cast has the type of the cast. Drivers that encode
+//! values by the reported types rely on it.
 
-use super::lexer::{Kind, Lexer, Token};
+use super::lexer::{Lexer, Token, TokenKind};
 use crate::types::{PgType, type_by_name};
 
-/// Parameters of which types are looked for.
+/// The limit on parameter numbers. Casts of parameters beyond it are ignored.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// Reads tokens with a look at the next ones.
+/// The tokens of a statement, with access by index.
 struct Tokens<'a> {
     text: &'a str,
     tokens: Vec<Token>,
@@ -21,19 +21,20 @@ impl<'a> Tokens<'a> {
     }
 
     fn is_symbol(&self, at: usize, symbol: u8) -> bool {
-        self.tokens.get(at).is_some_and(|token| token.kind == Kind::Symbol(symbol))
+        self.tokens.get(at).is_some_and(|token| token.kind == TokenKind::Symbol(symbol))
     }
 
     fn is_word(&self, at: usize, word: &str) -> bool {
-        self.tokens.get(at).is_some_and(|token| token.kind == Kind::Word) && self.slice(at).eq_ignore_ascii_case(word)
+        self.tokens.get(at).is_some_and(|token| token.kind == TokenKind::Word)
+            && self.slice(at).eq_ignore_ascii_case(word)
     }
 
-    /// The number of the parameter that a token is, from 0 on.
+    /// The number of the parameter at a token, from 0 on.
     fn parameter(&self, at: usize) -> Option<usize> {
         self.slice(at).strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
     }
 
-    /// The type whose name begins at a token.
+    /// The type with a name that begins at a token.
     fn type_at(&self, at: usize) -> Option<PgType> {
         let mut at = at;
         if self.is_word(at, "pg_catalog") && self.is_symbol(at + 1, b'.') {
@@ -58,9 +59,9 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// The types of a statement's parameters as far as casts say them.
+/// The types of a statement's parameters, as far as casts give them.
 pub(crate) fn cast_types(text: &str) -> Vec<Option<PgType>> {
-    // The usual statement has no parameter that is cast.
+    // Most statements have no parameter with a cast.
     if !text.contains('$') || !(text.contains("::") || text.to_ascii_lowercase().contains("cast")) {
         return Vec::new();
     }

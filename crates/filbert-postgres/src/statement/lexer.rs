@@ -1,31 +1,32 @@
-//! The words of statements, as far as they are needed to find where statements end and which of them are the protocol's own.
+//! A lexer for statements. It knows enough of SQL to find the ends of statements, and to recognize
+//! the protocol's own statements.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     /// A name or a keyword, without quotes.
     Word,
     /// A name within quotes.
     Quoted,
-    /// A text within quotes or dollars.
+    /// A text within quotes or dollar quotes.
     Text,
-    /// A number, with its parameter's `$` in front if it has one.
+    /// A number, or a parameter such as `$1`.
     Number,
     /// A single character.
     Symbol(u8),
 }
 
-/// A part of a statement.
+/// A token of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    pub(crate) kind: Kind,
-    /// Bytes in front of it.
+    pub(crate) kind: TokenKind,
+    /// The offset of its first byte.
     pub(crate) start: usize,
-    /// Bytes up to its end.
+    /// The offset after its last byte.
     pub(crate) end: usize,
 }
 
-/// Finds tokens one by one. What is not closed goes on to the end of the text.
+/// Finds tokens one by one. A quote or comment that is not closed extends to the end of the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'a> {
     text: &'a [u8],
@@ -57,7 +58,7 @@ impl<'a> Lexer<'a> {
         self.at += self.rest().iter().take_while(|byte| is_in(**byte)).count();
     }
 
-    /// Goes behind the next `end`, or to the end of the text.
+    /// Skips to the position after the next `end`, or to the end of the text.
     fn skip_behind(&mut self, end: &[u8]) {
         let found = self.rest().windows(end.len().max(1)).position(|window| window == end);
         self.at = found.map_or(self.text.len(), |found| self.at + found + end.len());
@@ -76,7 +77,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Comments of this kind stand within each other.
+    /// Comments of this kind can be nested.
     fn skip_comment(&mut self) {
         let mut depth = 0_usize;
         while !self.rest().is_empty() {
@@ -95,7 +96,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Goes behind the closing quote; two quotes are one within, and so is what stands behind a backslash if `escapes`.
+    /// Skips to the position after the closing quote. Two quotes within the text stand for one.
+    /// With `escapes`, a backslash escapes the next character.
     fn skip_quoted(&mut self, quote: u8, escapes: bool) {
         self.at += 1;
         while let Some(byte) = self.peek(0) {
@@ -112,56 +114,57 @@ impl<'a> Lexer<'a> {
         self.at = self.text.len();
     }
 
-    /// `$$..$$` and `$tag$..$tag$`, else a parameter such as `$1`, else the sign itself.
-    fn dollar(&mut self) -> Kind {
+    /// Reads a text such as `$$..$$` or `$tag$..$tag$`, a parameter such as `$1`, or the single
+    /// character `$`.
+    fn dollar(&mut self) -> TokenKind {
         let tag = self.rest().iter().skip(1).take_while(|byte| is_word_part(**byte) && **byte != b'$').count();
         if self.peek(1).is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
             self.skip_while(|byte| byte.is_ascii_digit());
-            return Kind::Number;
+            return TokenKind::Number;
         }
         if self.peek(tag + 1) != Some(b'$') {
             self.at += 1;
-            return Kind::Symbol(b'$');
+            return TokenKind::Symbol(b'$');
         }
         let opening = self.rest().get(..tag + 2).unwrap_or_default();
         self.at += opening.len();
         self.skip_behind(opening);
-        Kind::Text
+        TokenKind::Text
     }
 
-    fn kind(&mut self, first: u8) -> Kind {
+    fn kind(&mut self, first: u8) -> TokenKind {
         match (first, self.peek(1)) {
             (b'\'', _) => {
                 self.skip_quoted(b'\'', false);
-                Kind::Text
+                TokenKind::Text
             }
             (b'e' | b'E', Some(b'\'')) => {
                 self.at += 1;
                 self.skip_quoted(b'\'', true);
-                Kind::Text
+                TokenKind::Text
             }
             (b'b' | b'B' | b'x' | b'X' | b'n' | b'N', Some(b'\'')) => {
                 self.at += 1;
                 self.skip_quoted(b'\'', false);
-                Kind::Text
+                TokenKind::Text
             }
             (b'"', _) => {
                 self.skip_quoted(b'"', false);
-                Kind::Quoted
+                TokenKind::Quoted
             }
             (b'$', _) => self.dollar(),
             (first, _) if is_word_start(first) => {
                 self.skip_while(is_word_part);
-                Kind::Word
+                TokenKind::Word
             }
             (first, _) if first.is_ascii_digit() => {
                 self.skip_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_'));
-                Kind::Number
+                TokenKind::Number
             }
             (first, _) => {
                 self.at += 1;
-                Kind::Symbol(first)
+                TokenKind::Symbol(first)
             }
         }
     }
@@ -182,42 +185,51 @@ impl Iterator for Lexer<'_> {
 
 /// One of the statements of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part<'a> {
+pub(crate) struct StatementText<'a> {
     /// The statement, from its first token to its last one.
     pub(crate) text: &'a str,
-    /// Bytes in front of it.
+    /// The offset of its first byte in the whole text.
     pub(crate) start: usize,
 }
 
-/// The statements of a text, which semicolons divide; empty ones are left out.
-pub(crate) fn split(text: &str) -> impl Iterator<Item = Part<'_>> {
+/// Splits a text into statements at semicolons. Empty statements are left out.
+pub(crate) fn split(text: &str) -> impl Iterator<Item = StatementText<'_>> {
     let mut lexer = Lexer::new(text);
     std::iter::from_fn(move || {
         let mut range: Option<(usize, usize)> = None;
         for token in lexer.by_ref() {
             match (token.kind, range) {
-                (Kind::Symbol(b';'), None) => {}
-                (Kind::Symbol(b';'), Some(_)) => break,
+                (TokenKind::Symbol(b';'), None) => {}
+                (TokenKind::Symbol(b';'), Some(_)) => break,
                 (_, Some((start, _))) => range = Some((start, token.end)),
                 (_, None) => range = Some((token.start, token.end)),
             }
         }
         let (start, end) = range?;
-        Some(Part { text: text.get(start..end)?, start })
+        Some(StatementText { text: text.get(start..end)?, start })
     })
 }
 
-/// Bytes of a text up to behind the first semicolon that ends a statement; `None` if there is none yet.
+/// The length of the text in bytes up to the end of the first semicolon that ends a statement.
+/// `None` if there is no such semicolon yet.
 pub fn statement_bytes(text: &str) -> Option<usize> {
-    Lexer::new(text).find(|token| token.kind == Kind::Symbol(b';')).map(|token| token.end)
+    Lexer::new(text).find(|token| token.kind == TokenKind::Symbol(b';')).map(|token| token.end)
 }
 
-/// The first word of a statement, in lower case.
+/// The first word of a statement, in lower case. Opening parentheses before it are skipped. Empty
+/// if the statement begins with another token.
 pub(crate) fn first_word(text: &str) -> String {
-    match Lexer::new(text).find(|token| token.kind != Kind::Symbol(b'(')) {
-        Some(Token { kind: Kind::Word, start, end }) => text.get(start..end).unwrap_or_default().to_ascii_lowercase(),
+    match Lexer::new(text).find(|token| token.kind != TokenKind::Symbol(b'(')) {
+        Some(Token { kind: TokenKind::Word, start, end }) => {
+            text.get(start..end).unwrap_or_default().to_ascii_lowercase()
+        }
         _ => String::new(),
     }
+}
+
+/// The number of characters before a byte offset.
+pub(crate) fn characters(text: &str, bytes: usize) -> u32 {
+    u32::try_from(text.get(..bytes).unwrap_or_default().chars().count()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

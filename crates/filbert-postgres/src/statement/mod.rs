@@ -1,5 +1,5 @@
-//! Statements as texts: where one ends, and which of them the protocol itself owns.
+//! The texts of statements: the ends of statements, and the recognition of the protocol's own ones.
 
 pub(crate) mod casts;
 pub(crate) mod lexer;
-pub(crate) mod own;
+pub(crate) mod session_statement;

@@ -1,7 +1,8 @@
 //! Arrays: `{1,NULL,"a b"}` as text; dimensions and items in binary.
 //!
 //! ```text
-//!  i32 dimensions · i32 whether there are nulls · u32 OID of the items · for each dimension: i32 length · i32 lower bound
+//!  i32 dimensions · i32 whether there are nulls · u32 OID of the items
+//!  · for each dimension: i32 length · i32 lower bound
 //!  · for each item: i32 length, -1 for null · bytes
 //! ```
 
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::error::{PgError, sqlstate};
 
-/// Arrays within each other, as many as PostgreSQL has at most.
+/// The maximum number of dimensions, as in PostgreSQL.
 const DIMENSIONS_MAX: usize = 6;
 
 /// Writes an array as text.
@@ -43,7 +44,7 @@ pub(super) fn write_text(
     Ok(())
 }
 
-/// Puts what was written from `start` on into quotes, if it needs them.
+/// Quotes the text from `start` on if necessary.
 fn quote(out: &mut Vec<u8>, start: usize) {
     let item = out.get(start..).unwrap_or_default();
     let is_special = |byte: &u8| matches!(byte, b'{' | b'}' | b',' | b'"' | b'\\') || byte.is_ascii_whitespace();
@@ -64,7 +65,7 @@ fn quote(out: &mut Vec<u8>, start: usize) {
 /// Reads an array from its text.
 pub(super) fn read_text<'a>(text: &'a str, pg_type: PgType, zone: &Zone) -> Result<Value<'a>, Box<PgError>> {
     let mut reader = Reader { whole: text, rest: text.trim(), pg_type, zone };
-    // Lower bounds, as in `[2:3]={1,2}`, are not kept.
+    // Lower bounds, as in `[2:3]={1,2}`, are ignored.
     if reader.rest.starts_with('[') {
         let (_, rest) = reader.rest.split_once('=').ok_or_else(|| reader.broken())?;
         reader.rest = rest.trim_start();
@@ -141,7 +142,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Bytes up to the first sign that ends an item without quotes.
+    /// The number of bytes up to the first character that ends an item without quotes.
     fn unquoted_end(&self) -> Option<usize> {
         let mut is_escaped = false;
         self.rest.bytes().position(|byte| {
@@ -151,7 +152,7 @@ impl<'a> Reader<'a, '_> {
         })
     }
 
-    /// The text up to the closing quote.
+    /// Reads the text up to the closing quote.
     fn quoted(&mut self) -> Result<Cow<'a, str>, Box<PgError>> {
         let end = self.rest.find(['"', '\\']).ok_or_else(|| self.broken())?;
         let (text, rest) = self.rest.split_at_checked(end).ok_or_else(|| self.broken())?;
@@ -174,7 +175,7 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// A text without the backslashes that stand before other characters.
+/// Removes the backslashes that escape other characters.
 fn unescaped(text: &str) -> String {
     let mut chars = text.chars();
     std::iter::from_fn(|| match chars.next()? {
@@ -184,7 +185,7 @@ fn unescaped(text: &str) -> String {
     .collect()
 }
 
-/// The lengths of an array in each of its dimensions.
+/// The lengths of the dimensions of an array.
 fn lengths(items: &[Value<'_>]) -> Result<Vec<usize>, Box<PgError>> {
     let mut lengths = Vec::new();
     let mut first = Some(items);
@@ -270,7 +271,7 @@ pub(super) fn read_binary<'a>(bytes: &'a [u8], pg_type: PgType) -> Result<Value<
     let (dimensions, _, oid) = (int(&mut rest)?, int(&mut rest)?, int(&mut rest)?.cast_unsigned());
     let dimensions = usize::try_from(dimensions).ok().filter(|count| *count <= DIMENSIONS_MAX);
     let dimensions = dimensions.ok_or_else(|| binary::invalid(bytes, pg_type))?;
-    // Items may be of another type than the parameter, such as unknown.
+    // Items may have another type than the parameter, such as `unknown`.
     let item_type = PgType::from_oid(oid).filter(|found| !found.is_array).ok_or_else(|| {
         PgError::new(sqlstate::INVALID_BINARY, format!("an array of items of type {oid}, expected {}", pg_type.item()))
     })?;
@@ -287,14 +288,15 @@ pub(super) fn read_binary<'a>(bytes: &'a [u8], pg_type: PgType) -> Result<Value<
     if rest.is_empty() { Ok(value) } else { Err(binary::invalid(bytes, pg_type)) }
 }
 
-/// None where the bytes end too early.
+/// Reads the items of an array. Returns `None` if the bytes end too early.
 fn read_items<'a>(
     rest: &mut &'a [u8],
     lengths: &[usize],
     item_type: PgType,
 ) -> Option<Result<Value<'a>, Box<PgError>>> {
     let (length, inner) = lengths.split_first()?;
-    // An item takes four bytes at least, so no length makes more room than there are bytes.
+    // An item takes at least four bytes. A claimed length therefore allocates no more than the
+    // bytes justify.
     let needed = inner.iter().try_fold(*length, |product, length| product.checked_mul(*length))?.checked_mul(4)?;
     if needed > rest.len() {
         return None;
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn false_binary_arrays_are_errors_and_make_no_room() {
+    fn malformed_binary_arrays_are_errors_and_reserve_nothing() {
         let bytes = |ints: &[i32]| ints.iter().flat_map(|int| int.to_be_bytes()).collect::<Vec<u8>>();
         for broken in [
             &[1][..],

@@ -6,7 +6,7 @@ use filbert_data::dates::Zone;
 use filbert_data::{FieldType, Value};
 use uuid::Uuid;
 
-use super::{Base, PgType, arrays, decimals, intervals, moments, text, vectors};
+use super::{Base, PgType, arrays, datetimes, decimals, intervals, text, vectors};
 use crate::error::{PgError, sqlstate};
 
 #[cold]
@@ -18,7 +18,7 @@ pub(super) fn invalid(bytes: &[u8], pg_type: PgType) -> Box<PgError> {
 /// Reads a value of a type from its binary form.
 ///
 /// # Errors
-/// It is none of the type.
+/// The bytes are not a value of the type.
 pub(crate) fn read_binary<'a>(bytes: &'a [u8], pg_type: PgType) -> Result<Value<'a>, Box<PgError>> {
     if pg_type.is_array {
         return arrays::read_binary(bytes, pg_type);
@@ -43,28 +43,29 @@ pub(crate) fn read_binary<'a>(bytes: &'a [u8], pg_type: PgType) -> Result<Value<
         Base::Bytea => Value::Bytes(Cow::Borrowed(bytes)),
         Base::Date => {
             let days = i32::from_be_bytes(fixed(bytes, pg_type)?);
-            Value::Date(moments::date_of(days).ok_or_else(|| moments::out_of_range("date"))?)
+            Value::Date(datetimes::date_of(days).ok_or_else(|| datetimes::out_of_range("date"))?)
         }
         Base::Time => {
             let microseconds = i64::from_be_bytes(fixed(bytes, pg_type)?);
-            Value::Time(moments::time_of(microseconds).ok_or_else(|| moments::out_of_range("time"))?)
+            Value::Time(datetimes::time_of(microseconds).ok_or_else(|| datetimes::out_of_range("time"))?)
         }
         Base::Timestamp | Base::Timestamptz => {
             let microseconds = i64::from_be_bytes(fixed(bytes, pg_type)?);
-            let timestamp = moments::timestamp_of(microseconds).ok_or_else(|| moments::out_of_range("timestamp"))?;
+            let timestamp =
+                datetimes::timestamp_of(microseconds).ok_or_else(|| datetimes::out_of_range("timestamp"))?;
             match pg_type.base {
                 Base::Timestamp => Value::Timestamp(timestamp),
-                _ => Value::TimestampTz(moments::in_utc(timestamp)),
+                _ => Value::TimestampTz(datetimes::in_utc(timestamp)),
             }
         }
         Base::Interval => {
             let interval = intervals::read_binary(&fixed(bytes, pg_type)?);
-            Value::Interval(interval.ok_or_else(|| moments::out_of_range("interval"))?)
+            Value::Interval(interval.ok_or_else(|| datetimes::out_of_range("interval"))?)
         }
         Base::Uuid => Value::Uuid(Uuid::from_bytes(fixed(bytes, pg_type)?)),
         Base::Json => Value::Json(Cow::Borrowed(text::json(utf8(bytes)?, pg_type)?)),
         Base::Jsonb => match bytes.split_first() {
-            // The only version that there is.
+            // The only version of the format.
             Some((1, document)) => Value::Json(Cow::Borrowed(text::json(utf8(document)?, pg_type)?)),
             _ => return Err(invalid(bytes, pg_type)),
         },
@@ -75,7 +76,7 @@ fn fixed<const N: usize>(bytes: &[u8], pg_type: PgType) -> Result<[u8; N], Box<P
     bytes.try_into().map_err(|_| invalid(bytes, pg_type))
 }
 
-/// Bytes as text.
+/// Decodes bytes as text without zero bytes.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Box<PgError>> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
@@ -87,12 +88,12 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Box<PgError>> {
     }
 }
 
-/// Writes a value that is not null in binary, as one of the type.
+/// Writes a value that is not null in the binary format of the type.
 ///
 /// # Errors
 /// PostgreSQL has no such value.
 pub(crate) fn write_binary(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>) -> Result<(), Box<PgError>> {
-    let range = |what| move || moments::out_of_range(what);
+    let range = |what| move || datetimes::out_of_range(what);
     match (pg_type.base, value) {
         _ if pg_type.is_array => match value {
             Value::Array(items) => arrays::write_binary(items, pg_type.item(), out)?,
@@ -112,14 +113,16 @@ pub(crate) fn write_binary(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>
         (Base::Float4, Value::Float32(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (Base::Float8, Value::Float64(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (Base::Numeric, Value::Decimal(value)) => decimals::write_binary(value, out)?,
-        (Base::Date, Value::Date(value)) => out.extend_from_slice(&moments::days(*value).to_be_bytes()),
-        (Base::Time, Value::Time(value)) => out.extend_from_slice(&moments::microseconds_of_day(*value).to_be_bytes()),
+        (Base::Date, Value::Date(value)) => out.extend_from_slice(&datetimes::days(*value).to_be_bytes()),
+        (Base::Time, Value::Time(value)) => {
+            out.extend_from_slice(&datetimes::microseconds_of_day(*value).to_be_bytes())
+        }
         (Base::Timestamp, Value::Timestamp(value)) => {
-            let microseconds = moments::microseconds(*value).ok_or_else(range("timestamp"))?;
+            let microseconds = datetimes::microseconds(*value).ok_or_else(range("timestamp"))?;
             out.extend_from_slice(&microseconds.to_be_bytes());
         }
         (Base::Timestamptz, Value::TimestampTz(value)) => {
-            let microseconds = moments::microseconds(value.naive_utc()).ok_or_else(range("timestamp"))?;
+            let microseconds = datetimes::microseconds(value.naive_utc()).ok_or_else(range("timestamp"))?;
             out.extend_from_slice(&microseconds.to_be_bytes());
         }
         (Base::Interval, Value::Interval(value)) => intervals::write_binary(value, out),
@@ -130,7 +133,8 @@ pub(crate) fn write_binary(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>
             out.extend_from_slice(value.as_bytes());
         }
         (Base::Text | Base::Json, Value::Text(value) | Value::Json(value)) => out.extend_from_slice(value.as_bytes()),
-        // A value of another type than its column: as text where the column is of text, else converted.
+        // A value with another type than its column: written as text in a text column, otherwise
+        // converted.
         (Base::Text | Base::Varchar | Base::Bpchar | Base::Name | Base::Char | Base::Unknown | Base::Json, other) => {
             super::write_text(other, pg_type, &Zone::UTC, out)?
         }
@@ -154,7 +158,7 @@ mod tests {
     use super::super::{read_text, type_by_name, write_text};
     use super::*;
 
-    /// Each value as text and as PostgreSQL's `*send` functions give it, in hexadecimal.
+    /// Values as text, and as the hexadecimal results of PostgreSQL's `*send` functions.
     const KNOWN: [(&str, &str, &str); 33] = [
         ("boolean", "t", "01"),
         ("smallint", "-2", "fffe"),
@@ -203,9 +207,9 @@ mod tests {
             let mut binary = Vec::new();
             write_binary(&value, pg_type, &mut binary).unwrap();
             assert_eq!(hex(&binary), expected, "{name} {text}");
-            let again = read_binary(&binary, pg_type).unwrap();
+            let reread = read_binary(&binary, pg_type).unwrap();
             let mut written = Vec::new();
-            write_text(&again, pg_type, &Zone::UTC, &mut written).unwrap();
+            write_text(&reread, pg_type, &Zone::UTC, &mut written).unwrap();
             assert_eq!(String::from_utf8(written).unwrap(), text, "{name}");
         }
     }

@@ -1,7 +1,8 @@
-//! `numeric`: as text, and as groups of four digits.
+//! `numeric` as text, and as groups of four digits.
 //!
 //! ```text
-//!  i16 groups · i16 weight of the first group · u16 sign · i16 digits behind the point · i16 for each group
+//!  i16 groups · i16 weight of the first group · u16 sign · i16 digits after the decimal point
+//!  · for each group: i16
 //! ```
 
 use bigdecimal::BigDecimal;
@@ -11,18 +12,19 @@ use super::Text;
 use crate::error::{PgError, sqlstate};
 
 const NEGATIVE: u16 = 0x4000;
-/// Digits before and behind the point that PostgreSQL's `numeric` may have.
+/// The maximum number of digits before and after the decimal point of PostgreSQL's `numeric`.
 const WHOLE_DIGITS_MAX: i64 = 131_072;
 const FRACTION_DIGITS_MAX: i64 = 16_383;
 
-/// The sign, the digits before the point and those behind it.
+/// The sign, and the digits before and after the decimal point.
 struct Digits {
     is_negative: bool,
     whole: String,
     fraction: String,
 }
 
-/// Formatting pads to 65,535 characters at most, which is less than a number may have.
+/// The width of a format specifier is at most 65,535, which is less than the number of digits that
+/// a number may have.
 fn zeros(count: usize) -> String {
     "0".repeat(count)
 }
@@ -53,7 +55,7 @@ fn not_served() -> Box<PgError> {
     PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, "NaN and infinities as numeric are not served")
 }
 
-/// The error of a text that is one of PostgreSQL's numbers and none of ours.
+/// The error for a text that PostgreSQL accepts as `numeric` and this server does not support.
 pub(super) fn refused(text: &str) -> Option<Box<PgError>> {
     let word = text.strip_prefix(['-', '+']).unwrap_or(text).to_ascii_lowercase();
     ["nan", "inf", "infinity"].contains(&word.as_str()).then(not_served)
@@ -127,7 +129,8 @@ pub(super) fn read_binary(bytes: &[u8]) -> Result<BigDecimal, Box<PgError>> {
     if unscaled.sign() == Sign::NoSign {
         return Ok(BigDecimal::new(unscaled, i64::from(scale)));
     }
-    // The digits may go on behind the scale with zeros, or end before it.
+    // The groups may have fewer digits than the scale. They may also have more, and the additional
+    // digits are zeros.
     Ok(BigDecimal::new(unscaled, places).with_scale(i64::from(scale)))
 }
 
@@ -137,7 +140,7 @@ mod tests {
 
     #[test]
     fn decimals_are_written_as_postgresql_writes_them() {
-        // Bytes of `SELECT ..::numeric` in PostgreSQL's binary format.
+        // The bytes of `SELECT ..::numeric` in PostgreSQL's binary format.
         for (text, parts) in [
             ("0", &[0, 0, 0, 0][..]),
             ("0.00", &[0, 0, 0, 2]),

@@ -11,7 +11,8 @@ pub(super) fn write_binary(interval: &Interval, out: &mut Vec<u8>) {
     out.extend_from_slice(&interval.months.to_be_bytes());
 }
 
-/// Reads microseconds, days and months; none if the microseconds are beyond what nanoseconds can hold, 292 years.
+/// Reads microseconds, days and months. Returns `None` if the microseconds exceed the range of
+/// nanoseconds in 64 bits, 292 years.
 pub(super) fn read_binary(bytes: &[u8; 16]) -> Option<Interval> {
     let (microseconds, rest) = bytes.split_first_chunk::<8>()?;
     let (days, rest) = rest.split_first_chunk::<4>()?;

@@ -1,27 +1,31 @@
-//! PostgreSQL's types: their OIDs, and values of them as text and as binary.
+//! PostgreSQL's types: their OIDs, and their values as text and in binary.
 //!
-//! | here | PostgreSQL | |
+//! | Filbert | PostgreSQL | |
 //! |---|---|---|
 //! | `BOOLEAN` | `boolean` | |
-//! | `TINYINT`, `SMALLINT` | `smallint` | PostgreSQL has no number of 8 bits |
+//! | `TINYINT`, `SMALLINT` | `smallint` | PostgreSQL has no 8-bit integer |
 //! | `INTEGER`, `BIGINT` | `integer`, `bigint` | |
-//! | `DECIMAL` | `numeric` | with precision and scale where they are declared |
+//! | `DECIMAL` | `numeric` | with precision and scale if they are declared |
 //! | `REAL`, `DOUBLE` | `real`, `double precision` | |
 //! | `VARCHAR`, `CHAR` | `text` | |
-//! | `DATE`, `TIME`, `TIMESTAMP`, `TIMESTAMP WITH TIME ZONE`, `INTERVAL` | the same | microseconds; finer ones are cut off |
+//! | `DATE`, `TIME`, `INTERVAL` | the same | nanoseconds are truncated to microseconds |
+//! | `TIMESTAMP`, `TIMESTAMP WITH TIME ZONE` | the same | as above |
 //! | `UUID`, `JSON` | `uuid`, `json` | |
-//! | `BYTEA`, `OBJECT` | `bytea` | an object is the bytes of its blob |
-//! | `x[]` | `x[]` | arrays of arrays have to be rectangular |
-//! | `BIGINT`, `VARCHAR`, `BIGINT[]` of the system's relations | `oid`, `xid`, `name`, `"char"`, `int2vector`, `oidvector` | as they are declared |
+//! | `BYTEA`, `OBJECT` | `bytea` | an object is sent as the bytes of its blob |
+//! | `x[]` | `x[]` | arrays of arrays must be rectangular |
+//! | `BIGINT` of system relations | `oid`, `xid` | as declared |
+//! | `VARCHAR` of system relations | `name`, `"char"` | as declared |
+//! | `BIGINT[]` of system relations | `int2vector`, `oidvector` | as declared |
 //!
-//! Timestamps with a time zone are written in that of the session.
+//! Timestamps with a time zone are written in the time zone of the session.
 
 mod arrays;
 mod binary;
+mod datetimes;
 mod decimals;
 mod intervals;
-mod moments;
 mod numbers;
+mod sizes;
 mod text;
 mod vectors;
 
@@ -31,9 +35,10 @@ use filbert_data::FieldType;
 use filbert_grid::query::{ColumnMeta, ParameterType};
 
 pub(crate) use binary::{read_binary, utf8, write_binary};
+pub(crate) use sizes::value_bytes;
 pub(crate) use text::{read_text, write_text};
 
-/// A place for the text of values.
+/// A buffer for the text of values.
 struct Text<'o>(&'o mut Vec<u8>);
 
 impl Text<'_> {
@@ -64,7 +69,7 @@ impl fmt::Write for Text<'_> {
     }
 }
 
-/// The types without their arrays.
+/// The types without the array types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Bool,
@@ -95,10 +100,11 @@ pub(crate) enum Base {
     OidVector,
 }
 
-/// A row of the table: the type, its name, its OID, that of its array, and the bytes of a value in binary, -1 where they vary.
+/// A row of the table: the type, its name, its OID, the OID of its array type, and the size of a
+/// value in binary in bytes, -1 if it varies.
 type Row = (Base, &'static str, u32, u32, i16);
 
-/// All types. OIDs and sizes are those of `pg_type.dat`.
+/// All types. OIDs and sizes are from `pg_type.dat`.
 const TYPES: [Row; 26] = [
     (Base::Bool, "boolean", 16, 1000, 1),
     (Base::Bytea, "bytea", 17, 1001, -1),
@@ -128,7 +134,7 @@ const TYPES: [Row; 26] = [
     (Base::Jsonb, "jsonb", 3802, 3807, -1),
 ];
 
-/// A type, or the array of one.
+/// A type, or the array type of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PgType {
     pub(crate) base: Base,
@@ -145,7 +151,7 @@ impl Base {
 impl PgType {
     pub(crate) const TEXT: PgType = PgType { base: Base::Text, is_array: false };
 
-    /// The type of an OID, if it is one of those known here.
+    /// The type with an OID. `None` if the OID is unknown.
     pub(crate) fn from_oid(oid: u32) -> Option<PgType> {
         TYPES.iter().find_map(|row| match oid {
             _ if row.2 == oid => Some(PgType { base: row.0, is_array: false }),
@@ -154,7 +160,7 @@ impl PgType {
         })
     }
 
-    /// In which values of a type are sent.
+    /// The PostgreSQL type in which values of a field type are sent.
     pub(crate) fn of(field_type: &FieldType) -> PgType {
         let base = match field_type {
             FieldType::Boolean => Base::Bool,
@@ -178,14 +184,15 @@ impl PgType {
         PgType { base, is_array: false }
     }
 
-    /// In which values of a result's column are sent.
+    /// The PostgreSQL type in which values of a result's column are sent.
     ///
-    /// What is computed of OIDs are whole numbers, and drivers read them as such. The one place where a driver looks for their type is
-    /// the list of a composite type's attributes, by which asyncpg learns of all types: a list of another type it would have to learn
-    /// of first.
+    /// Computed OIDs are whole numbers, and drivers read them as such. The exception is the list of
+    /// a composite type's attribute types, `attrtypoids`. The driver asyncpg uses it to learn the
+    /// definitions of types, and would first have to learn the definition of any other type of
+    /// list.
     pub(crate) fn of_column(column: &ColumnMeta) -> PgType {
-        if let Some(told) = column.pg_type.and_then(PgType::from_oid) {
-            return told;
+        if let Some(described) = column.pg_type.and_then(PgType::from_oid) {
+            return described;
         }
         match PgType::of(&column.field_type) {
             PgType { base: Base::Int8, is_array: true } if column.name == "attrtypoids" => {
@@ -195,7 +202,7 @@ impl PgType {
         }
     }
 
-    /// What values of the type become; none where that is left to the statement.
+    /// The field type of values of this type. `None` if the statement decides.
     pub(crate) fn field_type(self) -> Option<FieldType> {
         let item = match self.base {
             Base::Bool => FieldType::Boolean,
@@ -220,7 +227,7 @@ impl PgType {
         Some(if self.is_array { FieldType::Array(Box::new(item)) } else { item })
     }
 
-    /// What a client declares of a parameter by the type.
+    /// The declaration of a parameter with this type. `None` if the statement decides the type.
     pub(crate) fn parameter_type(self) -> Option<ParameterType> {
         let field_type = self.field_type()?;
         let pg_type = (PgType::of(&field_type) != self).then(|| self.oid());
@@ -238,12 +245,12 @@ impl PgType {
         !self.is_array && numbers.contains(&self.base)
     }
 
-    /// Bytes of a value in binary, -1 where that varies.
+    /// The size of a value in binary in bytes, -1 if it varies.
     pub(crate) fn size(self) -> i16 {
         if self.is_array { -1 } else { self.base.row().4 }
     }
 
-    /// The type of the items of an array.
+    /// The type of an array's items.
     pub(crate) fn item(self) -> PgType {
         PgType { is_array: false, ..self }
     }
@@ -261,14 +268,14 @@ pub(crate) fn all_oids() -> impl Iterator<Item = u32> {
     TYPES.iter().flat_map(|row| [row.2, row.3])
 }
 
-/// A type by the name that a statement has for it, such as in `PREPARE p (int, text) AS ..`.
+/// Finds a type by its name in a statement, such as in `PREPARE p (int, text) AS ..`.
 pub(crate) fn type_by_name(name: &str) -> Option<PgType> {
     let name = name.trim().to_ascii_lowercase();
     let (name, is_array) = match name.strip_suffix("[]") {
         Some(name) => (name.trim_end().to_owned(), true),
         None => (name, false),
     };
-    // Lengths and precisions do not matter for a parameter.
+    // Lengths and precisions are irrelevant for a parameter.
     let plain = match (name.find('('), name.find(')')) {
         (Some(open), Some(close)) if open < close => {
             let (before, after) = (name.get(..open)?, name.get(close + 1..)?);
@@ -294,20 +301,26 @@ pub(crate) fn type_by_name(name: &str) -> Option<PgType> {
     Some(PgType { base, is_array })
 }
 
-/// What a column's type is told with in a description of rows; -1 where nothing is declared.
+/// The type modifier of a column in a row description, -1 if none is declared.
 pub(crate) fn modifier_of(column: &ColumnMeta) -> i32 {
     let numeric = PgType { base: Base::Numeric, is_array: false };
     let arrays = PgType { is_array: true, ..numeric };
-    // A `numeric` that is told by its number has the digits that come about.
+    // A column with the explicit OID of `numeric` has no fixed precision and scale.
     let is_free = column.pg_type.is_some_and(|oid| oid == numeric.oid() || oid == arrays.oid());
     if is_free { -1 } else { modifier(&column.field_type) }
 }
 
-/// What `DECIMAL(p, s)` is told as; -1 where nothing is declared.
+/// The precision of the widest numbers, in digits.
+const DIGITS_MAX: u8 = 76;
+
+/// The type modifier of `DECIMAL(p, s)`, -1 if none is declared.
 fn modifier(field_type: &FieldType) -> i32 {
     match field_type {
+        // The precision of a computed number is not declared.
+        FieldType::Decimal(Some((precision, _))) if *precision >= DIGITS_MAX => -1,
         FieldType::Decimal(Some((precision, scale))) => {
-            // The scale has 11 bits; four are added for the header that PostgreSQL once had there.
+            // The scale has 11 bits. Four is added for a header that earlier versions of PostgreSQL
+            // had there.
             (i32::from(*precision) << 16 | i32::from(*scale) & 0x7ff) + 4
         }
         FieldType::Array(item) => modifier(item),
@@ -335,6 +348,7 @@ mod tests {
         }
         assert_eq!(PgType::from_oid(0), None);
         assert_eq!(modifier(&FieldType::Decimal(Some((10, 2)))), 655_366);
+        assert_eq!(modifier(&FieldType::Decimal(Some((76, 2)))), -1);
         assert_eq!(modifier(&FieldType::Integer), -1);
     }
 

@@ -1,11 +1,13 @@
-//! Floating-point numbers as PostgreSQL writes them: the fewest digits that read back as the same number.
+//! Floating-point numbers in PostgreSQL's text format: the fewest digits that read back as the same
+//! number.
 
 use std::fmt::Write;
 
 use super::Text;
 
-/// Writes a number of which `scientific` is the shortest form as Rust writes it, such as `1.5e-7`. Exponents are written from
-/// `exponent_min` on, and below -4.
+/// Writes a number. `scientific` is its shortest form in Rust, such as `1.5e-7`. A number with an
+/// exponent of at least `exponent_min` or below -4 is written with the exponent, any other number
+/// without it.
 fn float(value: f64, scientific: &str, exponent_min: i32, out: &mut Text<'_>) {
     if value.is_nan() {
         return out.push_str("NaN");
@@ -23,7 +25,7 @@ fn float(value: f64, scientific: &str, exponent_min: i32, out: &mut Text<'_>) {
     if !(-4..exponent_min).contains(&exponent) {
         out.push_str(digits);
         let sign = if exponent < 0 { '-' } else { '+' };
-        // Writing to a text does not fail.
+        // Writing into a buffer does not fail.
         let _ = write!(out, "e{sign}{:02}", exponent.unsigned_abs());
         return;
     }
@@ -53,13 +55,6 @@ pub(super) fn float8(value: f64, out: &mut Text<'_>) {
 /// Writes a `real`.
 pub(super) fn float4(value: f32, out: &mut Text<'_>) {
     float(value.into(), &format!("{value:e}"), 6, out);
-}
-
-/// Reads a floating-point number, with the words that PostgreSQL knows.
-pub(super) fn read_float<T: std::str::FromStr>(text: &str) -> Option<T> {
-    let text = text.trim();
-    // Rust takes `inf`, `infinity` and `nan` in any case, as PostgreSQL does.
-    text.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! Values as text.
+//! Values in PostgreSQL's text formats.
 
 use std::{borrow::Cow, fmt::Write};
 
 use filbert_data::dates::{DateError, Zone};
-use filbert_data::{Value, dates, uuid_of};
+use filbert_data::{FieldType, Value, dates, uuid_of};
 
-use super::{Base, PgType, Text, arrays, decimals, moments, numbers, vectors};
+use super::{Base, PgType, Text, arrays, datetimes, decimals, numbers, vectors};
 use crate::error::{PgError, sqlstate};
 
-/// Characters of a value that an error shows.
+/// The maximum number of characters of a value in an error text.
 const SHOWN_MAX: usize = 60;
 
-/// A text as an error shows it.
+/// A text in quotes for an error text, shortened if it is long.
 pub(super) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("\"{}...\"", text.get(..end).unwrap_or_default()),
@@ -31,7 +31,7 @@ pub(super) fn invalid(text: &str, pg_type: PgType) -> Box<PgError> {
 /// Reads a value of a type from its text.
 ///
 /// # Errors
-/// It is none of the type.
+/// The text is not a value of the type.
 pub(crate) fn read_text<'a>(text: &'a str, pg_type: PgType, zone: &Zone) -> Result<Value<'a>, Box<PgError>> {
     if pg_type.is_array {
         return arrays::read_text(text, pg_type, zone);
@@ -45,14 +45,14 @@ pub(crate) fn read_text<'a>(text: &'a str, pg_type: PgType, zone: &Zone) -> Resu
         Base::Int8 => Value::Int64(whole(text, pg_type)?),
         Base::Oid | Base::Xid => Value::Int64(whole::<u32>(text, pg_type)?.into()),
         Base::Int2Vector | Base::OidVector => vectors::read_text(text, pg_type)?,
-        Base::Float4 => Value::Float32(numbers::read_float(trimmed).ok_or_else(none)?),
-        Base::Float8 => Value::Float64(numbers::read_float(trimmed).ok_or_else(none)?),
+        Base::Float4 => Value::text(trimmed).convert(&FieldType::Real).map_err(|_| none())?,
+        Base::Float8 => Value::text(trimmed).convert(&FieldType::Double).map_err(|_| none())?,
         Base::Numeric => Value::Decimal(trimmed.parse().map_err(|_| decimals::refused(trimmed).unwrap_or_else(none))?),
         Base::Text | Base::Varchar | Base::Bpchar | Base::Name | Base::Char | Base::Unknown => Value::text(text),
         Base::Bytea => Value::Bytes(bytes(text).ok_or_else(none)?),
         Base::Date | Base::Time | Base::Timestamp | Base::Timestamptz | Base::Interval => {
-            let read =
-                moment(text, pg_type.base, zone).map_err(|error| PgError::new(error.sqlstate(), error.to_string()))?;
+            let read = timestamp(text, pg_type.base, zone)
+                .map_err(|error| PgError::new(error.sqlstate(), error.to_string()))?;
             read.ok_or_else(none)?
         }
         Base::Uuid => Value::Uuid(uuid_of(trimmed).ok_or_else(none)?),
@@ -60,21 +60,21 @@ pub(crate) fn read_text<'a>(text: &'a str, pg_type: PgType, zone: &Zone) -> Resu
     })
 }
 
-/// A date, a time, a timestamp or an interval.
-fn moment(text: &str, base: Base, zone: &Zone) -> Result<Option<Value<'static>>, DateError> {
+/// Reads a date, a time, a timestamp or an interval.
+fn timestamp(text: &str, base: Base, zone: &Zone) -> Result<Option<Value<'static>>, DateError> {
     Ok(match base {
-        Base::Date => moments::of_days(dates::read_date(text)?).map(Value::Date),
-        Base::Time => moments::time_of(dates::read_time(text)?).map(Value::Time),
-        Base::Timestamp => moments::of_micros(dates::read_timestamp(text)?).map(Value::Timestamp),
+        Base::Date => datetimes::of_days(dates::read_date(text)?).map(Value::Date),
+        Base::Time => datetimes::time_of(dates::read_time(text)?).map(Value::Time),
+        Base::Timestamp => datetimes::of_micros(dates::read_timestamp(text)?).map(Value::Timestamp),
         Base::Timestamptz => {
-            let read = moments::of_micros(dates::read_timestamptz(text, zone)?);
-            read.map(|moment| Value::TimestampTz(moments::in_utc(moment)))
+            let read = datetimes::of_micros(dates::read_timestamptz(text, zone)?);
+            read.map(|timestamp| Value::TimestampTz(datetimes::in_utc(timestamp)))
         }
         _ => Some(Value::Interval(dates::read_interval(text)?)),
     })
 }
 
-/// The text, if it is a JSON document.
+/// Checks that a text is a JSON document, and returns it.
 pub(super) fn json(text: &str, pg_type: PgType) -> Result<&str, Box<PgError>> {
     match serde_json::from_str::<serde_json::Value>(text) {
         Ok(_) => Ok(text),
@@ -93,7 +93,7 @@ fn whole<T: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str, pg_typ
     })
 }
 
-/// `true`, `yes`, `on`, `1` and their opposites; beginnings will do.
+/// Reads `true`, `yes`, `on`, `1` and their opposites. Unique prefixes are accepted.
 fn boolean(text: &str) -> Option<bool> {
     let text = text.to_ascii_lowercase();
     let begins = |word: &str| !text.is_empty() && word.starts_with(&text);
@@ -106,7 +106,8 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Hexadecimal after `\x`, else characters, with backslashes before octal numbers and backslashes.
+/// Reads hexadecimal digits after `\x`. Otherwise reads characters, with octal numbers and
+/// backslashes after a backslash.
 fn bytes(text: &str) -> Option<Cow<'_, [u8]>> {
     if let Some(digits) = text.strip_prefix("\\x") {
         let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -148,7 +149,7 @@ pub(crate) fn write_text(
 ) -> Result<(), Box<PgError>> {
     let mut text = Text(out);
     let mut display = |value: &dyn std::fmt::Display| {
-        // Writing to a text does not fail.
+        // Writing into a buffer does not fail.
         let _ = write!(text, "{value}");
     };
     match value {
@@ -162,8 +163,8 @@ pub(crate) fn write_text(
         Value::Float64(value) => numbers::float8(*value, &mut text),
         Value::Decimal(value) => decimals::write_text(value, &mut text)?,
         Value::Text(value) | Value::Json(value) => text.push_str(value),
-        Value::Date(value) => dates::write_date(moments::days_of(*value), &mut text),
-        Value::Time(value) => dates::write_time(moments::microseconds_of_day(*value), &mut text),
+        Value::Date(value) => dates::write_date(datetimes::days_of(*value), &mut text),
+        Value::Time(value) => dates::write_time(datetimes::microseconds_of_day(*value), &mut text),
         Value::Timestamp(value) => dates::write_timestamp(value.and_utc().timestamp_micros(), &mut text),
         Value::TimestampTz(value) => dates::write_timestamptz(value.timestamp_micros(), zone, &mut text),
         Value::Uuid(value) => display(value),

@@ -1,6 +1,6 @@
-//! Messages to clients, written into a buffer.
+//! The messages to clients, written into a buffer.
 
-/// How a value is written.
+/// The format of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
     #[default]
@@ -8,7 +8,7 @@ pub(crate) enum Format {
     Binary,
 }
 
-/// What `ReadyForQuery` says of the transaction.
+/// The transaction status in `ReadyForQuery`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransactionStatus {
     Idle = b'I' as isize,
@@ -16,18 +16,18 @@ pub(crate) enum TransactionStatus {
     Failed = b'E' as isize,
 }
 
-/// A column in a description of rows.
+/// A column in a row description.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowField<'a> {
     pub(crate) name: &'a str,
     pub(crate) oid: u32,
-    /// Bytes of a value, -1 where that varies.
+    /// The size of a value in bytes, -1 if it varies.
     pub(crate) size: i16,
     pub(crate) modifier: i32,
     pub(crate) format: Format,
 }
 
-/// By which a client may cancel what its session runs.
+/// The process ID and the key with which a client can cancel its session's statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyData<'a> {
     pub(crate) process: i32,
@@ -50,7 +50,7 @@ pub(crate) struct ErrorFields<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Out(pub(crate) Vec<u8>);
 
-/// A text as a message can hold it: up to the first zero byte.
+/// The part of a text that a message can hold: up to the first zero byte.
 fn escape(text: &str) -> &str {
     text.split('\0').next().unwrap_or_default()
 }
@@ -60,21 +60,23 @@ impl Out {
         self.0.len()
     }
 
-    /// Writes a message, whose body `body` writes.
+    /// Writes a message. `body` writes the message's body.
     #[inline]
     pub(crate) fn message<R>(&mut self, tag: u8, body: impl FnOnce(&mut Out) -> R) -> R {
         self.0.push(tag);
         self.sized(true, body)
     }
 
-    /// Writes a length and behind it what `body` writes; the length counts itself if `counts_itself`.
+    /// Writes a length, followed by the bytes that `body` writes. With `counts_itself` the length
+    /// includes the length field.
     #[inline]
     pub(crate) fn sized<R>(&mut self, counts_itself: bool, body: impl FnOnce(&mut Out) -> R) -> R {
         let start = self.0.len();
         self.0.extend_from_slice(&[0; 4]);
         let result = body(self);
         let bytes = self.0.len() - start - if counts_itself { 0 } else { 4 };
-        // A message beyond 2 GiB does not come up: values are bounded by the messages and pages they came in.
+        // No message exceeds 2 GiB: the size of values is limited by the messages and pages that
+        // they came from.
         let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
         if let Some(place) = self.0.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<4>) {
             *place = bytes.to_be_bytes();
@@ -90,7 +92,7 @@ impl Out {
         self.0.extend_from_slice(&value.to_be_bytes());
     }
 
-    /// A number of things, of which a message can have no more than 65,535.
+    /// Writes a 16-bit count. A message can have at most 65,535 items.
     pub(crate) fn count(&mut self, count: usize) {
         self.0.extend_from_slice(&u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
     }
@@ -107,7 +109,7 @@ impl Out {
         self.0.extend_from_slice(bytes);
     }
 
-    /// A text with the zero byte that ends it.
+    /// Writes a text and the zero byte that ends it.
     pub(crate) fn text(&mut self, text: &str) {
         self.bytes(escape(text).as_bytes());
         self.u8(0);
@@ -143,7 +145,7 @@ impl Out {
         });
     }
 
-    /// Tells the newest minor version that is spoken, and the options that are not known.
+    /// Reports the newest supported minor version, and the unknown options.
     pub(crate) fn negotiate_version(&mut self, minor: u16, unknown: &[&str]) {
         self.message(b'v', |out| {
             out.u32(3 << 16 | u32::from(minor));
@@ -214,7 +216,8 @@ impl Out {
             out.count(fields.len());
             for field in fields {
                 out.text(field.name);
-                // Neither a table's OID nor a column's number: rows come from queries, not from tables.
+                // Without a table's OID and a column's number: rows come from queries, not from
+                // tables.
                 out.i32(0);
                 out.i16(0);
                 out.u32(field.oid);
@@ -225,7 +228,7 @@ impl Out {
         });
     }
 
-    /// Begins a COPY: from the client if `is_in`, else to it.
+    /// Begins a COPY: from the client with `is_in`, otherwise to the client.
     pub(crate) fn copy_response(&mut self, is_in: bool, format: Format, columns: usize) {
         self.message(if is_in { b'G' } else { b'H' }, |out| {
             out.u8(format as u8);

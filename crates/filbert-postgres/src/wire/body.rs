@@ -1,58 +1,58 @@
-//! Reading the body of a message piece by piece.
+//! Reads the body of a message field by field.
 
-/// Why bytes are no message of the protocol.
+/// The reason why bytes are not a message of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
-    /// A body that ends too early.
+    /// The body ends too early.
     #[error("message {tag:?} ends before its {field}")]
     Short {
-        /// The message's name.
+        /// The type byte of the message.
         tag: char,
-        /// What should have come.
+        /// The missing field.
         field: &'static str,
     },
-    /// A body that goes on behind its last field.
+    /// The body continues after its last field.
     #[error("message {tag:?} has {bytes} bytes behind its last field")]
     Long {
-        /// The message's name.
+        /// The type byte of the message.
         tag: char,
-        /// How many.
+        /// The number of bytes after the last field.
         bytes: usize,
     },
-    /// A field that cannot be.
+    /// A field has an invalid value.
     #[error("message {tag:?} has a false {field}: {found}")]
     False {
-        /// The message's name.
+        /// The type byte of the message.
         tag: char,
-        /// Which one.
+        /// The field.
         field: &'static str,
-        /// What is there.
+        /// The value.
         found: String,
     },
-    /// A text that is not UTF-8.
+    /// A text is not UTF-8.
     #[error("the {field} of message {tag:?} is not UTF-8")]
     NotUtf8 {
-        /// The message's name.
+        /// The type byte of the message.
         tag: char,
-        /// Which one.
+        /// The field.
         field: &'static str,
     },
-    /// A length below that of its own field, or beyond the limit.
+    /// The length is less than the size of the length field itself, or beyond the limit.
     #[error("message {tag:?} claims {length} bytes, expected 4 to {max}")]
     Length {
-        /// The message's name.
+        /// The type byte of the message.
         tag: char,
-        /// What it claims.
+        /// The claimed length.
         length: i64,
-        /// The most that is taken.
+        /// The maximum length.
         max: usize,
     },
-    /// A name that no message has.
+    /// The type byte is unknown.
     #[error("unknown message {0:?}")]
     Unknown(char),
 }
 
-/// What is left of a message's body.
+/// The unread rest of a message's body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body<'a> {
     tag: char,
@@ -96,7 +96,7 @@ impl<'a> Body<'a> {
         self.array(field).map(i32::from_be_bytes)
     }
 
-    /// A text that ends with a zero byte.
+    /// Reads a text that ends with a zero byte.
     pub(crate) fn text(&mut self, field: &'static str) -> Result<&'a str, Violation> {
         let end = self.bytes.iter().position(|byte| *byte == 0).ok_or_else(|| self.short(field))?;
         let text = self.take(end, field)?;
@@ -104,12 +104,12 @@ impl<'a> Body<'a> {
         std::str::from_utf8(text).map_err(|_| Violation::NotUtf8 { tag: self.tag, field })
     }
 
-    /// All that is left.
+    /// Returns all remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Checks that nothing is left.
+    /// Checks that no bytes remain.
     pub(crate) fn end(&self) -> Result<(), Violation> {
         if self.bytes.is_empty() { Ok(()) } else { Err(Violation::Long { tag: self.tag, bytes: self.bytes.len() }) }
     }

@@ -1,11 +1,11 @@
-//! Messages of clients.
+//! The messages of clients.
 
 use super::body::{Body, Violation};
 
-/// The name of a message and its length.
+/// The size of a message's type byte and length.
 pub(crate) const HEADER_BYTES: usize = 5;
 
-/// What `Describe` and `Close` are about.
+/// The target of `Describe` and `Close`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Statement,
@@ -17,12 +17,17 @@ pub(crate) enum Target {
 pub(crate) struct Oids<'a>(&'a [u8]);
 
 impl<'a> Oids<'a> {
+    pub(crate) fn len(self) -> usize {
+        self.0.len() / 4
+    }
+
     pub(crate) fn iter(self) -> impl Iterator<Item = u32> + 'a {
         self.0.as_chunks().0.iter().map(|chunk: &[u8; 4]| u32::from_be_bytes(*chunk))
     }
 }
 
-/// A list of format codes: none means text for all, one is for all.
+/// A list of format codes. An empty list means text for all columns. One code applies to all
+/// columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Formats<'a>(&'a [u8]);
 
@@ -42,15 +47,15 @@ pub(crate) struct Bind<'a> {
     pub(crate) portal: &'a str,
     pub(crate) statement: &'a str,
     pub(crate) formats: Formats<'a>,
-    /// How many values there are.
+    /// The number of values.
     pub(crate) count: u16,
-    /// The values, of which the lengths are known to be right.
+    /// The values. Their lengths are already checked.
     values: Body<'a>,
     pub(crate) results: Formats<'a>,
 }
 
 impl<'a> Bind<'a> {
-    /// The values; `None` = null.
+    /// The values. `None` is null.
     pub(crate) fn values(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
         let mut body = self.values;
         (0..self.count).map_while(move |_| value(&mut body).ok())
@@ -78,15 +83,16 @@ pub(crate) enum Frontend<'a> {
     CopyData(&'a [u8]),
     CopyDone,
     CopyFail(&'a str),
-    /// An answer in an authentication, whose body depends on the question.
+    /// A reply in an authentication. Its body depends on the request.
     Password,
     Terminate,
 }
 
-/// The name and the whole length of the message that `bytes` begin with; `None` if its length is not there yet.
+/// The type byte and the total length of the message at the front of `bytes`. `None` until the
+/// header has arrived.
 ///
 /// # Errors
-/// The length cannot be, or is beyond `bytes_max`.
+/// The length is invalid, or beyond `bytes_max`.
 pub(crate) fn frame(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)>, Violation> {
     let Some((header, _)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     let [tag, length @ ..] = *header;
@@ -97,17 +103,17 @@ pub(crate) fn frame(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)
     }
 }
 
-/// How many bytes the first message has, its header included, if it says so yet.
+/// The total length of the message at the front of `bytes`. `None` until the header has arrived.
 pub(crate) fn length_of(bytes: &[u8]) -> Option<usize> {
     let (_, length) = bytes.get(..HEADER_BYTES)?.split_first_chunk::<1>()?;
     usize::try_from(i32::from_be_bytes(*length.first_chunk()?)).ok()?.checked_add(1)
 }
 
 impl<'a> Frontend<'a> {
-    /// Reads a message's body.
+    /// Decodes a message's body.
     ///
     /// # Errors
-    /// It is not what its name says.
+    /// The body does not have the format of this type.
     pub(crate) fn decode(tag: u8, bytes: &'a [u8]) -> Result<Frontend<'a>, Violation> {
         let mut body = Body::new(tag, bytes);
         let message = match tag {
@@ -121,7 +127,7 @@ impl<'a> Frontend<'a> {
             b'D' => Frontend::Describe(target(&mut body)?, body.text("name")?),
             b'E' => {
                 let portal = body.text("portal")?;
-                // As in PostgreSQL, 0 and less mean all rows.
+                // As in PostgreSQL, zero and negative numbers mean all rows.
                 let rows_max = u32::try_from(body.i32("number of rows")?).unwrap_or_default();
                 Frontend::Execute { portal, rows_max }
             }
@@ -207,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_false_message_is_told() {
+    fn a_malformed_message_is_reported() {
         for (tag, body, expected) in [
             (b'Q', &b"SELECT 1"[..], "message 'Q' ends before its text"),
             (b'Q', b"\xff\0", "the text of message 'Q' is not UTF-8"),

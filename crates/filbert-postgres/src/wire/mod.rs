@@ -1,7 +1,8 @@
 //! The messages of PostgreSQL's frontend/backend protocol, versions 3.0 and 3.2, without I/O.
 //!
-//! Source: "Message Formats" in PostgreSQL's documentation. All integers are big-endian. A message is one byte that names it, its length
-//! as `i32` (itself included, the name not), and its body; the first message of a connection has no name.
+//! Source: "Message Formats" in PostgreSQL's documentation. All integers are big-endian. A message
+//! consists of a type byte, its length as `i32` (the length field included, the type byte not), and
+//! its body. The first message of a connection has no type byte.
 //!
 //! | from the client | | from the server | |
 //! |---|---|---|---|
@@ -20,8 +21,8 @@
 //! | `d` `c` `f` | copy data, done, fail | `G` `H` `d` `c` | copy in, copy out, data, done |
 //! | `X` | terminate | `v` | protocol version negotiation |
 //!
-//! Decoding borrows from the message's bytes, allocates nothing, and checks every length before it is used: what does not fit is a
-//! [`Violation`].
+//! Decoding borrows from the message's bytes, allocates nothing, and checks every length before it
+//! is used. Malformed bytes are a [`Violation`].
 
 mod backend;
 mod body;
@@ -31,4 +32,4 @@ mod startup;
 pub(crate) use backend::{ErrorFields, Format, KeyData, Out, RowField, TransactionStatus};
 pub(crate) use body::{Body, Violation};
 pub(crate) use frontend::{Bind, Formats, Frontend, HEADER_BYTES, Oids, Target, frame, length_of};
-pub(crate) use startup::{Parameters, Startup, startup_length};
+pub(crate) use startup::{GSS_REQUEST, Parameters, SSL_REQUEST, Startup, startup_length};

@@ -1,27 +1,29 @@
-//! The first message of a connection, which has no name.
+//! The first message of a connection, which has no type byte.
 
 use super::body::{Body, Violation};
 
-const SSL_REQUEST: i32 = 80_877_103;
-const GSS_REQUEST: i32 = 80_877_104;
+/// The codes of requests for encryption. They take the place of a protocol version, and are no
+/// versions.
+pub(crate) const SSL_REQUEST: i32 = 80_877_103;
+pub(crate) const GSS_REQUEST: i32 = 80_877_104;
 const CANCEL_REQUEST: i32 = 80_877_102;
-/// Bytes of a cancel key, at most.
+/// The maximum size of a cancel key in bytes.
 const KEY_BYTES_MAX: usize = 256;
 
 /// The first message of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Startup<'a> {
-    /// Whether the connection may go on within TLS.
+    /// Asks whether the connection can continue within TLS.
     Ssl,
-    /// Whether the connection may be encrypted by GSSAPI.
+    /// Asks whether the connection can be encrypted by GSSAPI.
     Gss,
-    /// Cancels what another connection runs.
+    /// Cancels the running statement of another connection.
     Cancel { process: i32, key: &'a [u8] },
     /// Begins a session.
     Session { major: u16, minor: u16, parameters: Parameters<'a> },
 }
 
-/// Names and values that a session begins with.
+/// The names and values of the parameters with which a session begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters<'a>(Body<'a>);
 
@@ -35,10 +37,10 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// The length of the first message, which it begins with; `None` if that is not there yet.
+/// The length of the first message, from its first four bytes. `None` until they have arrived.
 ///
 /// # Errors
-/// The length cannot be, or is beyond `bytes_max`.
+/// The length is invalid, or beyond `bytes_max`.
 pub(crate) fn startup_length(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, Violation> {
     let Some((length, _)) = bytes.split_first_chunk() else { return Ok(None) };
     let length = i32::from_be_bytes(*length);
@@ -49,10 +51,10 @@ pub(crate) fn startup_length(bytes: &[u8], bytes_max: usize) -> Result<Option<us
 }
 
 impl<'a> Startup<'a> {
-    /// Reads the message without its length.
+    /// Decodes the message without its length.
     ///
     /// # Errors
-    /// It is none of those that a connection begins with.
+    /// The message is malformed.
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<Startup<'a>, Violation> {
         let mut body = Body::new(b' ', bytes);
         let message = match body.i32("version")? {
@@ -70,7 +72,7 @@ impl<'a> Startup<'a> {
                 let [.., third, fourth] = version.to_be_bytes().map(u16::from);
                 let (major, minor) = (high << 8 | low, third << 8 | fourth);
                 if major != 3 {
-                    // What follows is unknown.
+                    // The format of the rest is unknown.
                     return Ok(Startup::Session { major, minor, parameters: Parameters(Body::new(b' ', b"\0")) });
                 }
                 let parameters = Parameters(body);
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_false_first_message_is_told() {
+    fn a_malformed_first_message_is_reported() {
         for bytes in [&b"\0\x03"[..], b"\0\x03\0\0user\0", b"\0\x03\0\0\0x", &[4, 210, 22, 46, 0, 0, 0, 1]] {
             assert!(Startup::decode(bytes).is_err(), "{bytes:?}");
         }

@@ -1,8 +1,7 @@
-//! A member with an open door, a stock client, and a client that speaks in bytes and can misbehave.
+//! A member with an open door, a stock client, and a client that sends raw bytes and can misbehave.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
-pub mod engine;
 pub mod types;
 
 use std::{
@@ -13,14 +12,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use filbert_grid::{Environment, Grid, GridConfig, SystemClock};
+use filbert_grid::{Environment, Grid, GridConfig, MemoryBudget, SystemClock};
 use filbert_postgres::{PostgresConfig, PostgresDoor, PostgresMonitor};
+use filbert_test_engine::Engine;
 use tokio::{runtime::Runtime, sync::oneshot};
 use tokio_postgres::{Client, Config, NoTls};
 
-pub use engine::Engine;
-
-/// How long a test waits for something before it fails.
+/// The time that a test waits for an event before it fails.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A member that serves until it is dropped.
@@ -28,6 +26,8 @@ pub struct Server {
     pub address: SocketAddr,
     pub engine: Arc<Engine>,
     pub monitor: PostgresMonitor,
+    /// The memory budget of all buffers of the member.
+    pub budget: MemoryBudget,
     stop: Option<oneshot::Sender<()>>,
     served: Option<JoinHandle<()>>,
 }
@@ -38,15 +38,27 @@ impl Server {
     }
 
     pub fn with(change: impl FnOnce(&mut PostgresConfig)) -> Self {
+        Self::of(None, change)
+    }
+
+    /// A member with a limit of `bytes_max` bytes for buffers.
+    pub fn with_buffers(bytes_max: usize) -> Self {
+        Self::of(Some(bytes_max), |_| ())
+    }
+
+    fn of(buffers_bytes_max: Option<usize>, change: impl FnOnce(&mut PostgresConfig)) -> Self {
         let mut config = PostgresConfig { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..PostgresConfig::default() };
         change(&mut config);
         let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 42 };
-        let grid = Grid::new(GridConfig::default(), environment).unwrap();
+        let grid = Grid::new(GridConfig { buffers_bytes_max, ..GridConfig::default() }, environment).unwrap();
+        let budget = grid.budget().clone();
         let engine = Arc::new(Engine::default());
+        let (columns, rows) = types::all();
+        engine.answers("select types", columns, rows);
         assert!(grid.serve_queries(engine.clone()));
         let (stop, stopping) = oneshot::channel::<()>();
         let (sender, opened) = std::sync::mpsc::channel();
-        // A runtime of its own, since a test may run on one.
+        // A runtime of its own, since the test may already run on one.
         let served = thread::spawn(move || {
             Runtime::new().unwrap().block_on(async {
                 let door = PostgresDoor::bind(grid, config).await.unwrap();
@@ -58,10 +70,10 @@ impl Server {
             });
         });
         let (address, monitor) = opened.recv().unwrap();
-        Server { address, engine, monitor, stop: Some(stop), served: Some(served) }
+        Server { address, engine, monitor, budget, stop: Some(stop), served: Some(served) }
     }
 
-    /// Has the door close; [`Server::drop`] waits until it is.
+    /// Begins to close the door. [`Server::drop`] waits until it is closed.
     pub fn begin_stop(&mut self) {
         drop(self.stop.take());
     }
@@ -72,7 +84,7 @@ impl Server {
         config
     }
 
-    /// A stock client, whose connection runs on the current runtime.
+    /// A stock client. Its connection runs on the current runtime.
     pub async fn connect(&self) -> Client {
         let (client, connection) = self.config().connect(NoTls).await.unwrap();
         tokio::spawn(connection);
@@ -96,7 +108,7 @@ pub fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     }
 }
 
-/// A connection of bytes.
+/// A connection that sends and receives raw bytes.
 pub struct Raw(pub TcpStream);
 
 impl Raw {
@@ -107,7 +119,7 @@ impl Raw {
         Raw(stream)
     }
 
-    /// A connection whose session has begun.
+    /// A connection with a session.
     pub fn session(server: &Server) -> Raw {
         let mut raw = Raw::open(server);
         raw.startup(0x0003_0000, &[("user", "ann")]);
@@ -125,7 +137,7 @@ impl Raw {
     }
 
     pub fn bytes(&mut self, bytes: &[u8]) {
-        // A door that has closed already says why in what it sent.
+        // An error is ignored: a door that has already closed has sent the reason.
         let _ = self.0.write_all(bytes);
     }
 
@@ -138,7 +150,7 @@ impl Raw {
         self.send('Q', format!("{text}\0"));
     }
 
-    /// The next message; `'-'` at the end of the connection.
+    /// The next message. `'-'` at the end of the connection.
     pub fn read(&mut self) -> (char, Vec<u8>) {
         let mut header = [0; 5];
         if self.0.read_exact(&mut header).is_err() {
@@ -150,8 +162,9 @@ impl Raw {
         (tag.into(), body)
     }
 
-    /// The names of the messages up to the next `ReadyForQuery`, or to the end of the connection; errors with their SQLSTATE, ends of
-    /// commands and of transactions with their text.
+    /// The type bytes of the messages up to the next `ReadyForQuery`, or to the end of the
+    /// connection. Errors are shown with their SQLSTATE, `CommandComplete` and `ReadyForQuery` with
+    /// their text.
     pub fn until_ready(&mut self) -> String {
         let mut names = Vec::new();
         loop {
@@ -168,7 +181,7 @@ impl Raw {
     }
 }
 
-/// A field of an error, by its letter.
+/// A field of an error message, by its letter.
 pub fn error_field(body: &[u8], name: char) -> String {
     let mut fields = body.split(|byte| *byte == 0).filter(|field| !field.is_empty());
     let field = fields.find(|field| field[0] == name as u8).map(|field| &field[1..]);

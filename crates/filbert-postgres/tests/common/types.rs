@@ -1,4 +1,4 @@
-//! A row with a value of every type, and what PostgreSQL makes of them.
+//! A row with a value of every type, and the values' OIDs and texts in PostgreSQL.
 
 use std::sync::Arc;
 
@@ -10,10 +10,9 @@ use arrow_array::{
 };
 use filbert_data::FieldType;
 use filbert_grid::query::ColumnMeta;
+use filbert_test_engine::column;
 
-use super::engine::column;
-
-/// Each type with its OID and the text of its value; 2024-02-29 is day 19,782 since 1970.
+/// Each type with its OID and the text of its value. 2024-02-29 is day 19,782 from 1970-01-01.
 pub const ALL: [(&str, u32, &str); 22] = [
     ("boolean", 16, "t"),
     ("tinyint", 21, "-8"),
@@ -39,11 +38,12 @@ pub const ALL: [(&str, u32, &str); 22] = [
     ("int2vector", 22, "2 1"),
 ];
 
-/// Types that PostgreSQL has beside those of columns, for its catalogs.
+/// The PostgreSQL types that only columns of system relations have.
 const OF_CATALOGS: [u32; 4] = [26, 19, 18, 22];
 
+/// The columns and the row, as `select types` returns them.
 pub fn all() -> (Arc<[ColumnMeta]>, RecordBatch) {
-    let moment = 19_782 * 86_400_000_000 + 1_500_000;
+    let timestamp = 19_782 * 86_400_000_000 + 1_500_000;
     let interval = IntervalMonthDayNano { months: 14, days: 3, nanoseconds: 4_000_000_000 };
     let list = [Some(vec![Some(1), None, Some(3)])];
     let columns: Vec<(FieldType, ArrayRef)> = vec![
@@ -61,8 +61,8 @@ pub fn all() -> (Arc<[ColumnMeta]>, RecordBatch) {
         (FieldType::Varchar, Arc::new(StringArray::from(vec!["ü"]))),
         (FieldType::Date, Arc::new(Date32Array::from(vec![19_782]))),
         (FieldType::Time, Arc::new(Time64NanosecondArray::from(vec![3_723_000_004_000]))),
-        (FieldType::Timestamp, Arc::new(TimestampMicrosecondArray::from(vec![moment]))),
-        (FieldType::TimestampTz, Arc::new(TimestampMicrosecondArray::from(vec![moment]).with_timezone("UTC"))),
+        (FieldType::Timestamp, Arc::new(TimestampMicrosecondArray::from(vec![timestamp]))),
+        (FieldType::TimestampTz, Arc::new(TimestampMicrosecondArray::from(vec![timestamp]).with_timezone("UTC"))),
         (FieldType::Uuid, Arc::new(StringArray::from(vec![ALL[13].2]))),
         (FieldType::Json, Arc::new(StringArray::from(vec![ALL[14].2]))),
         (FieldType::Binary, Arc::new(BinaryArray::from(vec![&[0_u8, 255][..]]))),

@@ -1,8 +1,8 @@
-//! The statement that makes a mapping.
+//! The statement that creates a mapping.
 
 use super::{Mapping, MappingColumn};
 
-/// The statement that makes a mapping, in the words in which Hazelcast writes it.
+/// The statement that creates a mapping, as Hazelcast writes it.
 pub(crate) fn ddl(mapping: &Mapping) -> String {
     let name = identifier(&mapping.name);
     let external = identifier(&mapping.external_name);
@@ -28,7 +28,7 @@ pub(crate) fn ddl(mapping: &Mapping) -> String {
     text
 }
 
-/// Where a column is, as `EXTERNAL NAME` has it.
+/// The path of a column for `EXTERNAL NAME`.
 pub(crate) fn external_name(column: &MappingColumn) -> String {
     let path = column.path.to_string();
     match column.path.side {

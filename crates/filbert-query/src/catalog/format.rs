@@ -1,4 +1,5 @@
-//! How keys and values of a mapping are stored, as the options `keyFormat`, `valueFormat` and what belongs to them say.
+//! Storage formats of a mapping's keys and values, from the options `keyFormat`, `valueFormat` and
+//! the options that belong to them.
 
 use filbert_data::{FieldType, IdsLayout, Side};
 use filbert_functions::error::parsing_error;
@@ -12,9 +13,9 @@ pub(crate) enum EntryFormat {
     Primitive(FieldType),
     /// One JSON document.
     Json,
-    /// A JSON document whose members are columns.
+    /// A JSON document with members as columns.
     JsonFlat,
-    /// Objects that are not looked into.
+    /// Opaque objects.
     Object,
     /// Compact.
     Compact {
@@ -44,7 +45,7 @@ impl EntryFormat {
         }
     }
 
-    /// Whether the whole is what its columns make, so that it has fields.
+    /// Whether the whole key or value consists of fields.
     pub(super) fn has_fields(&self) -> bool {
         !matches!(self, EntryFormat::Primitive(_) | EntryFormat::Json)
     }
@@ -73,7 +74,7 @@ impl<'o> Options<'o> {
     }
 }
 
-/// How options of a side begin.
+/// The prefix of a side's options.
 fn prefix(side: Side) -> &'static str {
     match side {
         Side::Key => "key",
@@ -81,7 +82,8 @@ fn prefix(side: Side) -> &'static str {
     }
 }
 
-/// The format of a side. `fields` are the columns of that side that are fields, in the order of the text.
+/// The format of a side. `fields` are the columns of that side that are fields, in the order of the
+/// statement.
 pub(super) fn format_of(
     options: &Options<'_>,
     side: Side,
@@ -133,7 +135,7 @@ pub(super) fn format_of(
     })
 }
 
-/// The scalar formats: names of types of SQL.
+/// The scalar formats, which are names of SQL types.
 fn scalar_of_format(format: &str) -> Option<FieldType> {
     Some(match format.to_ascii_lowercase().as_str() {
         "varchar" | "character varying" | "char varying" => FieldType::Varchar,
@@ -154,7 +156,7 @@ fn scalar_of_format(format: &str) -> Option<FieldType> {
     })
 }
 
-/// The types of Java's classes.
+/// The types of Java classes.
 fn scalar_of_class(class: &str) -> Option<FieldType> {
     Some(match class {
         "java.lang.String" => FieldType::Varchar,
@@ -177,7 +179,7 @@ fn scalar_of_class(class: &str) -> Option<FieldType> {
     })
 }
 
-/// The options that say a format.
+/// The options that declare a format.
 pub(super) fn options_of(format: &EntryFormat, side: Side) -> Vec<(String, String)> {
     let prefix = prefix(side);
     let of = |name: &str, value: &str| (format!("{prefix}{name}"), value.to_owned());

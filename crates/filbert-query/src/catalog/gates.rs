@@ -1,14 +1,15 @@
-//! Names that are in use: statements that write the rows of a table share its name, a statement that changes what the name
-//! stands for has it alone.
+//! Locks on table names. Statements that write rows of a table share its name; a statement that
+//! changes the meaning of the name holds it exclusively.
 //!
 //! ```text
-//!  INSERT, UPDATE, DELETE, COPY, CREATE INDEX   share(t): together with others that write, not while t is altered or dropped
-//!  CREATE, ALTER, DROP, TRUNCATE, COMMENT       alone(t): the row writers before it are done, those behind it wait
+//!  INSERT, UPDATE, DELETE, COPY, CREATE INDEX   share(t): together with other writers
+//!  CREATE, ALTER, DROP, TRUNCATE, COMMENT       alone(t): after earlier writers, before later ones
 //! ```
 //!
-//! Whoever has a name resolves it then, not before: what was found stays what it is for as long as the name is held. Readers hold
-//! nothing. There is a fixed number of gates, and a name's hash tells its own, so that names from outside take no memory; two tables of
-//! one gate wait for each other now and then.
+//! A statement resolves a name after it holds it, not before: the name then keeps its meaning for
+//! as long as it is held. Readers hold nothing. The number of gates is fixed, and the hash of a
+//! name selects its gate, so names from outside take no memory. Two tables of one gate wait for
+//! each other now and then.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::{Duration, Instant};
@@ -17,9 +18,9 @@ use filbert_grid::query::{SqlError, SqlErrorCode};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
-/// Gates, as many as make it rare that two tables that are altered and written at once have the same.
+/// The number of gates. It is high enough that two tables in use at once seldom share a gate.
 const GATES: usize = 256;
-/// How long a statement waits for a name that others have.
+/// How long a statement waits for a name that others hold.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The gates of all names.
@@ -28,9 +29,9 @@ pub(crate) struct Gates(Box<[Gate]>);
 #[derive(Default)]
 struct Gate {
     state: Mutex<State>,
-    /// For who waits in a thread of its own.
+    /// Wakes waiting threads.
     freed: Condvar,
-    /// For who waits in a task.
+    /// Wakes waiting tasks.
     notify: Notify,
 }
 
@@ -38,17 +39,18 @@ struct Gate {
 struct State {
     shared: usize,
     alone: bool,
-    /// How many wait to have it alone: who comes to share it lets them go first.
+    /// The number of statements that wait for exclusive access. New shared access waits behind
+    /// them.
     wanted: usize,
 }
 
-/// A name that is shared with other writers of rows.
+/// Shared access to a name, together with other writers of rows.
 pub(crate) struct Shared<'g>(&'g Gate);
 
-/// Names that nobody else has.
+/// Exclusive access to names.
 pub(crate) struct Alone<'g>(Vec<&'g Gate>);
 
-/// A place among those who wait to have a name alone.
+/// A registration as one that waits for exclusive access.
 struct Wanted<'g>(&'g Gate);
 
 impl Default for Gates {
@@ -67,7 +69,7 @@ impl Gates {
         self.0.get(self.number_of(name)).ok_or_else(|| busy(name))
     }
 
-    /// Shares a name, if that needs no waiting.
+    /// Shares a name if no wait is needed.
     #[inline]
     pub(crate) fn try_share(&self, name: &str) -> Option<Shared<'_>> {
         self.of(name).ok()?.try_share()
@@ -76,16 +78,16 @@ impl Gates {
     /// Shares a name.
     ///
     /// # Errors
-    /// Others have it alone for too long.
+    /// Others hold it exclusively for too long.
     pub(crate) async fn share(&self, name: &str) -> Result<Shared<'_>, SqlError> {
         let gate = self.of(name)?;
         gate.wait(Gate::try_share).await.ok_or_else(|| busy(name))
     }
 
-    /// Shares a name; waits in this thread.
+    /// Shares a name; blocks this thread.
     ///
     /// # Errors
-    /// As [`Gates::share`].
+    /// Like [`Gates::share`].
     pub(crate) fn share_blocking(&self, name: &str) -> Result<Shared<'_>, SqlError> {
         let gate = self.of(name)?;
         let deadline = Instant::now() + WAIT_MAX;
@@ -99,12 +101,12 @@ impl Gates {
         Ok(Shared(gate))
     }
 
-    /// Has names alone, of one statement that changes what they stand for.
+    /// Locks all names of a statement exclusively.
     ///
     /// # Errors
-    /// Others have one of them for too long.
+    /// Others hold one of them for too long.
     pub(crate) async fn alone(&self, names: &[&str]) -> Result<Alone<'_>, SqlError> {
-        // In one order for all, so that no two wait for each other.
+        // All statements lock in the same order, which prevents deadlocks.
         let mut numbers: Vec<(usize, &str)> = names.iter().map(|name| (self.number_of(name), *name)).collect();
         numbers.sort_unstable();
         numbers.dedup_by_key(|(number, _)| *number);
@@ -146,7 +148,7 @@ impl Gate {
         loop {
             let notified = self.notify.notified();
             tokio::pin!(notified);
-            // What is freed from here on is heard of.
+            // From here on no wakeup is missed.
             notified.as_mut().enable();
             if let Some(had) = attempt(self) {
                 return Some(had);
@@ -155,7 +157,7 @@ impl Gate {
         }
     }
 
-    /// Changes the state; whoever waits looks again if the change says so.
+    /// Changes the state. Wakes the waiting statements if `change` returns true.
     #[inline]
     fn free(&self, change: impl FnOnce(&mut State) -> bool) {
         let somebody_may_go_on = change(&mut self.state.lock());
@@ -249,7 +251,7 @@ mod tests {
             }
             let waiting = gates.clone();
             let shared = gates.share("a").await.unwrap();
-            // One that gave up waiting holds nobody up.
+            // A waiter that gave up blocks nobody.
             let given_up = tokio::spawn(async move { waiting.alone(&["a"]).await.map(|_| ()) });
             while gates.try_share("a").is_some() {
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! The mapping that a stored entry suggests, for maps that have none.
+//! Infers a mapping from a stored entry, for maps without a mapping.
 
 use filbert_data::{
     BLOB_HEADER_BYTES, FieldPath, FieldType, Path, SchemaSource, Side, TypeId, compact, portable, type_id,
@@ -9,11 +9,11 @@ use filbert_grid::query::SqlError;
 use super::format::{EntryFormat, options_of};
 use super::mapping::{KEY, Mapping, MappingColumn, THIS};
 
-/// What one half of an entry tells.
+/// The structure of one half of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Half {
     pub(super) format: EntryFormat,
-    /// Names and types of its fields.
+    /// The names and types of its fields.
     pub(super) fields: Vec<(String, FieldType)>,
 }
 
@@ -32,7 +32,7 @@ impl Half {
     }
 }
 
-/// What a stored key or value tells.
+/// The structure of a stored key or value.
 pub(super) fn half_of(blob: &[u8], schemas: &dyn SchemaSource) -> Result<Half, SqlError> {
     let unreadable = |error: filbert_data::DataError| data_error(error.to_string());
     let payload = blob.get(BLOB_HEADER_BYTES..).unwrap_or_default();
@@ -78,7 +78,7 @@ fn scalar_of(id: TypeId) -> Option<FieldType> {
     })
 }
 
-/// The mapping of a map by one of its entries.
+/// The mapping of a map, inferred from one of its entries.
 ///
 /// # Errors
 /// The entry cannot be read.

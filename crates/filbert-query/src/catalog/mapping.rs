@@ -1,4 +1,4 @@
-//! Mappings: the columns that a map has in SQL, and where in its entries they are.
+//! Mappings: the columns of a map in SQL, and their paths within entries.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use super::format::{EntryFormat, Options, format_of};
 use super::infer::{Half, half_of};
 use super::table::TableFacts;
 
-/// The column that is the whole key.
+/// The column of the whole key.
 pub(super) const KEY: &str = "__key";
-/// The column that is the whole value.
+/// The column of the whole value.
 pub(super) const THIS: &str = "this";
 
 /// A map as a table.
@@ -24,17 +24,18 @@ pub(crate) struct Mapping {
     pub(crate) name: String,
     /// The map's name.
     pub(crate) external_name: String,
-    /// Its columns: those of the key, then those of the value, each as declared.
+    /// Its columns: first the columns of the key, then those of the value, each in the declared
+    /// order.
     pub(crate) columns: Vec<MappingColumn>,
-    /// How keys are stored.
+    /// The format of keys.
     pub(crate) key_format: EntryFormat,
-    /// How values are stored.
+    /// The format of values.
     pub(crate) value_format: EntryFormat,
     /// The options, as declared.
     pub(crate) options: Vec<(String, String)>,
-    /// Whether columns are kept beside the rows.
+    /// Whether the map keeps columns beside the rows.
     pub(crate) columnar: bool,
-    /// What is declared beyond, if it is a table.
+    /// The declaration of the table, if the mapping is one.
     pub(crate) table: Option<Arc<TableFacts>>,
 }
 
@@ -45,28 +46,28 @@ pub(crate) struct MappingColumn {
     pub(crate) name: String,
     /// Its type.
     pub(crate) field_type: FieldType,
-    /// Where in an entry it is.
+    /// Its path within an entry.
     pub(crate) path: FieldPath,
-    /// Whether `*` leaves it out: the whole key or value, where it was not declared.
+    /// Whether `*` omits it: the whole key or value, if it was not declared.
     pub(crate) hidden: bool,
 }
 
 #[cfg(test)]
 impl Mapping {
-    /// The mapping that a statement declares with all its columns.
+    /// The mapping of a statement that declares all columns.
     ///
     /// # Errors
-    /// An option or a column is missing, unknown or does not fit the others.
+    /// An option or a column is missing, unknown or inconsistent with the others.
     pub(crate) fn of(statement: &CreateMapping) -> Result<Mapping, SqlError> {
         of(statement, None, None)
     }
 }
 
-/// The mapping that a statement declares; columns that it leaves out are those of a stored entry.
+/// The mapping of a statement. Columns that it omits are inferred from a stored entry.
 ///
 /// # Errors
-/// An option or a column is missing, unknown or does not fit the others; the entry cannot be read, or is not of the
-/// declared format.
+/// An option or a column is missing, unknown or inconsistent with the others; the entry cannot be
+/// read, or does not have the declared format.
 pub(crate) fn resolve(
     statement: &CreateMapping,
     sample: Option<(&[u8], &[u8])>,
@@ -94,7 +95,7 @@ fn of(statement: &CreateMapping, key: Option<&Half>, value: Option<&Half>) -> Re
     let (key_format, mut columns) = side(&options, Side::Key, &declared, key)?;
     let (value_format, value_columns) = side(&options, Side::Value, &declared, value)?;
     for column in value_columns {
-        // A field of the key hides one of the value that has the same name.
+        // A field of the key hides a field of the value with the same name.
         if !columns.iter().any(|other| other.name == column.name) {
             columns.push(column);
         }
@@ -127,7 +128,7 @@ fn declared(column: &ColumnDeclaration) -> Result<MappingColumn, SqlError> {
         return Err(parsing_error(format!("Invalid external name: {external}")));
     }
     let path = match column.external_name {
-        // A name of its own is one field, whatever it looks like.
+        // A column name without an external name is one field, even if it looks like a path.
         None if !whole => FieldPath { side: Side::Value, path: filbert_data::Path::field(name) },
         _ => FieldPath::parse(&external)
             .map_err(|error| parsing_error(format!("Invalid external name: {external}: {error}")))?,
@@ -138,7 +139,7 @@ fn declared(column: &ColumnDeclaration) -> Result<MappingColumn, SqlError> {
     Ok(MappingColumn { name: name.to_owned(), field_type: column.field_type.clone(), path, hidden: false })
 }
 
-/// Format and columns of one side.
+/// The format and the columns of one side.
 fn side(
     options: &Options<'_>,
     side: Side,
@@ -174,18 +175,18 @@ fn side(
         }
     }
     if !columns.iter().any(|column| column.name == whole_name) {
-        // A document without members that are columns is not shown either.
+        // A document without columns for its members is hidden as well.
         let hidden = format == EntryFormat::JsonFlat || columns.iter().any(|column| column.path.side == side);
         columns.push(MappingColumn { name: whole_name.to_owned(), field_type: whole_type, path: whole_path, hidden });
     }
     Ok((format, columns))
 }
 
-/// A scalar is one column, of its type.
+/// A scalar must be one column of its type.
 fn check_whole(format: &EntryFormat, name: &str, path: &FieldPath, columns: &[MappingColumn]) -> Result<(), SqlError> {
     let whole_type = format.whole_type();
     for column in columns {
-        // JSON can be looked into.
+        // A JSON document may also have paths into it.
         if column.path != *path && *format != EntryFormat::Json {
             let message =
                 format!("The field '{}' cannot be in the '{name}' field, which is of type {whole_type}", column.name);
@@ -218,7 +219,7 @@ fn check_fields(format: &EntryFormat, columns: &[MappingColumn], whole: &FieldPa
     Ok(())
 }
 
-/// The columns that a statement left to be found out.
+/// The columns that a statement omitted.
 fn left_out(
     format: &EntryFormat,
     side: Side,
@@ -230,7 +231,7 @@ fn left_out(
     match (format, same) {
         (_, Some(half)) => Ok(half.columns(side)),
         (EntryFormat::Object, None) => Ok(Vec::new()),
-        // A statement that declares columns, all of the other side, says that this one has none.
+        // If all declared columns belong to the other side, this side has none.
         (EntryFormat::JsonFlat, None) if !declared.is_empty() => Ok(Vec::new()),
         (EntryFormat::Compact { .. }, None) => required("Compact"),
         (EntryFormat::Portable { .. }, None) => required("Portable"),

@@ -1,13 +1,14 @@
-//! What names of statements stand for: mappings of maps, and views.
+//! The catalog: mappings of maps, and views, by name.
 //!
-//! The catalog's version grows with every change, so that whoever keeps what followed from it (plans) sees that it is old.
+//! Every change increments the catalog's version. A cached plan is outdated if its version differs.
 //!
-//! A change that was derived from what a name stood for says from what: it is made only if the name still stands for the same
-//! ([`Catalog::replace`], [`Catalog::remove`]), so that none overwrites another. Statements beside each other are kept apart
-//! by [`Gates`].
+//! A change names the definition that it was derived from. It is made only if the name still has
+//! that definition ([`Catalog::replace`], [`Catalog::remove`]), so concurrent changes do not
+//! overwrite each other. [`Gates`] separate concurrent statements.
 //!
-//! Members of a cluster have one catalog: a change is proposed to all of them with what it was derived from, and follows here as it does
-//! anywhere else (`shared.rs`).
+//! The members of a cluster share one catalog. A change is proposed to all of them together with
+//! the definition that it was derived from, and each member applies it, this one included
+//! (`shared.rs`).
 
 mod ddl;
 mod format;
@@ -56,11 +57,11 @@ pub(crate) struct View {
     pub(crate) name: String,
     /// Its query, as written.
     pub(crate) query: String,
-    /// Whose SQL that is.
+    /// The dialect of the query.
     pub(crate) dialect: Dialect,
-    /// The schemas in which its names without one are looked for.
+    /// The search path for names without a schema.
     pub(crate) path: Vec<String>,
-    /// Names and types of its columns.
+    /// The names and types of its columns.
     pub(crate) columns: Vec<(String, FieldType)>,
 }
 
@@ -71,11 +72,11 @@ pub(crate) struct Catalog {
     entries_max: usize,
     row_ids: Arc<RowIds>,
     gates: Gates,
-    /// The cluster whose members have one catalog, if this is one of them.
+    /// The cluster that shares the catalog, if the member is in one.
     cluster: OnceLock<Weak<dyn Cluster>>,
 }
 
-/// What a name stands for. The name of a schema is no table's.
+/// The definition of a name. A schema is no table.
 #[derive(Clone)]
 enum Entry {
     Mapping(Arc<Mapping>),
@@ -83,7 +84,7 @@ enum Entry {
     Schema,
 }
 
-/// A change of what a name stands for; `None` = nothing any more.
+/// A change of a name's definition; `None` = the name is removed.
 enum Change {
     Relation(String, Option<Entry>),
     Schema(String, bool),
@@ -93,9 +94,10 @@ enum Change {
 struct Content {
     mappings: BTreeMap<String, Arc<Mapping>>,
     views: BTreeMap<String, Arc<View>>,
-    /// Schemas that were made, beside the default one. Others are there as long as they have a table.
+    /// Schemas that were created explicitly, beside the default one. Other schemas exist as long as
+    /// they contain a table.
     schemas: BTreeSet<String>,
-    /// The versions of what all members of a cluster know, by the names there.
+    /// The versions of the cluster's definitions, by their names.
     versions: BTreeMap<String, u64>,
 }
 
@@ -105,7 +107,7 @@ impl fmt::Debug for Catalog {
     }
 }
 
-/// What a name is already used for.
+/// The current use of a name.
 enum Used {
     Mapping,
     View,
@@ -121,12 +123,13 @@ impl Content {
         self.mappings.keys().chain(self.views.keys()).filter(is_in)
     }
 
-    /// Fails unless a name still stands for this mapping.
+    /// Fails unless a name still refers to this mapping.
     fn check_same(&self, expected: &Arc<Mapping>) -> Result<(), SqlError> {
         let name = expected.name.as_str();
         match self.mappings.get(name) {
             Some(found) if Arc::ptr_eq(found, expected) => Ok(()),
-            // What came back from the cluster is the same, and not the one that went there.
+            // A definition that came back from the cluster is equal to the proposed one, but a
+            // different object.
             Some(found) if !self.versions.is_empty() && **found == **expected => Ok(()),
             _ => {
                 let text = format!("{name:?} was changed or dropped by another statement meanwhile");
@@ -135,7 +138,7 @@ impl Content {
         }
     }
 
-    /// Makes changes.
+    /// Applies changes.
     fn make(&mut self, changes: Vec<Change>) {
         for change in changes {
             match change {
@@ -172,8 +175,9 @@ impl Catalog {
         Catalog { content, version: AtomicU64::new(0), entries_max, row_ids, gates, cluster }
     }
 
-    /// Makes a change that is decided by what is there: `settle` does, at the same moment, what else belongs to it; where all members of a
-    /// cluster have one catalog, right after it. `None` if there is nothing to change.
+    /// Makes a change that depends on the current content. `settle` makes the further effects of
+    /// the change under the same lock, or, if a cluster shares the catalog, right after the change.
+    /// `None` if there is nothing to change.
     fn change<R>(
         &self,
         decide: impl Fn(&Content) -> Result<Vec<Change>, SqlError>,
@@ -198,28 +202,29 @@ impl Catalog {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Whether other members change it as well.
+    /// Whether a cluster shares the catalog, so other members change it as well.
     #[inline]
     pub(crate) fn is_in_cluster(&self) -> bool {
         self.cluster.get().is_some()
     }
 
-    /// Counts a change that plans depend on and the catalog does not hold: an index, columns.
+    /// Counts a change that plans depend on but the catalog does not contain: an index, or columns.
     pub(crate) fn changed(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Where rows without a primary key get their keys.
+    /// The source of keys for rows without a primary key.
     pub(crate) fn row_ids(&self) -> &Arc<RowIds> {
         &self.row_ids
     }
 
-    /// Who uses which name.
+    /// The locks on names.
     pub(crate) fn gates(&self) -> &Gates {
         &self.gates
     }
 
-    /// The mapping of a name with what `read` finds for it, at one moment: nobody changes either in between.
+    /// The mapping of a name together with the result of `read` for it. Both are taken under one
+    /// lock, so neither changes in between.
     pub(crate) fn mapping_with<R>(
         &self,
         name: &str,
@@ -235,7 +240,8 @@ impl Catalog {
         self.content.read().mappings.get(name).cloned()
     }
 
-    /// Whether there is a schema beside the default one: it was made, or has a table or a view.
+    /// Whether a schema other than the default one exists: it was created, or contains a table or a
+    /// view.
     pub(crate) fn has_schema(&self, schema: &str) -> bool {
         self.content.read().has_schema(schema)
     }
@@ -253,10 +259,10 @@ impl Catalog {
         self.content.read().in_schema(schema).cloned().collect()
     }
 
-    /// Makes a schema; whether it was not there.
+    /// Creates a schema; returns whether it is new.
     ///
     /// # Errors
-    /// It is there and that is not expected, or there are too many.
+    /// It exists and `if_not_exists` is not set, or there are too many.
     pub(crate) fn put_schema(&self, name: &str, if_not_exists: bool) -> Result<bool, SqlError> {
         let made = self.change(
             |content| {
@@ -275,10 +281,10 @@ impl Catalog {
         Ok(made.is_some())
     }
 
-    /// Takes a schema out; whether it was there.
+    /// Removes a schema; returns whether it existed.
     ///
     /// # Errors
-    /// There is none and that is not expected, or it has tables or views.
+    /// It does not exist and `if_exists` is not set, or it contains tables or views.
     pub(crate) fn drop_schema(&self, name: &str, if_exists: bool) -> Result<bool, SqlError> {
         let dropped = self.change(
             |content| {
@@ -298,7 +304,7 @@ impl Catalog {
         Ok(dropped.is_some())
     }
 
-    /// A mapping of a map: the one of the map's name, else the first by name.
+    /// The mapping of a map: the one with the map's name, otherwise the first by name.
     pub(crate) fn mapping_of_map(&self, map: &str) -> Option<Arc<Mapping>> {
         let content = self.content.read();
         let of_name = content.mappings.get(map).filter(|mapping| mapping.external_name == map);
@@ -330,17 +336,17 @@ impl Catalog {
         self.content.read().views.keys().cloned().collect()
     }
 
-    /// The mapping or view whose name is nearest to one that is not there.
+    /// The mapping or view with the name most similar to an unknown name.
     pub(crate) fn nearest(&self, name: &str) -> Option<String> {
         let content = self.content.read();
         let names = content.mappings.keys().chain(content.views.keys()).map(String::as_str);
         nearest(name, names).map(str::to_owned)
     }
 
-    /// Keeps a mapping; whether anything changed.
+    /// Adds a mapping; returns whether anything changed.
     ///
     /// # Errors
-    /// The name is used, or there are too many mappings and views.
+    /// The name is in use, or there are too many mappings and views.
     pub(crate) fn put_mapping(
         &self,
         mapping: impl Into<Arc<Mapping>>,
@@ -357,10 +363,10 @@ impl Catalog {
         Ok(self.change(put, || Ok(()))?.is_some())
     }
 
-    /// Keeps a view; whether anything changed.
+    /// Adds a view; returns whether anything changed.
     ///
     /// # Errors
-    /// As [`Catalog::put_mapping`].
+    /// Like [`Catalog::put_mapping`].
     pub(crate) fn put_view(&self, view: View, or_replace: bool, if_not_exists: bool) -> Result<bool, SqlError> {
         let (name, view) = (view.name.clone(), Arc::new(view));
         let put = |content: &Content| {
@@ -409,11 +415,12 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Puts a mapping in the place of the one that it was derived from, under its own name. `settle` does, at the same moment,
-    /// what else belongs to the change.
+    /// Replaces the mapping that the new one was derived from. The new one may have another name.
+    /// `settle` makes the further effects of the change under the same lock.
     ///
     /// # Errors
-    /// The name stands for something else by now, the new name is used, or `settle` fails. Nothing was changed then.
+    /// The name has another definition by now, the new name is in use, or `settle` fails. Nothing
+    /// was changed then.
     pub(crate) fn replace(
         &self,
         expected: &Arc<Mapping>,
@@ -435,10 +442,11 @@ impl Catalog {
         self.change(replace, settle).map(|_| ())
     }
 
-    /// Takes a mapping out, the one that was found before; `settle` does, at the same moment, what else belongs to it.
+    /// Removes a mapping that was found before. `settle` makes the further effects under the same
+    /// lock.
     ///
     /// # Errors
-    /// The name stands for something else by now, or that of `settle`.
+    /// The name has another definition by now, or `settle` fails.
     pub(crate) fn remove<R>(
         &self,
         expected: &Arc<Mapping>,
@@ -452,15 +460,15 @@ impl Catalog {
         removed.ok_or_else(|| self.no_mapping(&expected.name))
     }
 
-    /// The error of a mapping that is not there.
+    /// The error for an unknown mapping.
     pub(crate) fn no_mapping(&self, name: &str) -> SqlError {
         self.absent("Mapping", name)
     }
 
-    /// Takes a view out; whether it was there.
+    /// Removes a view; returns whether it existed.
     ///
     /// # Errors
-    /// There is none and that is not expected.
+    /// It does not exist and `if_exists` is not set.
     pub(crate) fn drop_view(&self, name: &str, if_exists: bool) -> Result<bool, SqlError> {
         let is_view = |content: &Content| content.views.contains_key(name);
         let drop = |content: &Content| {
@@ -481,7 +489,7 @@ impl Catalog {
     }
 }
 
-/// The error for a name that something else has.
+/// The error for a name in use.
 fn used(name: &str, message: String) -> SqlError {
     parsing_error(message).with_sqlstate("42P07").about(SqlSubject::UsedName { name: name.to_owned() })
 }

@@ -1,11 +1,11 @@
-//! Names that a mapping does not have.
+//! Errors for unknown column names.
 
 use filbert_functions::nearest;
 use filbert_grid::query::{SqlError, SqlSubject, parsing_error};
 
 use super::Mapping;
 
-/// The error for a column that a mapping does not have.
+/// The error for an unknown column of a mapping.
 pub(crate) fn unknown_column(mapping: &Mapping, name: &str) -> SqlError {
     let names = mapping.columns.iter().map(|column| column.name.as_str());
     let mut message = format!("Column '{name}' not found in any table");

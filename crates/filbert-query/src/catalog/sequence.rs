@@ -1,4 +1,4 @@
-//! Counters of identity columns.
+//! Sequences of identity columns.
 
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A counter: its first value, then by steps to its end, then from its other end on if it is a cycle.
+/// A sequence. It counts from its first value in steps to its limit. If it cycles, it continues at
+/// the opposite limit.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     start: i64,
@@ -19,21 +20,21 @@ pub(crate) struct Sequence {
     least: i64,
     most: i64,
     cycles: bool,
-    /// By which all members of a cluster know it.
+    /// The id of the sequence among the members of a cluster.
     id: Uuid,
     numbers: Numbers,
 }
 
-/// Where the numbers of values come from.
+/// The source of the numbers of values.
 #[derive(Debug)]
 enum Numbers {
-    /// This member counts those that were taken.
+    /// This member alone counts the numbers taken.
     Here(AtomicU64),
-    /// All members of a cluster take from one counter, some at a time.
+    /// The members of a cluster share one counter, and take numbers in blocks.
     Shared { cluster: Weak<dyn Cluster>, block: Mutex<Block> },
 }
 
-/// Numbers that this member has taken: the next one, the end, and how many to take then.
+/// The numbers that this member has taken: the next one, the end, and the size of the next block.
 #[derive(Debug)]
 struct Block {
     next: u64,
@@ -41,10 +42,11 @@ struct Block {
     size: u64,
 }
 
-/// Numbers that a member takes at a time at most: those that it has not used when it ends are left out.
+/// The maximum number of values that a member takes at a time. The unused ones are lost when it
+/// ends.
 const BLOCK_MAX: u64 = 256;
 
-/// What a counter is, without its numbers.
+/// The definition of a sequence, without its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Written {
     start: i64,
@@ -56,10 +58,10 @@ pub(super) struct Written {
 }
 
 impl Sequence {
-    /// The counter of a column of a type, as it was declared.
+    /// The sequence of a column, as declared.
     ///
     /// # Errors
-    /// What is declared does not fit together, or not the type.
+    /// The declaration is inconsistent, or does not fit the type.
     pub(crate) fn new(counting: &Counting, field_type: &FieldType) -> Result<Sequence, SqlError> {
         let (least_of_type, most_of_type, type_name) = match field_type {
             FieldType::SmallInt => (i64::from(i16::MIN), i64::from(i16::MAX), "smallint"),
@@ -92,10 +94,10 @@ impl Sequence {
         Ok(Sequence { start, step, least, most, cycles: counting.cycles, id: Uuid::new_v4(), numbers })
     }
 
-    /// The next value. Values that were taken by a statement that failed do not come again.
+    /// The next value. Values taken by a failed statement are lost.
     ///
     /// # Errors
-    /// There is none any more.
+    /// The sequence has no further value.
     pub(crate) fn next(&self) -> Result<i64, SqlError> {
         let number = match &self.numbers {
             Numbers::Here(taken) => taken.fetch_add(1, Ordering::Relaxed),
@@ -105,7 +107,7 @@ impl Sequence {
             Some(value) => Ok(value),
             None => {
                 if let Numbers::Here(taken) = &self.numbers {
-                    // The counter of values does not run on with those that were not there.
+                    // Values beyond the limit do not advance the counter.
                     taken.fetch_sub(1, Ordering::Relaxed);
                 }
                 let (which, bound) = if self.step > 0 { ("maximum", self.most) } else { ("minimum", self.least) };
@@ -115,25 +117,25 @@ impl Sequence {
         }
     }
 
-    /// The next number that all members share.
+    /// The next number of the shared counter.
     fn take(&self, cluster: &Weak<dyn Cluster>, block: &mut Block) -> Result<u64, SqlError> {
         if block.next == block.end {
             let cluster = cluster.upgrade().ok_or(GridError::NotActive)?;
             block.next = cluster.take_numbers(&self.shared_name(), block.size)?;
             block.end = block.next.saturating_add(block.size);
-            // Whoever needs many asks for more at a time.
+            // The block size doubles, for members that need many numbers.
             block.size = (block.size * 2).min(BLOCK_MAX);
         }
         block.next += 1;
         Ok(block.next - 1)
     }
 
-    /// The name under which all members of a cluster know it.
+    /// The name of the shared counter in the cluster.
     pub(super) fn shared_name(&self) -> String {
         format!("sequence/{}", self.id)
     }
 
-    /// By which all members of a cluster know it.
+    /// The id of the sequence among the members of a cluster.
     pub(crate) fn id(&self) -> Uuid {
         self.id
     }
@@ -144,7 +146,7 @@ impl Sequence {
         Written { start, step, least, most, cycles, id: id.to_string() }
     }
 
-    /// A counter of a cluster.
+    /// Creates a sequence that the members of a cluster share.
     pub(super) fn shared(written: &Written, cluster: &Weak<dyn Cluster>) -> Option<Sequence> {
         let Written { start, step, least, most, cycles, id } = written;
         let (start, step, least, most, cycles) = (*start, *step, *least, *most, *cycles);
@@ -153,20 +155,20 @@ impl Sequence {
         Some(Sequence { start, step, least, most, cycles, id: id.parse().ok()?, numbers })
     }
 
-    /// Another counter that counts as this one did from its beginning.
+    /// A new sequence with the same definition, from its first value.
     pub(crate) fn anew(&self) -> Sequence {
         let Sequence { start, step, least, most, cycles, .. } = *self;
         Sequence { start, step, least, most, cycles, id: Uuid::new_v4(), numbers: Numbers::Here(AtomicU64::new(0)) }
     }
 
-    /// Begins anew; after [`Sequence::check_restart`].
+    /// Restarts the sequence. Requires [`Sequence::check_restart`].
     pub(crate) fn restart(&self) {
         if let Numbers::Here(taken) = &self.numbers {
             taken.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Whether it can begin anew.
+    /// Checks whether the sequence can restart.
     ///
     /// # Errors
     /// Other members have taken numbers of it already.
@@ -180,7 +182,7 @@ impl Sequence {
         }
     }
 
-    /// The value of a number, from 0 on.
+    /// The value with this number, from 0.
     fn value(&self, number: u64) -> Option<i64> {
         let (start, step, least, most) =
             (i128::from(self.start), i128::from(self.step), i128::from(self.least), i128::from(self.most));

@@ -1,10 +1,11 @@
-//! The catalog that all members of a cluster have: a change is a change of the cluster's definitions, which each member follows.
+//! The catalog that the members of a cluster share. A change of the catalog is a change of the
+//! cluster's definitions, and every member applies it.
 //!
-//! | name | what |
+//! | name | definition |
 //! |---|---|
 //! | `relation/` and a name | the mapping, table or view of that name |
-//! | `namespace/` and a name | a schema that was made |
-//! | `sequence/` and an id | the numbers of an identity column; its text says nothing |
+//! | `namespace/` and a name | a schema that was created |
+//! | `sequence/` and an id | the counter of an identity column; its text is empty |
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -18,18 +19,18 @@ use super::{Catalog, Change, Content, Entry, Mapping};
 const RELATIONS: &str = "relation/";
 const NAMESPACES: &str = "namespace/";
 
-/// How often a change is decided again because others changed the same meanwhile.
+/// How often a change is decided again because others changed the same definition meanwhile.
 const ROUNDS_MAX: usize = 100;
 
 impl Catalog {
-    /// Makes this the catalog of a cluster's members. Before anything is in it.
+    /// Shares the catalog with the members of a cluster. The catalog must be empty.
     pub(crate) fn join_cluster(&self, cluster: &Arc<dyn Cluster>) {
-        // A member is in one cluster.
+        // A member is in one cluster only.
         let _first = self.cluster.set(Arc::downgrade(cluster));
         self.row_ids.of_member(cluster.member_number());
     }
 
-    /// Makes a change for all members; `false` if there is nothing to change.
+    /// Proposes a change to all members; `false` if there is nothing to change.
     pub(super) fn change_for_all(
         &self,
         cluster: &Weak<dyn Cluster>,
@@ -54,7 +55,7 @@ impl Catalog {
         Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
     }
 
-    /// Takes over what all members know; answers with the mappings that are new or changed, and those that went.
+    /// Adopts the cluster's definitions. Returns the new or changed mappings, and the removed ones.
     pub(crate) fn follow(&self, definitions: &Definitions) -> (Vec<Arc<Mapping>>, Vec<Arc<Mapping>>) {
         let Some(cluster) = self.cluster.get() else { return Default::default() };
         let is_ours = |name: &str| name.starts_with(RELATIONS) || name.starts_with(NAMESPACES);
@@ -89,15 +90,15 @@ impl Catalog {
     }
 }
 
-/// Waits in this thread until this member knows what all do.
+/// Blocks this thread until the member has all of the cluster's definitions.
 fn catch_up(cluster: &Arc<dyn Cluster>) -> Result<(), SqlError> {
     let (sender, caught_up) = std::sync::mpsc::sync_channel(1);
-    // Whoever waits is there until it has come.
+    // The receiver lives until the result arrives.
     cluster.catch_up(Box::new(move |result| _ = sender.send(result)));
     Ok(caught_up.recv().unwrap_or(Err(GridError::NotActive))?)
 }
 
-/// The change of a definition's name.
+/// The change for a definition's name.
 fn change_of(name: &str, entry: Option<Entry>) -> Option<Change> {
     match (name.strip_prefix(RELATIONS), name.strip_prefix(NAMESPACES)) {
         (Some(relation), _) => Some(Change::Relation(relation.to_owned(), entry)),
@@ -114,14 +115,14 @@ fn counters(mapping: Option<&Arc<Mapping>>) -> BTreeSet<String> {
 }
 
 impl Content {
-    /// Takes out what a definition's name stood for; the mapping, if it was one.
+    /// Removes a definition; returns it if it was a mapping.
     fn forget(&mut self, name: &str) -> Option<Arc<Mapping>> {
         let before = self.mappings.get(name.strip_prefix(RELATIONS).unwrap_or_default()).cloned();
         self.make(change_of(name, None).into_iter().collect());
         before
     }
 
-    /// The counter that all members know under an id: the one that is here, or another one.
+    /// The sequence with an id: the existing one if it is here, otherwise a new one.
     fn counter(&self, written: &super::sequence::Written, cluster: &Weak<dyn Cluster>) -> Option<Arc<super::Sequence>> {
         let new = super::Sequence::shared(written, cluster)?;
         let facts = self.mappings.values().filter_map(|mapping| mapping.table.as_ref());
@@ -131,7 +132,7 @@ impl Content {
         Some(known.map_or_else(|| Arc::new(new), |identity| identity.sequence.clone()))
     }
 
-    /// What changes are to the cluster: together with the counters that come and go with them.
+    /// The changes for the cluster, including counters that are added and removed.
     fn redefinitions(&self, known: &Definitions, changes: Vec<Change>) -> Result<Vec<Redefinition>, SqlError> {
         let version = |name: &String| self.versions.get(name).copied();
         let (mut redefinitions, mut come, mut go) = (Vec::new(), BTreeSet::new(), BTreeSet::new());

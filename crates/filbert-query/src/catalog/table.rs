@@ -1,11 +1,15 @@
-//! Tables: maps whose rows are declared. The primary key is the map's key, the other columns are the fields of a Compact value
-//! whose type has the table's name, so that the stock clients read rows as records.
+//! Tables: maps with declared rows. The primary key is the map's key. The other columns are the
+//! fields of a Compact value with the table's name as its type name, so the stock clients read rows
+//! as records.
 //!
 //! ```text
-//!  PRIMARY KEY (id)       key = the value of id, as a client would write it        value = Compact t {a, b, ..}
-//!  PRIMARY KEY (a, b)     key = Compact t_key {a, b}                                value = Compact t {c, ..}
-//!  no primary key         key = a BIGINT that is made, the hidden column _id        value = Compact t {a, b, ..}
+//!  PRIMARY KEY (id)       key = the value of id           value = Compact t {a, b, ..}
+//!  PRIMARY KEY (a, b)     key = Compact t_key {a, b}      value = Compact t {c, ..}
+//!  no primary key         key = the hidden BIGINT _id     value = Compact t {a, b, ..}
 //! ```
+//!
+//! The value of `id` is serialized as a client would write it. The member generates the values of
+//! `_id`.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -22,19 +26,19 @@ use super::sequence::Sequence;
 
 /// The hidden column of a table without a primary key.
 pub(crate) const ROW_ID: &str = "_id";
-/// What is appended to a table's name for the type of a key of several columns.
+/// The suffix of the type name of a key with several columns.
 const KEY_SUFFIX: &str = "_key";
 
-/// What is declared of a table beyond what its mapping has.
+/// The declaration of a table, beyond its mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableFacts {
-    /// What is declared of each of the mapping's columns, in the same order.
+    /// The declarations of the mapping's columns, in the same order.
     pub(crate) columns: Vec<ColumnFacts>,
     /// The columns of the primary key, in its order; empty = none.
     pub(crate) primary_key: Vec<String>,
-    /// The name of the primary key's constraint.
+    /// The constraint name of the primary key.
     pub(crate) primary_key_name: String,
-    /// What must not be false of any row.
+    /// Conditions that must not be false for any row.
     pub(crate) checks: Vec<CheckFacts>,
     /// `CLUSTERED BY`.
     pub(crate) clustered_by: Option<String>,
@@ -48,31 +52,31 @@ pub(crate) struct TableFacts {
     pub(crate) comment: Option<String>,
 }
 
-/// What is declared of a column.
+/// The declaration of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnFacts {
     /// Its type.
     pub(crate) declared: DeclaredType,
-    /// Whether it is never null: by `NOT NULL`, or for being of the primary key.
+    /// Whether it is never null: by `NOT NULL`, or as part of the primary key.
     pub(crate) not_null: bool,
-    /// What it is where nothing is given.
+    /// Its default.
     pub(crate) default: Option<Expression>,
-    /// What it always is.
+    /// Its expression, if it is generated.
     pub(crate) generated: Option<Expression>,
-    /// Where it counts up.
+    /// Its identity, if it has one.
     pub(crate) identity: Option<Identity>,
     /// `COMMENT ON COLUMN`.
     pub(crate) comment: Option<String>,
 }
 
 impl ColumnFacts {
-    /// A column of which only the type is declared.
+    /// A column with nothing but a type.
     pub(crate) fn of(declared: DeclaredType) -> ColumnFacts {
         ColumnFacts { declared, not_null: false, default: None, generated: None, identity: None, comment: None }
     }
 }
 
-/// A `CHECK`.
+/// A `CHECK` constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CheckFacts {
     /// The constraint's name.
@@ -81,12 +85,12 @@ pub(crate) struct CheckFacts {
     pub(crate) condition: Expression,
 }
 
-/// A column that counts up.
+/// An identity column.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
-    /// Whether statements may not give values of their own.
+    /// Whether the identity is `ALWAYS`, so statements may not set the column.
     pub(crate) always: bool,
-    /// The counter.
+    /// Its sequence.
     pub(crate) sequence: Arc<Sequence>,
 }
 
@@ -99,20 +103,21 @@ impl PartialEq for Identity {
 impl Eq for Identity {}
 
 impl Identity {
-    /// The same for another column, with a counter of its own.
+    /// The identity of another column with the same definition and its own sequence.
     pub(crate) fn anew(&self) -> Identity {
         Identity { always: self.always, sequence: Arc::new(self.sequence.anew()) }
     }
 
-    /// Begins anew.
+    /// Restarts the sequence.
     pub(crate) fn restart(&self) {
         self.sequence.restart();
     }
 }
 
-/// Makes keys for rows without a primary key: they grow, and do not come again after a restart, for they begin with the time.
+/// Generates keys for rows without a primary key. The keys grow, and do not repeat after a restart,
+/// because they begin with the time.
 ///
-/// Of the 20 bits below the milliseconds, those of a member of a cluster have the member's number in the upper half.
+/// A key has 20 bits below the milliseconds. In a cluster, their upper half is the member's number.
 #[derive(Debug, Default)]
 pub(crate) struct RowIds {
     count: AtomicI64,
@@ -120,25 +125,25 @@ pub(crate) struct RowIds {
 }
 
 impl RowIds {
-    /// Bits of a number below the milliseconds.
+    /// Bits of a key below the milliseconds.
     const BITS: u32 = 20;
-    /// Those of them that count where there are several members.
+    /// The number of these bits that count, in a cluster.
     const BITS_OF_MEMBER: u32 = 10;
 
-    /// Tells this member's numbers from those of others in its cluster.
+    /// Sets the member's number, which distinguishes its keys from those of other members.
     pub(crate) fn of_member(&self, member: u64) {
         let member = i64::try_from(member % (1 << Self::BITS_OF_MEMBER)).unwrap_or_default();
-        // A member is in one cluster.
+        // A member is in one cluster only.
         let _first = self.member.set(member);
     }
 
-    /// Goes on from this time at least.
+    /// Continues from this time at least.
     pub(crate) fn not_before(&self, now_ms: i64) {
         let bits = if self.member.get().is_some() { Self::BITS_OF_MEMBER } else { Self::BITS };
         self.count.fetch_max(now_ms.saturating_mul(1 << bits), Ordering::Relaxed);
     }
 
-    /// A number that was not there before.
+    /// A new key.
     pub(crate) fn next(&self) -> i64 {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let Some(member) = self.member.get() else { return count };
@@ -148,20 +153,20 @@ impl RowIds {
 }
 
 impl Mapping {
-    /// What the objects of a column declare of their members, if anything.
+    /// The declared members of a column's objects, if any.
     pub(crate) fn members(&self, column: usize) -> Option<String> {
         self.table.as_ref()?.columns.get(column)?.declared.members()
     }
 
-    /// PostgreSQL's type of a column, where more than the kept type has to be known of it.
+    /// The PostgreSQL type of a column, if it carries more information than the stored type.
     pub(crate) fn pg_type(&self, column: usize) -> Option<PgType> {
         filbert_functions::postgres_type(&self.table.as_ref()?.columns.get(column)?.declared)
     }
 
-    /// The mapping of a table. Columns are in the order in which they were declared.
+    /// The mapping of a table. Columns are in the declared order.
     ///
     /// # Errors
-    /// A column of the primary key is not there.
+    /// A column of the primary key does not exist.
     pub(crate) fn of_table(
         name: &str,
         declared: Vec<(String, ColumnFacts)>,

@@ -1,4 +1,4 @@
-//! Statements and the mappings they make.
+//! Statements and the mappings that they declare.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn columns(mapping: &Mapping) -> String {
 fn check(text: &str, expected: &str) {
     let mapping = Mapping::of(&statement(text)).unwrap();
     assert_eq!(columns(&mapping), expected, "{text}");
-    // The statement that is made of a mapping makes the same mapping.
+    // The statement generated from a mapping declares the same mapping.
     let again = Mapping::of(&statement(&ddl(&mapping))).unwrap();
     assert_eq!(again, mapping, "{}", ddl(&mapping));
 }
@@ -79,7 +79,7 @@ fn columns_follow_formats_and_declarations() {
         ),
     ] {
         if text.contains("a.b") {
-            // A dot in a name of its own is no step; the statement made of it cannot say so.
+            // A dot in a column name is no path step. The generated statement cannot express that.
             assert_eq!(columns(&Mapping::of(&statement(text)).unwrap()), expected);
         } else {
             check(text, expected);
@@ -230,7 +230,7 @@ fn what_names_stand_for_is_read_as_it_was_written() {
     assert!(written::read("", &|_| None).is_none());
 }
 
-/// A mapping is read as it was written.
+/// Reading a written mapping returns the same mapping.
 pub(crate) fn assert_same_mapping(mapping: Mapping) {
     assert_same(Entry::Mapping(Arc::new(mapping)));
 }
@@ -253,7 +253,7 @@ fn assert_same(entry: Entry) {
     assert_eq!(written::write(&read).unwrap(), text);
 }
 
-/// A cluster that has gone.
+/// A cluster without members.
 struct Nobody;
 
 impl Cluster for Nobody {

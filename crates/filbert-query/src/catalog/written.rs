@@ -1,7 +1,8 @@
-//! What names stand for, as text that all members of a cluster keep: JSON, in which what is missing is as it was before it was there.
+//! The text form of definitions that the members of a cluster keep. It is JSON; a missing member
+//! has the meaning from before the member was introduced.
 //!
-//! An expression is written as statements write it, and read by the same grammar. What would not be read as it was is refused when it is
-//! declared.
+//! An expression is written in SQL, and read by the same grammar. An expression that would not be
+//! read back unchanged is rejected at its declaration.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::sequence::{Sequence, Written as WrittenSequence};
 use super::table::{CheckFacts, ColumnFacts, Identity, TableFacts};
 use super::{Entry, View};
 
-/// What a name stands for.
+/// The definition of a name.
 #[derive(Serialize, Deserialize)]
 enum Written {
     Mapping(Box<WrittenMapping>),
@@ -57,12 +58,12 @@ struct WrittenColumn {
     not_null: bool,
     default: Option<WrittenExpression>,
     generated: Option<WrittenExpression>,
-    /// Whether statements may not give values of their own, and the counter.
+    /// Whether the identity is `ALWAYS`, and the sequence.
     identity: Option<(bool, WrittenSequence)>,
     comment: Option<String>,
 }
 
-/// As it was written, and as it is planned.
+/// As written, and as planned.
 #[derive(Serialize, Deserialize)]
 struct WrittenExpression(String, String);
 
@@ -75,13 +76,13 @@ struct WrittenView {
     columns: Vec<(String, FieldType)>,
 }
 
-/// Reads the counters of identity columns.
+/// Looks up the sequences of identity columns.
 pub(super) type Counters<'c> = &'c dyn Fn(&WrittenSequence) -> Option<Arc<Sequence>>;
 
 /// The text of an entry.
 ///
 /// # Errors
-/// It has an expression that would not be read as it is.
+/// An expression would not be read back unchanged.
 pub(super) fn write(entry: &Entry) -> Result<String, SqlError> {
     let written = match entry {
         Entry::Mapping(mapping) => Written::Mapping(Box::new(of_mapping(mapping)?)),
@@ -97,7 +98,7 @@ pub(super) fn write(entry: &Entry) -> Result<String, SqlError> {
     serde_json::to_string(&written).map_err(|error| not_kept(&error.to_string()))
 }
 
-/// The entry of a text; `None` if it cannot be read, as that of a later version.
+/// The entry of a text; `None` if it cannot be read, for example because it has a later version.
 pub(super) fn read(text: &str, counters: Counters<'_>) -> Option<Entry> {
     match serde_json::from_str(text).ok()? {
         Written::Mapping(mapping) => Some(Entry::Mapping(Arc::new(to_mapping(*mapping, counters)?))),
@@ -216,7 +217,7 @@ fn to_expression(WrittenExpression(text, written): WrittenExpression) -> Option<
     Some(Expression { text, expr: parse(&written)? })
 }
 
-/// An expression that is planned already: every dialect reads it alike.
+/// Parses a planned expression, which every dialect reads alike.
 fn parse(text: &str) -> Option<Expr> {
     Parser::new(grammar(Dialect::Postgres)).try_with_sql(text).ok()?.parse_expr().ok()
 }

@@ -1,8 +1,9 @@
-//! The one directory whose files COPY may read and write.
+//! The directory of files that COPY may read and write.
 //!
-//! A path is walked from it name by name, and no link is followed on the way: a link within the directory would lead wherever whoever made
-//! it wants. Only regular files are read, as a pipe would never end. A file is written under another name and gets its own when it is
-//! complete; one that does not become complete is taken away.
+//! A path is resolved from the directory name by name, and symbolic links are not followed: a link
+//! could lead to any place its creator chose. Only regular files are read, because a pipe might
+//! never end. A file is written under a temporary name, and renamed when it is complete; an
+//! incomplete file is deleted.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,30 +17,32 @@ use rustix::io::Errno;
 
 use super::{of_file, refused};
 
-/// Files that one statement reads.
+/// The maximum number of files that one statement reads.
 const FILES_MAX: usize = 10_000;
 
-/// How a directory on the way is opened.
+/// The flags for opening a directory of a path.
 const ON_THE_WAY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
-/// The directory of the settings.
+/// The directory from the settings.
 pub(super) struct Folder {
     open: Arc<OwnedFd>,
-    /// Where it is, and how the settings call it: absolute paths begin with one of them.
+    /// Its canonical path, and its path in the settings. Absolute paths begin with one of them.
     paths: [PathBuf; 2],
 }
 
-/// A name in a directory within the folder. What is there by this name is not known before it is opened.
+/// A name in a directory within the folder. Whether the file exists is not known before it is
+/// opened.
 pub(super) struct Located {
     within: Arc<OwnedFd>,
     name: OsString,
-    /// As it is shown in errors.
+    /// As shown in errors.
     path: PathBuf,
 }
 
 impl Folder {
-    /// Opens the directory of the settings. Itself it may be a link: whoever starts the member has made it.
+    /// Opens the directory from the settings. The directory itself may be a link, because the
+    /// operator has created it.
     pub(super) fn open(configured: &Path) -> Result<Folder, SqlError> {
         let path = configured.canonicalize().map_err(|error| of_file(configured, "found", &error))?;
         let open = openat(CWD, &path, ON_THE_WAY, Mode::empty())
@@ -47,7 +50,7 @@ impl Folder {
         Ok(Folder { open: Arc::new(open), paths: [path, configured.to_path_buf()] })
     }
 
-    /// Finds a path: a relative one is of the folder.
+    /// Finds a path. A relative path starts at the folder.
     pub(super) fn locate(&self, path: &str) -> Result<Located, SqlError> {
         let [shown, _] = &self.paths;
         let outside = || refused(format!("{path:?} is not within the directory for COPY, {}", shown.display()));
@@ -73,7 +76,7 @@ impl Folder {
         Ok(Located { within, name: name.to_owned(), path: path.join(name) })
     }
 
-    /// The files of a path, whose last part may have `*`.
+    /// The files of a path. The last part of the path may contain `*`.
     pub(super) fn files(&self, path: &str) -> Result<Vec<Located>, SqlError> {
         let one = self.locate(path)?;
         let pattern = one.name.to_string_lossy().into_owned();
@@ -99,7 +102,7 @@ impl Folder {
     }
 }
 
-/// Opens a directory that stands in another one.
+/// Opens a directory within another directory.
 fn step(within: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, SqlError> {
     openat(within, name, ON_THE_WAY, Mode::empty()).map_err(|error| match error {
         Errno::LOOP | Errno::NOTDIR => {
@@ -110,15 +113,15 @@ fn step(within: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, SqlError
 }
 
 impl Located {
-    /// Where it is, for errors.
+    /// Its path, for errors.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a file to read it.
+    /// Opens a file for reading.
     pub(super) fn open(&self) -> Result<File, SqlError> {
         let path = || self.path.display().to_string();
-        // Without waiting for whoever writes into a pipe.
+        // Does not wait for the writer of a pipe.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = openat(&self.within, &self.name, flags, Mode::empty()).map_err(|error| match error {
             Errno::LOOP => refused(format!("{:?} is a link, which COPY does not follow", path())),
@@ -131,7 +134,7 @@ impl Located {
         }
     }
 
-    /// The same, or what stands in it by this name if it is a directory.
+    /// This location, or the file `name` in it if it is a directory.
     pub(super) fn or_in_it(self, name: &str) -> Result<Located, SqlError> {
         let is_directory = statat(&self.within, &self.name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory);
@@ -142,11 +145,11 @@ impl Located {
         Ok(Located { within, name: name.into(), path: self.path.join(name) })
     }
 
-    /// Makes a new file beside it, which [`Part::publish`] gives its name.
+    /// Creates a new file beside it. [`Part::publish`] renames it to the final name.
     pub(super) fn part(self) -> Result<(Part, File), SqlError> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| of_file(&self.path, "written", &std::io::Error::other(error)))?;
-        // A name that nobody else has, now or left over from before.
+        // A unique name, also among leftover files.
         let mut name = self.name.clone();
         name.push(format!(".{:016x}.part", u64::from_le_bytes(random)));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -156,7 +159,7 @@ impl Located {
     }
 }
 
-/// A file that is being written; it is taken away unless it is published.
+/// A file that is being written. It is deleted unless it is published.
 pub(super) struct Part {
     located: Located,
     name: OsString,
@@ -164,12 +167,12 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Where it will be, for errors.
+    /// Its final path, for errors.
     pub(super) fn path(&self) -> &Path {
         &self.located.path
     }
 
-    /// Gives the file its name, instead of what had it.
+    /// Renames the file to its final name, and replaces an existing file.
     pub(super) fn publish(mut self) -> Result<(), SqlError> {
         let Located { within, name, path } = &self.located;
         renameat(within, &self.name, within, name).map_err(|error| of_file(path, "written", &error.into()))?;

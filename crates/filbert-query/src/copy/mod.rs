@@ -1,4 +1,5 @@
-//! `COPY` of files under the one directory that the settings name: rows come from them and go to them as text, CSV, JSON or Parquet.
+//! `COPY` with files in the directory from the settings: imports and exports rows as text, CSV,
+//! JSON or Parquet.
 //!
 //! ```text
 //!  COPY t FROM 'f':   file ─ read ─► values ─► the writer of many rows (row_writer)
@@ -17,7 +18,7 @@ use filbert_functions::ending::Limits;
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, WriteMode};
 
-use crate::asker::Asker;
+use crate::client_context::ClientContext;
 use crate::parts::Parts;
 use crate::row_writer::copy_writer;
 use folder::Folder;
@@ -25,7 +26,7 @@ use folder::Folder;
 /// Runs a COPY from or to a file; returns the number of rows.
 pub(crate) async fn run(
     engine: &Parts,
-    asker: &Asker,
+    client: &ClientContext,
     limits: &Limits,
     copy: &Copy,
     parameters: &[Value<'_>],
@@ -42,13 +43,13 @@ pub(crate) async fn run(
     match (&copy.query, &copy.table) {
         (Some(query), _) => {
             let located = folder.locate(path)?.or_in_it(&format!("rows.{}", write::extension(&copy.format)))?;
-            write::write(engine, asker, (**query).clone(), parameters, located, &copy.format).await
+            write::write(engine, client, (**query).clone(), parameters, located, &copy.format).await
         }
         (None, Some(table)) => {
-            // CrateDB takes the rows that can be taken, the others all or none.
-            let mode = if asker.dialect() == Dialect::Crate { WriteMode::Each } else { WriteMode::All };
+            // CrateDB imports the valid rows; the other dialects import all rows or none.
+            let mode = if client.dialect() == Dialect::Crate { WriteMode::Each } else { WriteMode::All };
             let files = folder.files(path)?;
-            let writer = copy_writer(engine, asker, table, &copy.columns, mode, Some(limits.clone()))?;
+            let writer = copy_writer(engine, client, table, &copy.columns, mode, Some(limits.clone()))?;
             let (format, by_name) = (copy.format.clone(), copy.columns.is_empty());
             let reading = tokio::task::spawn_blocking(move || read::read(writer, &files, &format, mode, by_name));
             reading.await.map_err(|_| SqlError::new(SqlErrorCode::Generic, "reading the files ended early"))?

@@ -1,4 +1,4 @@
-//! Reading files into a table.
+//! Reads files into a table.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -16,12 +16,12 @@ use super::folder::Located;
 use super::of_file;
 use crate::dml::Rows;
 
-/// Bytes that are read at a time.
+/// The number of bytes of one read.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Bytes of one row.
+/// The maximum length of one row, in bytes.
 const ROW_BYTES_MAX: usize = 64 << 20;
 
-/// Rows on their way from files into a table.
+/// The import of rows from files into a table.
 struct Load {
     writer: Box<dyn RowWriter>,
     mode: WriteMode,
@@ -29,7 +29,8 @@ struct Load {
 }
 
 impl Load {
-    /// Writes a row. One that cannot be written is an error if all must be, else it is left out.
+    /// Writes a row. A row that cannot be written is an error if all rows must be written,
+    /// otherwise it is skipped.
     fn write(&mut self, values: &[Value<'_>]) -> Result<(), SqlError> {
         let mut failure = None;
         let written = &mut self.written;
@@ -44,7 +45,8 @@ impl Load {
     }
 }
 
-/// Reads files into a table; returns the number of rows. `by_name` says that a file's own names tell its columns.
+/// Reads files into a table; returns the number of rows. `by_name` says that the names in a file
+/// determine the columns.
 pub(super) fn read(
     writer: Box<dyn RowWriter>,
     files: &[Located],
@@ -64,7 +66,7 @@ pub(super) fn read(
     load.writer.finish()
 }
 
-/// What is wrong with a row of a file.
+/// The error of a row of a file.
 enum Wrong {
     Row(RowError),
     Sql(SqlError),
@@ -87,7 +89,7 @@ fn read_rows(load: &mut Load, path: &Path, mut file: File, format: &CopyFormat, 
         escape: byte(format.escape),
     };
     let names: Vec<String> = load.writer.columns().iter().map(|column| column.name.clone()).collect();
-    // Where in a row of the file each column is.
+    // The position of each column in a row of the file.
     let mut places: Vec<Option<usize>> = (0..names.len()).map(Some).collect();
     let mut header_left = format.header;
     let mut take = |row: Row<'_>| -> Result<(), Wrong> {
@@ -129,7 +131,7 @@ fn at_line(error: SqlError, path: &Path, line: u64) -> SqlError {
     SqlError { message: format!("{}, line {line}: {}", path.display(), error.message), ..error }
 }
 
-/// JSON names no Compact schemas.
+/// JSON has no Compact schemas.
 struct NoSchemas;
 
 impl SchemaSource for NoSchemas {
@@ -138,7 +140,7 @@ impl SchemaSource for NoSchemas {
     }
 }
 
-/// One JSON object a line, whose members are columns.
+/// One JSON object in each line, with members as columns.
 fn read_json(load: &mut Load, path: &Path, file: File) -> Result<(), SqlError> {
     let columns = load.writer.columns().clone();
     let field = |name: &String| FieldPath { side: Side::Value, path: Field::field(name.as_str()) };

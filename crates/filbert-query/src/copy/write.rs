@@ -1,4 +1,4 @@
-//! Writing a query's rows to a file.
+//! Writes a query's rows to a file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,12 +19,12 @@ use parquet::arrow::ArrowWriter;
 
 use super::folder::Located;
 use super::of_file;
-use crate::asker::Asker;
+use crate::client_context::ClientContext;
 use crate::dml::Rows;
 use crate::parts::Parts;
 use crate::plan::planner::{bind, plan_query, with_parameters};
 
-/// How files of a format are called.
+/// The file extension of a format.
 pub(super) fn extension(format: &FileFormat) -> &'static str {
     match format {
         FileFormat::Rows(format) if format.kind == CopyKind::Csv => "csv",
@@ -34,17 +34,17 @@ pub(super) fn extension(format: &FileFormat) -> &'static str {
     }
 }
 
-/// Writes a query's rows to a file, which is there when all are in it; returns how many there were.
+/// Writes a query's rows to a file, which appears once it is complete; returns the number of rows.
 pub(super) async fn write(
     engine: &Parts,
-    asker: &Asker,
+    client: &ClientContext,
     query: Query,
     parameters: &[Value<'_>],
     located: Located,
     format: &FileFormat,
 ) -> Result<u64, SqlError> {
-    let state = engine.sessions.begin_for(asker, None);
-    let planned = plan_query(&state, &engine.tables, asker, query).await?;
+    let state = engine.sessions.begin_for(client, None);
+    let planned = plan_query(&state, &engine.tables, client, query).await?;
     let values = bind(&planned.parameters, parameters)?;
     let plan = with_parameters(planned.plan, values)?;
     let physical = state.create_physical_plan(&plan).await.map_err(|error| of_datafusion(&error))?;
@@ -63,7 +63,7 @@ pub(super) async fn write(
     Ok(count)
 }
 
-/// A file that is written.
+/// A file that is being written.
 enum Out {
     Rows { file: BufWriter<File>, format: RowFormat },
     Json { file: BufWriter<File>, names: Vec<String> },
@@ -100,7 +100,7 @@ impl Out {
 
     fn write(&mut self, batch: &RecordBatch, path: &Path) -> Result<(), SqlError> {
         if let Out::Parquet(writer, schema) = self {
-            // Names may differ from those of the plan.
+            // The names may differ from those of the plan.
             let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec());
             let written = batch.map_err(|error| error.to_string());
             let written = written.and_then(|batch| writer.write(&batch).map_err(|error| error.to_string()));

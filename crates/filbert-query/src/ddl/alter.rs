@@ -1,13 +1,16 @@
-//! `ALTER TABLE`: what is declared changes, and rows that are there are written anew where they have to be.
+//! `ALTER TABLE`: changes declarations, and rewrites existing rows where necessary.
 //!
 //! ```text
-//!  actions ─► draft ─► new mapping ─┬─ declarations alone ──────────► rows are checked if they have to be ─► catalog
-//!                                  └─ keys, names, types, columns ─► another map with every row anew ─► catalog and map at once
+//!  actions ─► draft ─► new mapping ─┬─ declarations alone ─► rows are checked ─► catalog
+//!                                   └─ keys, names, types, columns ─► another map ─► both
 //! ```
 //!
-//! Nobody writes rows by SQL meanwhile, for the statement has the table's name alone; what clients put into the map is refused
-//! until the other map is in its place, with an error after which they put it again (`filbert-grid/src/succession.rs`). A
-//! change that some row would break is refused, and the table is as it was.
+//! Rows are checked only where necessary. A change of keys, names, types or columns writes every
+//! row into another map, and switches the catalog and the map together. Nobody writes rows by SQL
+//! meanwhile, because the statement holds the table's name exclusively. Changes that clients make
+//! through the map API are rejected until the other map has taken over, with an error after which
+//! clients retry (`filbert-grid/src/replacement.rs`). A change that some row would violate is
+//! rejected, and the table stays unchanged.
 
 use std::sync::Arc;
 
@@ -20,20 +23,20 @@ use filbert_grid::{Caller, Change, Expiry, GridError, IndexConfig, Map, Partitio
 
 use super::draft::{Draft, Origin};
 use super::tables::{table, with_type};
-use crate::asker::Asker;
 use crate::catalog::Mapping;
+use crate::client_context::ClientContext;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope};
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
-use crate::occasion::Occasion;
+use crate::execution::Execution;
 use crate::parts::Parts;
 use crate::tables::Tables;
 
-/// How often a change is derived anew because another one came in between.
+/// How often a change is derived again because another change came first.
 const ATTEMPTS_MAX: usize = 10;
 
 /// Changes a table.
-pub(super) async fn alter(engine: &Parts, asker: &Asker, statement: &AlterTable) -> Result<(), SqlError> {
+pub(super) async fn alter(engine: &Parts, client: &ClientContext, statement: &AlterTable) -> Result<(), SqlError> {
     let tables = &engine.tables;
     let renamed = statement.actions.iter().find_map(|action| match action {
         AlterAction::RenameTo(name) => Some(name.as_str()),
@@ -47,12 +50,12 @@ pub(super) async fn alter(engine: &Parts, asker: &Asker, statement: &AlterTable)
         let old = match table(tables, &statement.name) {
             Ok(mapping) => mapping,
             Err(error) if statement.if_exists && error.sqlstate == Some("42P01") => {
-                super::skipped(asker, "relation", &statement.name);
+                super::skipped(client, "relation", &statement.name);
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
-        match alter_once(engine, asker, statement, &old, renamed).await {
+        match alter_once(engine, client, statement, &old, renamed).await {
             Err(error) if error.sqlstate == Some("40001") && attempts < ATTEMPTS_MAX => {}
             done => return done,
         }
@@ -62,13 +65,13 @@ pub(super) async fn alter(engine: &Parts, asker: &Asker, statement: &AlterTable)
 /// Changes a table as it was found.
 async fn alter_once(
     engine: &Parts,
-    asker: &Asker,
+    client: &ClientContext,
     statement: &AlterTable,
     old: &Arc<Mapping>,
     renamed: Option<&str>,
 ) -> Result<(), SqlError> {
     let tables = &engine.tables;
-    let state = engine.sessions.planning(asker.dialect());
+    let state = engine.sessions.planning(client.dialect());
     let mut draft = Draft::of(old)?;
     for action in &statement.actions {
         let action = &match action {
@@ -78,7 +81,7 @@ async fn alter_once(
             other => other.clone(),
         };
         if let Some(skipped) = draft.apply(action)? {
-            skipped.tell(asker);
+            skipped.tell(client);
         }
     }
     let origins = draft.origins();
@@ -92,11 +95,11 @@ async fn alter_once(
     if *new == **old {
         return Ok(());
     }
-    let occasion = engine.sessions.occasion(asker.dialect(), asker.session());
-    RowChange::new(tables, state, (old.clone(), new), origins, occasion)?.run(tables).await
+    let execution = engine.sessions.execution(client.dialect(), client.session());
+    RowChange::new(tables, state, (old.clone(), new), origins, execution)?.run(tables).await
 }
 
-/// Keeps a comment.
+/// Stores a comment.
 pub(super) fn comment(tables: &Tables, comment: &Comment) -> Result<(), SqlError> {
     let mapping = table(tables, &comment.table)?;
     let mut new = (*mapping).clone();
@@ -115,7 +118,7 @@ pub(super) fn comment(tables: &Tables, comment: &Comment) -> Result<(), SqlError
     tables.catalog().replace(&mapping, Arc::new(new), || Ok(()))
 }
 
-/// What becomes of the rows of a table that changes.
+/// The effect of a change on the rows of a table.
 struct RowChange {
     old: Arc<Mapping>,
     new: Arc<Mapping>,
@@ -123,29 +126,29 @@ struct RowChange {
     stored: StoredRows,
     old_maker: RowMaker,
     maker: RowMaker,
-    /// Where each of the new columns comes from.
+    /// The source of each new column.
     sources: Vec<Source>,
-    /// Who asks, and when: the same for all rows.
-    occasion: Occasion,
+    /// The statement context, the same for all rows.
+    execution: Execution,
 }
 
 enum Source {
-    /// The old column of this number.
+    /// The old column with this number.
     Column(usize),
     /// An expression over the old row.
     Expression(RowExpression),
-    /// What a new column is where nothing is given.
+    /// The default of the new column.
     Default,
 }
 
-/// What has to be done with the rows that are there.
+/// The work on the existing rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    /// Nothing: they are what they are to be.
+    /// Nothing: the rows stay as they are.
     None,
-    /// They are checked.
+    /// The rows are checked.
     Check,
-    /// They are written anew.
+    /// The rows are rewritten.
     Rewrite,
 }
 
@@ -155,7 +158,7 @@ impl RowChange {
         state: &SessionState,
         (old, new): (Arc<Mapping>, Arc<Mapping>),
         origins: Vec<Origin>,
-        occasion: Occasion,
+        execution: Execution,
     ) -> Result<Self, SqlError> {
         let grid = tables.grid()?;
         let maker = |mapping: &Arc<Mapping>| RowMaker::new(mapping, grid.schemas(), state, tables.catalog().row_ids());
@@ -169,14 +172,14 @@ impl RowChange {
             });
         }
         if let Some(hidden) = new.columns.get(sources.len()) {
-            // The number of a row stays, if it had one.
+            // A row keeps its row id, if it had one.
             let same = old.columns.iter().position(|column| column.hidden && column.name == hidden.name);
             sources.push(same.map_or(Source::Default, Source::Column));
         }
         let mapped = tables.find(&old.name)?.ok_or_else(|| tables.not_found(&old.name))?;
         let stored = StoredRows::of(&old, mapped.table.formats());
         let (old_maker, maker) = (maker(&old)?, maker(&new)?);
-        Ok(RowChange { map: mapped.table.map().clone(), stored, old_maker, maker, sources, old, new, occasion })
+        Ok(RowChange { map: mapped.table.map().clone(), stored, old_maker, maker, sources, old, new, execution })
     }
 
     async fn run(&self, tables: &Tables) -> Result<(), SqlError> {
@@ -191,7 +194,7 @@ impl RowChange {
         super::keep_beside(tables, &self.new)
     }
 
-    /// What has to be done with the rows that are there.
+    /// The work on the existing rows.
     fn work(&self) -> Work {
         let (Some(old), Some(new)) = (&self.old.table, &self.new.table) else { return Work::Rewrite };
         let same_shape = self.old.external_name == self.new.external_name
@@ -216,14 +219,14 @@ impl RowChange {
                     checks |= facts.not_null && !facts_before.not_null;
                     kept += 1;
                 }
-                // A field that an entry does not have is read as null.
+                // A missing field of an entry is read as null.
                 Source::Default if facts.default.is_none() && facts.generated.is_none() && facts.identity.is_none() => {
                     checks |= facts.not_null;
                 }
                 Source::Default | Source::Expression(_) => return Work::Rewrite,
             }
         }
-        // A column that goes must not come back with its values.
+        // If a removed column is added again, its old values must not come back.
         match same_shape && kept == self.old.columns.len() {
             true if checks => Work::Check,
             true => Work::None,
@@ -241,19 +244,19 @@ impl RowChange {
         (0..self.map.partition_count()).map(PartitionId)
     }
 
-    /// Tries every row.
+    /// Checks every row.
     async fn check(&self) -> Result<(), SqlError> {
         for partition in self.partitions() {
             for (key, value) in self.rows_of(partition) {
                 self.rewritten(&key, &value)?;
             }
-            // Whoever gives the statement up is heard here.
+            // A cancelled statement ends here.
             tokio::task::yield_now().await;
         }
         Ok(())
     }
 
-    /// What an entry becomes.
+    /// The rewritten entry.
     fn rewritten(&self, key: &Blob, value: &Blob) -> Result<(Blob, Blob), SqlError> {
         let old = self.stored.read(self.old_maker.writer(), key, value)?;
         let mut row = Vec::with_capacity(self.sources.len());
@@ -265,17 +268,17 @@ impl RowChange {
                 }
                 Source::Expression(expression) => self.maker.convert_field(
                     column,
-                    expression.evaluate(&Inputs::row(&old, &self.occasion))?,
+                    expression.evaluate(&Inputs::row(&old, &self.execution))?,
                     expression.is_untyped(),
                 )?,
-                Source::Default => self.maker.default_value(column, Some(&self.occasion))?,
+                Source::Default => self.maker.default_value(column, Some(&self.execution))?,
             });
         }
-        self.maker.check(&mut row, &self.occasion)?;
+        self.maker.check(&mut row, &self.execution)?;
         self.maker.entry(&row)
     }
 
-    /// An index with its columns' new places; `None` if one of them is gone.
+    /// An index with the new paths of its columns; `None` if one of them was removed.
     fn renamed(&self, index: &IndexConfig) -> Option<IndexConfig> {
         let place = |attribute: &String| {
             let old = self.old.columns.iter().position(|column| column.path.to_string() == *attribute);
@@ -288,8 +291,8 @@ impl RowChange {
         Some(IndexConfig { attributes, ..index.clone() })
     }
 
-    /// Builds another map of the rows as they become, and puts it in the place of the one that is there. Until then the table
-    /// is as it was, also if the statement fails or is given up.
+    /// Builds another map of the rewritten rows, and replaces the current map by it. Until then the
+    /// table is unchanged, also if the statement fails or is cancelled.
     async fn rewrite(&self, tables: &Tables) -> Result<(), SqlError> {
         let grid = tables.grid()?;
         let mut succession =
@@ -303,7 +306,7 @@ impl RowChange {
             for (number, (key, value)) in self.rows_of(partition).iter().enumerate() {
                 threads::give_way_at(number);
                 let (new_key, new_value) = self.rewritten(key, value)?;
-                // One that has expired since is gone.
+                // The entry has expired since.
                 let Some(metadata) = succession.metadata(key) else { continue };
                 let partition = target.partition_of(&new_key);
                 if target.entry_view(partition, &new_key, |view| view.is_some()) {
@@ -317,7 +320,7 @@ impl RowChange {
                 let put = Change::Put { key: &new_key, value: &new_value, expiry: Expiry::DEFAULT, mode };
                 target.change(partition, Caller::default(), put, |_| ()).map_err(|refused| not_moved(&refused))?;
             }
-            // Whoever gives the statement up is heard here.
+            // A cancelled statement ends here.
             tokio::task::yield_now().await;
         }
         let put_in_place = || succession.put_in_place().map_err(|error| in_use(&self.new, error));
@@ -325,7 +328,7 @@ impl RowChange {
     }
 }
 
-/// The error of what would need all members to stand still.
+/// The error of a change that would have to stop all members.
 fn not_in_cluster(what: &str) -> SqlError {
     let text = format!("{what} is not served by members of a cluster yet, as other members write rows meanwhile");
     SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000")

@@ -1,4 +1,4 @@
-//! A table while it is changed: its columns, where each comes from, and what is declared.
+//! The draft of a changed table: its columns, their origins, and its declarations.
 
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_dialect::{AlterAction, Constraint, ConstraintKind, schema_of, walk};
@@ -6,36 +6,36 @@ use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Severity, SqlError};
 
 use super::tables::{add_check, check_name, of_column};
-use crate::asker::Asker;
 use crate::catalog::{ColumnFacts, Mapping, TableFacts};
+use crate::client_context::ClientContext;
 
-/// Where a column of the changed table comes from.
+/// The origin of a column of the changed table.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
-    /// The column of this number.
+    /// The old column with this number.
     Column(usize),
     /// An expression over the old row.
     Expression(Box<Expr>),
-    /// It is new.
+    /// A new column.
     New,
 }
 
-/// A change that was not to be made, since what it is about is there, or is not.
+/// A change that is skipped because of `IF EXISTS` or `IF NOT EXISTS`.
 pub(super) struct Skipped {
     sqlstate: &'static str,
     message: String,
 }
 
 impl Skipped {
-    /// Tells the client.
-    pub(super) fn tell(self, asker: &Asker) {
-        if let Some(session) = asker.session() {
+    /// Notifies the client.
+    pub(super) fn tell(self, client: &ClientContext) {
+        if let Some(session) = client.session() {
             session.tell(Severity::Notice, self.sqlstate, self.message);
         }
     }
 }
 
-/// A table while it is changed.
+/// The draft of a changed table.
 pub(super) struct Draft {
     table: String,
     columns: Vec<(String, ColumnFacts, Origin)>,
@@ -43,10 +43,10 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// The table as it is.
+    /// The draft of an unchanged table.
     ///
     /// # Errors
-    /// It is no table.
+    /// The mapping is not a table.
     pub(super) fn of(mapping: &Mapping) -> Result<Draft, SqlError> {
         let Some(facts) = &mapping.table else { return Err(parsing_error(format!("{:?} is no table", mapping.name))) };
         let columns = mapping.columns.iter().zip(&facts.columns).enumerate().filter(|(_, (column, _))| !column.hidden);
@@ -56,24 +56,24 @@ impl Draft {
         Ok(Draft { table, columns: columns.collect(), facts: TableFacts { columns: Vec::new(), ..(**facts).clone() } })
     }
 
-    /// Where the columns come from, in their order.
+    /// The origins of the columns, in their order.
     pub(super) fn origins(&self) -> Vec<Origin> {
         self.columns.iter().map(|(_, _, origin)| origin.clone()).collect()
     }
 
-    /// The table as it becomes.
+    /// The mapping of the changed table.
     ///
     /// # Errors
-    /// What is declared does not fit together.
+    /// The declarations are inconsistent.
     pub(super) fn mapping(self, name: &str) -> Result<Mapping, SqlError> {
         let columns = self.columns.into_iter().map(|(name, facts, _)| (name, facts)).collect();
         Mapping::of_table(name, columns, self.facts)
     }
 
-    /// Makes one change, or tells that there is nothing to change.
+    /// Applies one change; returns it as skipped if there is nothing to change.
     ///
     /// # Errors
-    /// It names what is not there, or what is there already.
+    /// It refers to an object that does not exist, or adds one that does.
     pub(super) fn apply(&mut self, action: &AlterAction) -> Result<Option<Skipped>, SqlError> {
         match action {
             AlterAction::AddColumn(definition, if_not_exists) => {
@@ -130,7 +130,7 @@ impl Draft {
         Skipped { sqlstate, message }
     }
 
-    /// Fails unless there is such a constraint.
+    /// Fails unless the constraint exists.
     fn check_constraint(&self, name: &str) -> Result<(), SqlError> {
         let is_key = !self.facts.primary_key.is_empty() && self.facts.primary_key_name == name;
         if is_key {
@@ -175,7 +175,7 @@ impl Draft {
             return Err(parsing_error(text).with_sqlstate("2BP01"));
         }
         self.columns.remove(index);
-        // Checks that name the column go with it.
+        // Checks that use the column are removed with it.
         self.facts.checks.retain(|check| !names(&check.condition.expr, name));
         match self
             .columns
@@ -250,7 +250,7 @@ fn absent(table: &str, name: &str) -> SqlError {
     parsing_error(format!("column {name:?} of relation {table:?} does not exist")).with_sqlstate("42703")
 }
 
-/// Whether an expression names a column.
+/// Whether an expression uses a column.
 fn names(expr: &Expr, column: &str) -> bool {
     let mut found = false;
     let _ = walk::expressions(expr, |expr| {
@@ -264,7 +264,7 @@ fn names(expr: &Expr, column: &str) -> bool {
     found
 }
 
-/// Gives a column another name within an expression.
+/// Renames a column within an expression.
 fn rename(expression: &mut filbert_dialect::Expression, from: &str, to: &str) {
     let _ = walk::change_expressions(&mut expression.expr, |expr| {
         let name = match expr {

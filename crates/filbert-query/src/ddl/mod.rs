@@ -1,4 +1,5 @@
-//! Statements about the catalog: tables, mappings, views and indexes come and go; `SHOW` tells which are there.
+//! Statements about the catalog: they create and drop tables, mappings, views and indexes; `SHOW`
+//! lists them.
 
 mod alter;
 mod draft;
@@ -14,50 +15,51 @@ use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Severity, SqlError, SqlErrorCode};
 use filbert_grid::{BitmapConfig, IndexConfig, IndexKind};
 
-use crate::asker::Asker;
 use crate::catalog::{self, EntryFormat, Mapping, View};
+use crate::client_context::ClientContext;
 use crate::cursor::text_rows;
 use crate::parts::Parts;
 use crate::plan::planner::plan_query;
 use crate::tables::{Tables, keep_in, sample};
 
-/// Runs a statement about the catalog; returns the number of rows that it tells.
+/// Runs a statement about the catalog; returns the number of rows that it reports.
 ///
-/// The names that it is about are had alone, so that nobody writes rows of a table that is altered or dropped, and no two
-/// statements change the same name at once. An index is built beside those who write.
-pub(crate) async fn run(engine: &Parts, asker: &Asker, parsed: &Parsed) -> Result<u64, SqlError> {
+/// The statement holds its names exclusively. Nobody writes rows of a table that is altered or
+/// dropped, and no two statements change the same name at once. An index is built while others
+/// write.
+pub(crate) async fn run(engine: &Parts, client: &ClientContext, parsed: &Parsed) -> Result<u64, SqlError> {
     let tables = &engine.tables;
     let gates = tables.catalog().gates();
     match parsed {
         Parsed::Table(TableStatement::Create(table)) if table.source.is_some() => {
-            return tables::create_as(engine, asker, table).await;
+            return tables::create_as(engine, client, table).await;
         }
         Parsed::CreateIndex(statement) => {
             let _shared = gates.share(&statement.map).await?;
-            return create_index(tables, asker, statement).map(|()| 0);
+            return create_index(tables, client, statement).map(|()| 0);
         }
         Parsed::DropIndex { name, map, if_exists } => {
-            return drop_index(tables, asker, name, map.as_deref(), *if_exists).await.map(|()| 0);
+            return drop_index(tables, client, name, map.as_deref(), *if_exists).await.map(|()| 0);
         }
         Parsed::Table(TableStatement::DropSchema { names, if_exists, cascade }) => {
-            return tables::drop_schemas(tables, asker, names, *if_exists, *cascade).await;
+            return tables::drop_schemas(tables, client, names, *if_exists, *cascade).await;
         }
         Parsed::Table(TableStatement::Alter(statement)) => {
-            return alter::alter(engine, asker, statement).await.map(|()| 0);
+            return alter::alter(engine, client, statement).await.map(|()| 0);
         }
         _ => {}
     }
     let _alone = gates.alone(&names_of(parsed)).await?;
     match parsed {
-        Parsed::Table(statement) => return table_statement(engine, asker, statement),
+        Parsed::Table(statement) => return table_statement(engine, client, statement),
         Parsed::CreateMapping(statement) => create_mapping(tables, statement),
         Parsed::DropMapping { name, if_exists } => drop_mapping(tables, name, *if_exists),
         Parsed::CreateView { name, or_replace, if_not_exists, query_text, query } => {
-            create_view(engine, asker, name, *or_replace, *if_not_exists, query_text, query).await
+            create_view(engine, client, name, *or_replace, *if_not_exists, query_text, query).await
         }
         Parsed::DropView { name, if_exists } => {
             if !tables.catalog().drop_view(name, *if_exists)? {
-                skipped(asker, "view", name);
+                skipped(client, "view", name);
             }
             Ok(())
         }
@@ -66,7 +68,7 @@ pub(crate) async fn run(engine: &Parts, asker: &Asker, parsed: &Parsed) -> Resul
     Ok(0)
 }
 
-/// The names that a statement changes the meaning of.
+/// The names that a statement redefines.
 fn names_of(parsed: &Parsed) -> Vec<&str> {
     match parsed {
         Parsed::CreateMapping(statement) => vec![statement.name.as_str()],
@@ -82,33 +84,33 @@ fn names_of(parsed: &Parsed) -> Vec<&str> {
     }
 }
 
-/// Tells that something is not there, which is no error by `IF EXISTS`.
-fn skipped(asker: &Asker, what: &str, name: &str) {
-    if let Some(session) = asker.session() {
+/// Notifies the client that an object does not exist, which is no error with `IF EXISTS`.
+fn skipped(client: &ClientContext, what: &str, name: &str) {
+    if let Some(session) = client.session() {
         let name = schema_of(name).1;
         session.tell(Severity::Notice, "00000", format!("{what} {name:?} does not exist, skipping"));
     }
 }
 
-/// Tells that something is there already, which is no error by `IF NOT EXISTS`.
-fn kept(asker: &Asker, what: &str, name: &str, sqlstate: &'static str) {
-    if let Some(session) = asker.session() {
+/// Notifies the client that an object exists already, which is no error with `IF NOT EXISTS`.
+fn kept(client: &ClientContext, what: &str, name: &str, sqlstate: &'static str) {
+    if let Some(session) = client.session() {
         let name = schema_of(name).1;
         session.tell(Severity::Notice, sqlstate, format!("{what} {name:?} already exists, skipping"));
     }
 }
 
-/// Runs a statement about tables; returns the number of rows that it tells.
-fn table_statement(engine: &Parts, asker: &Asker, statement: &TableStatement) -> Result<u64, SqlError> {
+/// Runs a statement about tables; returns the number of rows that it reports.
+fn table_statement(engine: &Parts, client: &ClientContext, statement: &TableStatement) -> Result<u64, SqlError> {
     let all = &engine.tables;
     match statement {
-        TableStatement::Create(table) => tables::create(engine, asker, table).map(|made| u64::from(made.is_some())),
-        TableStatement::Drop { names, if_exists, cascade } => tables::drop(all, asker, names, *if_exists, *cascade),
+        TableStatement::Create(table) => tables::create(engine, client, table).map(|made| u64::from(made.is_some())),
+        TableStatement::Drop { names, if_exists, cascade } => tables::drop(all, client, names, *if_exists, *cascade),
         TableStatement::Truncate { names, restart } => tables::truncate(all, names, *restart),
         TableStatement::Comment(comment) => alter::comment(all, comment).map(|()| 0),
         TableStatement::CreateSchema { name, if_not_exists } => {
             if !all.catalog().put_schema(name, *if_not_exists)? {
-                kept(asker, "schema", name, "42P06");
+                kept(client, "schema", name, "42P06");
             }
             Ok(0)
         }
@@ -125,7 +127,7 @@ fn table_statement(engine: &Parts, asker: &Asker, statement: &TableStatement) ->
 fn create_mapping(tables: &Tables, statement: &CreateMapping) -> Result<(), SqlError> {
     let grid = tables.grid()?;
     let map_name = statement.external_name.as_ref().unwrap_or(&statement.name);
-    // Asking for a map would make it, and columns that are declared need no sample.
+    // Requesting a map would create it. Declared columns need no sample entry.
     let is_there = grid.map_names().binary_search(map_name).is_ok();
     let entry = match statement.columns.is_empty() && is_there {
         true => sample(&*grid.map(map_name)?),
@@ -139,7 +141,8 @@ fn create_mapping(tables: &Tables, statement: &CreateMapping) -> Result<(), SqlE
     Ok(())
 }
 
-/// Has the map keep what its mapping declares beside the entries: columns, and the layouts by which fields are read.
+/// Makes the map keep what its mapping declares beside the entries: columns, and the layouts of
+/// fields.
 fn keep_beside(tables: &Tables, mapping: &Mapping) -> Result<(), SqlError> {
     let grid = tables.grid()?;
     let is_there = grid.map_names().binary_search(&mapping.external_name).is_ok();
@@ -170,7 +173,7 @@ fn drop_mapping(tables: &Tables, name: &str, if_exists: bool) -> Result<(), SqlE
     Ok(())
 }
 
-fn create_index(tables: &Tables, asker: &Asker, statement: &CreateIndex) -> Result<(), SqlError> {
+fn create_index(tables: &Tables, client: &ClientContext, statement: &CreateIndex) -> Result<(), SqlError> {
     let Some(mapped) = tables.find(&statement.map)? else { return Err(tables.not_found(&statement.map)) };
     let map = mapped.table.map();
     if statement.unique {
@@ -188,7 +191,7 @@ fn create_index(tables: &Tables, asker: &Asker, statement: &CreateIndex) -> Resu
         let column = mapped.mapping.columns.iter().find(|column| column.name == *name);
         let path = match column {
             Some(column) => column.path.clone(),
-            // Fields need no column to be indexed, as long as the path says that it is one.
+            // A field can be indexed without a column, if its name is a path.
             None if name.contains(['.', '[']) => {
                 FieldPath::parse(name).map_err(|error| index_error(error.to_string()))?
             }
@@ -203,7 +206,7 @@ fn create_index(tables: &Tables, asker: &Asker, statement: &CreateIndex) -> Resu
     };
     let known = |name: &String| map.indexes().iter().any(|index| index.name.as_ref() == Some(name));
     if let Some(name) = statement.name.as_ref().filter(|name| known(name)) {
-        return there_already(asker, statement, name);
+        return there_already(client, statement, name);
     }
     let option = |wanted: &str| {
         let found = statement.options.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
@@ -220,15 +223,15 @@ fn create_index(tables: &Tables, asker: &Asker, statement: &CreateIndex) -> Resu
     let added = map.add_index(IndexConfig { name: statement.name.clone(), kind, attributes, bitmap })?;
     tables.catalog().changed();
     match &statement.name {
-        // Somebody else made one of the name since this statement looked.
-        Some(name) if !added => there_already(asker, statement, name),
+        // Another statement has created an index with this name since.
+        Some(name) if !added => there_already(client, statement, name),
         _ => Ok(()),
     }
 }
 
-fn there_already(asker: &Asker, statement: &CreateIndex, name: &str) -> Result<(), SqlError> {
+fn there_already(client: &ClientContext, statement: &CreateIndex, name: &str) -> Result<(), SqlError> {
     if statement.if_not_exists {
-        kept(asker, "relation", name, "42P07");
+        kept(client, "relation", name, "42P07");
         return Ok(());
     }
     let text = format!("Can't create index: index '{name}' already exists");
@@ -237,7 +240,7 @@ fn there_already(asker: &Asker, statement: &CreateIndex, name: &str) -> Result<(
 
 async fn drop_index(
     tables: &Tables,
-    asker: &Asker,
+    client: &ClientContext,
     name: &str,
     map: Option<&str>,
     if_exists: bool,
@@ -265,7 +268,7 @@ async fn drop_index(
     }
     match if_exists {
         true => {
-            skipped(asker, "index", name);
+            skipped(client, "index", name);
             Ok(())
         }
         false => Err(index_error(format!("Index does not exist: {name}"))),
@@ -278,25 +281,25 @@ fn index_error(message: String) -> SqlError {
 
 async fn create_view(
     engine: &Parts,
-    asker: &Asker,
+    client: &ClientContext,
     name: &str,
     or_replace: bool,
     if_not_exists: bool,
     query_text: &str,
     query: &Query,
 ) -> Result<(), SqlError> {
-    // A view whose query cannot be planned helps nobody.
-    let planned = plan_query(engine.sessions.planning(asker.dialect()), &engine.tables, asker, query.clone()).await?;
+    // A view with a query that cannot be planned is rejected.
+    let planned = plan_query(engine.sessions.planning(client.dialect()), &engine.tables, client, query.clone()).await?;
     let columns = planned.columns.iter().map(|column| (column.name.clone(), column.field_type.clone()));
     let view = View {
         name: name.to_owned(),
         query: query_text.to_owned(),
-        dialect: asker.dialect(),
-        path: crate::paths::schemas(asker),
+        dialect: client.dialect(),
+        path: crate::paths::schemas(client),
         columns: columns.collect(),
     };
     if !engine.tables.catalog().put_view(view, or_replace, if_not_exists)? {
-        kept(asker, "relation", name, "42P07");
+        kept(client, "relation", name, "42P07");
     }
     Ok(())
 }
@@ -307,7 +310,7 @@ pub(crate) fn show(tables: &Tables, what: &ShowWhat) -> Result<RecordBatch, SqlE
     let names = match what {
         ShowWhat::Mappings => catalog.mapping_names(),
         ShowWhat::Views => catalog.view_names(),
-        // Neither jobs nor data connections are served: there are none.
+        // Jobs and data connections are not supported, so there are none.
         ShowWhat::Jobs | ShowWhat::DataConnections => Vec::new(),
         ShowWhat::Resources(name) => {
             let text = format!("Data connection '{name}' not found");

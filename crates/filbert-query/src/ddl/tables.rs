@@ -1,4 +1,4 @@
-//! Statements about tables: they come and go, and are emptied.
+//! Statements that create, drop and truncate tables.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use filbert_functions::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHA
 use filbert_grid::query::{Dialect, Severity, SqlError, SqlErrorCode};
 use filbert_grid::{Caller, IndexConfig};
 
-use crate::asker::Asker;
 use crate::catalog::{CheckFacts, ColumnFacts, Identity, Mapping, Sequence, TableFacts};
+use crate::client_context::ClientContext;
 use crate::dml::expressions::RowScope;
 use crate::dml::rows::RowMaker;
 use crate::dml::{Changed, Dml};
@@ -21,11 +21,15 @@ use crate::parts::Parts;
 use crate::plan::planner::{columns_after, plan_query};
 use crate::tables::Tables;
 
-/// Schemas whose tables are made by nobody.
+/// Schemas in which tables cannot be created.
 const RESERVED: [&str; 4] = ["information_schema", "pg_catalog", "sys", "blob"];
 
-/// Makes a table; `None` if it was there and that is no error.
-pub(super) fn create(engine: &Parts, asker: &Asker, statement: &CreateTable) -> Result<Option<Arc<Mapping>>, SqlError> {
+/// Creates a table; `None` if it exists and the statement allows that.
+pub(super) fn create(
+    engine: &Parts,
+    client: &ClientContext,
+    statement: &CreateTable,
+) -> Result<Option<Arc<Mapping>>, SqlError> {
     let tables = &engine.tables;
     let name = statement.name.as_str();
     if let (Some(schema), _) = schema_of(name)
@@ -35,17 +39,17 @@ pub(super) fn create(engine: &Parts, asker: &Asker, statement: &CreateTable) -> 
         return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("42501"));
     }
     let is_there = || {
-        super::kept(asker, "relation", name, "42P07");
+        super::kept(client, "relation", name, "42P07");
         Ok(None)
     };
     if statement.if_not_exists && tables.catalog().mapping(name).is_some() {
         return is_there();
     }
-    let mapping = Arc::new(declared(tables, engine.sessions.planning(asker.dialect()), statement)?);
+    let mapping = Arc::new(declared(tables, engine.sessions.planning(client.dialect()), statement)?);
     let grid = tables.grid()?;
-    // Defaults and checks that cannot be planned are told of now.
+    // Reports defaults and checks that cannot be planned.
     tables.catalog().row_ids().not_before(grid.now().0);
-    RowMaker::new(&mapping, grid.schemas(), engine.sessions.planning(asker.dialect()), tables.catalog().row_ids())?;
+    RowMaker::new(&mapping, grid.schemas(), engine.sessions.planning(client.dialect()), tables.catalog().row_ids())?;
     if grid.map_names().binary_search_by(|known| known.as_str().cmp(name)).is_ok() && !grid.map(name)?.is_empty() {
         let text =
             format!("a map {name:?} has entries: CREATE MAPPING shows them as rows, a table begins with an empty one");
@@ -58,7 +62,7 @@ pub(super) fn create(engine: &Parts, asker: &Asker, statement: &CreateTable) -> 
     let kept = super::keep_beside(tables, &mapping)
         .and_then(|()| with_indexes.into_iter().try_for_each(|like| like_indexes(tables, like, &mapping)));
     if let Err(error) = kept {
-        // A table whose columns or indexes cannot be kept is none.
+        // If the map cannot keep the columns or indexes, the table is removed again.
         drop_one(tables, &mapping)?;
         return Err(error);
     }
@@ -131,7 +135,7 @@ fn declared(tables: &Tables, state: &SessionState, statement: &CreateTable) -> R
     Mapping::of_table(name, columns, facts)
 }
 
-/// The name of a check that was given none.
+/// The generated name of a check without one.
 pub(super) fn check_name(table: &str, column: Option<&str>, known: &[CheckFacts]) -> String {
     let base = match column {
         Some(column) => format!("{table}_{column}_check"),
@@ -153,7 +157,8 @@ pub(super) fn add_check(facts: &mut TableFacts, name: String, condition: Express
     Ok(())
 }
 
-/// A column that is declared without a type, with that of what it always is, computed of the columns that are known.
+/// Gives a generated column without a declared type the type of its expression over the known
+/// columns.
 ///
 /// # Errors
 /// The expression cannot be planned.
@@ -169,10 +174,10 @@ pub(super) fn with_type(
     Ok(ColumnDefinition { declared, ..definition.clone() })
 }
 
-/// What is declared of a column.
+/// The declaration of a column.
 ///
 /// # Errors
-/// Something does not go together.
+/// The declaration is inconsistent.
 pub(super) fn of_column(definition: &ColumnDefinition) -> Result<ColumnFacts, SqlError> {
     let name = &definition.name;
     let Some(declared) = &definition.declared else {
@@ -200,7 +205,8 @@ pub(super) fn of_column(definition: &ColumnDefinition) -> Result<ColumnFacts, Sq
     })
 }
 
-/// The columns of another table, for `LIKE`: names, types and `NOT NULL`, and what else the statement includes.
+/// The columns of another table, for `LIKE`: names, types and `NOT NULL`, and the further
+/// properties that the statement includes.
 fn like(tables: &Tables, like: &Like, new: &mut TableFacts) -> Result<Vec<(String, ColumnFacts)>, SqlError> {
     let Some(mapped) = tables.find(&like.table)? else { return Err(tables.not_found(&like.table)) };
     let mapping = &mapped.mapping;
@@ -232,7 +238,7 @@ fn like(tables: &Tables, like: &Like, new: &mut TableFacts) -> Result<Vec<(Strin
     Ok(columns.map(of).collect())
 }
 
-/// Makes the indexes of a table that another one is like, under names of their own.
+/// Creates the indexes of the other table for `LIKE`, under new names.
 fn like_indexes(tables: &Tables, like: &Like, new: &Mapping) -> Result<(), SqlError> {
     let Some(mapped) = tables.find(&like.table)? else { return Ok(()) };
     let grid = tables.grid()?;
@@ -248,11 +254,15 @@ fn like_indexes(tables: &Tables, like: &Like, new: &Mapping) -> Result<(), SqlEr
     Ok(())
 }
 
-/// Makes a table of a query's columns, and writes its rows; returns how many there were.
-pub(crate) async fn create_as(engine: &Parts, asker: &Asker, statement: &CreateTable) -> Result<u64, SqlError> {
+/// Creates a table with a query's columns, and writes its rows; returns the number of rows.
+pub(crate) async fn create_as(
+    engine: &Parts,
+    client: &ClientContext,
+    statement: &CreateTable,
+) -> Result<u64, SqlError> {
     let Some(query) = &statement.source else { return Ok(0) };
-    let state = engine.sessions.planning(asker.dialect());
-    let planned = plan_query(state, &engine.tables, asker, (**query).clone()).await?;
+    let state = engine.sessions.planning(client.dialect());
+    let planned = plan_query(state, &engine.tables, client, (**query).clone()).await?;
     if !planned.parameters.is_empty() {
         return Err(parsing_error("a table cannot be made of a query with parameters").with_sqlstate("0A000"));
     }
@@ -267,7 +277,7 @@ pub(crate) async fn create_as(engine: &Parts, asker: &Asker, statement: &CreateT
         let name = statement.names.get(at).unwrap_or(&column.name).clone();
         let declared = match column.pg_type {
             Some(VARCHAR) => DeclaredType::Varchar(None),
-            // Without a length of their own, texts keep what blanks they have.
+            // Without a declared length, texts keep their trailing blanks.
             Some(BPCHAR) => match planned.lengths.get(at).copied().flatten() {
                 Some(length) => DeclaredType::Character(length),
                 None => DeclaredType::Plain(FieldType::Varchar),
@@ -283,16 +293,16 @@ pub(crate) async fn create_as(engine: &Parts, asker: &Asker, statement: &CreateT
     }
     let gates = engine.tables.catalog().gates();
     let alone = gates.alone(&[table.name.as_str()]).await?;
-    let made = create(engine, asker, &table)?;
+    let made = create(engine, client, &table)?;
     std::mem::drop(alone);
     let Some(made) = made.filter(|_| !statement.without_data) else { return Ok(0) };
     let names = table.columns.into_iter().map(|column| column.name).collect();
     let insert = Insert { table: table.name, columns: names, source: Some(query.clone()), ..Insert::default() };
-    // A table without its rows is not what was asked for, also if the statement is given up.
+    // The table must not stay without its rows, also if the statement is cancelled.
     let mut unfilled = Unfilled { tables: &engine.tables, table: Some(made) };
     let filled = {
         let _shared = gates.share(&insert.table).await?;
-        Dml::begins(&engine.tables, &engine.sessions, asker, None)?.insert(&insert, &[]).await?
+        Dml::begins(&engine.tables, &engine.sessions, client, None)?.insert(&insert, &[]).await?
     };
     unfilled.table = None;
     match filled {
@@ -301,7 +311,7 @@ pub(crate) async fn create_as(engine: &Parts, asker: &Asker, statement: &CreateT
     }
 }
 
-/// A table that was made and does not have all of its rows yet: it goes when this is dropped.
+/// A new table that does not have all its rows yet. Dropping this value drops the table.
 struct Unfilled<'t> {
     tables: &'t Tables,
     table: Option<Arc<Mapping>>,
@@ -310,16 +320,16 @@ struct Unfilled<'t> {
 impl Drop for Unfilled<'_> {
     fn drop(&mut self) {
         if let Some(table) = &self.table {
-            // Somebody else may have dropped or altered it meanwhile.
+            // Another statement may have dropped or altered it meanwhile.
             let _ = drop_one(self.tables, table);
         }
     }
 }
 
-/// Drops schemas, with their tables if `cascade` says so; returns how many there were.
+/// Drops schemas, with their tables if `cascade` is set; returns the number of existing schemas.
 pub(super) async fn drop_schemas(
     tables: &Tables,
-    asker: &Asker,
+    client: &ClientContext,
     names: &[String],
     if_exists: bool,
     cascade: bool,
@@ -339,17 +349,18 @@ pub(super) async fn drop_schemas(
         }
         let was_there = catalog.drop_schema(name, if_exists || had_tables)?;
         if !was_there && !had_tables {
-            super::skipped(asker, "schema", name);
+            super::skipped(client, "schema", name);
         }
         dropped += u64::from(was_there);
     }
     Ok(dropped)
 }
 
-/// Drops tables and their rows; returns how many there were. None is dropped if one of them cannot be.
+/// Drops tables and their rows; returns the number of existing tables. If one of them cannot be
+/// dropped, none is.
 pub(super) fn drop(
     tables: &Tables,
-    asker: &Asker,
+    client: &ClientContext,
     names: &[String],
     if_exists: bool,
     cascade: bool,
@@ -359,13 +370,13 @@ pub(super) fn drop(
         match table(tables, name) {
             Ok(mapping) if found.iter().any(|other| Arc::ptr_eq(other, &mapping)) => {}
             Ok(mapping) => found.push(mapping),
-            Err(error) if if_exists && error.sqlstate == Some("42P01") => super::skipped(asker, "table", name),
+            Err(error) if if_exists && error.sqlstate == Some("42P01") => super::skipped(client, "table", name),
             Err(error) => return Err(error),
         }
     }
     let views: Vec<String> = found.iter().flat_map(|mapping| tables.views_over(&mapping.name)).collect();
-    // In the other dialects a view stays, and says what is missing when it is asked.
-    if let Some(view) = views.first().filter(|_| !cascade && asker.dialect() == Dialect::Postgres) {
+    // In the other dialects a view stays, and reports the missing table when it is queried.
+    if let Some(view) = views.first().filter(|_| !cascade && client.dialect() == Dialect::Postgres) {
         let text = format!("cannot drop table {} because the view {view:?} depends on it", names.join(", "));
         let error = SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("2BP01");
         return Err(error.with_suggestion("Use DROP ... CASCADE to drop the dependent objects too."));
@@ -377,7 +388,7 @@ pub(super) fn drop(
     }
     for view in views.iter().filter(|_| cascade) {
         if tables.catalog().drop_view(view, true)?
-            && let Some(session) = asker.session()
+            && let Some(session) = client.session()
         {
             session.tell(Severity::Notice, "00000", format!("drop cascades to view {view}"));
         }
@@ -385,28 +396,28 @@ pub(super) fn drop(
     Ok(dropped)
 }
 
-/// Drops a table and its rows: at one moment for whoever looks for it.
+/// Drops a table and its rows. For other statements both disappear together.
 fn drop_one(tables: &Tables, mapping: &Arc<Mapping>) -> Result<(), SqlError> {
     let grid = tables.grid()?;
     let unlinked = tables.catalog().remove(mapping, || Ok(grid.unlink_map(&mapping.external_name)?))?;
-    // Outside of the catalog's lock, for it takes as long as there are rows.
+    // Outside of the catalog's lock, because it takes time proportional to the number of rows.
     std::mem::drop(unlinked);
     Ok(())
 }
 
-/// Takes all rows out of tables; returns how many there were.
+/// Removes all rows of tables; returns their number.
 pub(super) fn truncate(tables: &Tables, names: &[String], restart: bool) -> Result<u64, SqlError> {
     let mapped: Vec<Arc<Mapping>> = names.iter().map(|name| table(tables, name)).collect::<Result<_, _>>()?;
     let grid = tables.grid()?;
     for mapping in &mapped {
         let locked = grid.map(&mapping.external_name)?.statistics().locked_keys;
         if locked > 0 {
-            // They would be left.
+            // Locked rows would remain.
             let text = format!("{locked} rows of {:?} are locked by clients, it cannot be emptied", mapping.name);
             return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P03"));
         }
     }
-    // What cannot begin anew is told of before a row goes.
+    // Sequences that cannot restart are reported before a row is removed.
     let facts = mapped.iter().filter_map(|mapping| mapping.table.as_ref()).filter(|_| restart);
     let identities = facts.flat_map(|facts| facts.columns.iter().filter_map(|column| column.identity.as_ref()));
     let identities: Vec<_> = identities.cloned().collect();
@@ -422,7 +433,7 @@ pub(super) fn truncate(tables: &Tables, names: &[String], restart: bool) -> Resu
 /// The mapping of a table.
 ///
 /// # Errors
-/// There is none, or it is no table.
+/// The table does not exist, or the mapping is not a table.
 pub(crate) fn table(tables: &Tables, name: &str) -> Result<Arc<Mapping>, SqlError> {
     match tables.catalog().mapping(name) {
         Some(mapping) if mapping.table.is_some() => Ok(mapping),
@@ -436,7 +447,7 @@ fn wrong_kind(name: &str, what: &str) -> SqlError {
     SqlError::new(SqlErrorCode::ObjectNotFound, format!("{name:?} {what}")).with_sqlstate("42809")
 }
 
-/// Checks that tables, mappings or views are there.
+/// Checks that tables, mappings or views exist.
 pub(crate) fn check_all(tables: &Tables, names: &[String]) -> Result<(), SqlError> {
     names.iter().try_for_each(|name| match tables.catalog().view(name) {
         Some(_) => Ok(()),
@@ -451,13 +462,13 @@ mod tests {
     use super::*;
     use crate::catalog::{Catalog, assert_same_mapping};
     use crate::config::QueryConfig;
-    use crate::jobs::Jobs;
+    use crate::jobs::{Jobs, SlowStatements};
     use crate::memory::MemoryLimits;
     use crate::plan::session::Sessions;
     use crate::server::Server;
     use filbert_dialect::{DefaultPlace, Limits, Parsed, TableStatement, parse};
 
-    /// What a cluster cannot keep as it was declared is refused; most must be kept.
+    /// A cluster rejects declarations that it cannot store unchanged; it must store most of them.
     #[test]
     fn declared_tables_are_read_as_they_were_written() {
         let cases = [
@@ -487,7 +498,7 @@ mod tests {
         let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
         let config = QueryConfig::default();
         let limits = MemoryLimits::new(&config, None);
-        let server = Arc::new(Server::new(Arc::clone(&tables), Jobs::new(10), limits));
+        let server = Arc::new(Server::new(Arc::clone(&tables), Jobs::new(10, SlowStatements::default()), limits));
         let sessions = Sessions::new(&config, limits, &server).unwrap();
         for (dialect, text) in cases {
             let parsed = parse(text, dialect, &Limits::default(), &DefaultPlace).unwrap().parsed;

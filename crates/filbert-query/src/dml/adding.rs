@@ -1,4 +1,4 @@
-//! The rows of an INSERT, a SINK or a COPY on their way to changes that are made together.
+//! Collects the rows of an INSERT, a SINK or a COPY as changes that are made together.
 
 use arrow_array::RecordBatch;
 use filbert_data::Value;
@@ -8,12 +8,12 @@ use crate::dml::apply::Waiting;
 use crate::dml::inserter::{Inserter, Scratch, Written};
 use crate::dml::pending::{Made, Pending, ROUNDS_MAX, changed_too_often};
 use crate::dml::returning::Returning;
-use crate::occasion::Occasion;
+use crate::execution::Execution;
 
-/// Rows that one statement adds, and what becomes of them.
+/// The rows that one statement adds.
 pub(crate) struct Adding {
     pending: Pending,
-    /// Those that may have to be looked at again, or told of.
+    /// Rows that may have to be computed again, or that `RETURNING` reports.
     kept: Option<Vec<Kept>>,
     count: u64,
     scratch: Scratch,
@@ -26,28 +26,28 @@ struct Kept {
     written: Written,
 }
 
-/// Rows that were added: how many, and what `RETURNING` tells of them.
+/// The number of added rows, and the result of `RETURNING`.
 pub(crate) type Added = (u64, Option<RecordBatch>);
 
 impl Adding {
-    /// No rows yet. `tells` says whether the statement has a `RETURNING`.
-    pub(crate) fn new(inserter: &Inserter, pending: Pending, tells: bool) -> Adding {
-        let keeps = tells || inserter.looks_first();
+    /// Creates an empty collection. `returns_rows` says whether the statement has a `RETURNING`.
+    pub(crate) fn new(inserter: &Inserter, pending: Pending, returns_rows: bool) -> Adding {
+        let keeps = returns_rows || inserter.looks_first();
         Adding { pending, kept: keeps.then(Vec::new), count: 0, scratch: Scratch::default() }
     }
 
-    /// Adds a row that is whole; returns how many rows that changes.
+    /// Adds a complete row; returns the number of rows that it changes.
     ///
     /// # Errors
-    /// It cannot be added.
+    /// The row cannot be added.
     pub(crate) fn add(
         &mut self,
         inserter: &Inserter,
         row: &[Value<'_>],
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
     ) -> Result<u64, SqlError> {
-        let written = inserter.plan(row, parameters, occasion, &mut self.scratch, &mut self.pending)?;
+        let written = inserter.plan(row, parameters, execution, &mut self.scratch, &mut self.pending)?;
         let count = written.count();
         self.count += count;
         if let Some(kept) = self.kept.as_mut().filter(|_| count > 0) {
@@ -58,8 +58,8 @@ impl Adding {
         Ok(count)
     }
 
-    /// Looks again at the rows with keys that others have changed meanwhile.
-    fn again(&mut self, inserter: &Inserter, keys: &[Box<[u8]>], occasion: &Occasion) -> Result<(), SqlError> {
+    /// Computes the rows again that have keys which others have changed meanwhile.
+    fn again(&mut self, inserter: &Inserter, keys: &[Box<[u8]>], execution: &Execution) -> Result<(), SqlError> {
         if let (true, Some(key)) = (inserter.fails_on_key(), keys.first()) {
             return Err(inserter.maker().duplicate(key));
         }
@@ -67,7 +67,7 @@ impl Adding {
         for row in self.kept.replace(Vec::new()).unwrap_or_default() {
             if keys.contains(&row.key) {
                 self.count -= row.written.count();
-                self.add(inserter, &row.row, &row.parameters, occasion)?;
+                self.add(inserter, &row.row, &row.parameters, execution)?;
             } else if let Some(kept) = &mut self.kept {
                 kept.push(row);
             }
@@ -75,54 +75,54 @@ impl Adding {
         Ok(())
     }
 
-    /// What `RETURNING` tells of the rows.
-    fn tell(
+    /// The result of `RETURNING` for the rows.
+    fn returned_rows(
         &self,
         returning: Option<&Returning>,
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
     ) -> Result<Option<RecordBatch>, SqlError> {
         let Some(returning) = returning else { return Ok(None) };
         let rows = self.kept.iter().flatten().map(|kept| match &kept.written {
             Written::Updated(row) => row.as_slice(),
             Written::Added | Written::Nothing => kept.row.as_slice(),
         });
-        returning.of_rows(rows, parameters, occasion).map(Some)
+        returning.of_rows(rows, parameters, execution).map(Some)
     }
 
-    /// Makes all changes, or none, when their keys are free.
+    /// Makes all changes, or none, once no other statement holds their keys.
     ///
     /// # Errors
-    /// They cannot be made: nothing was changed.
+    /// The changes cannot be made, and nothing was changed.
     pub(crate) async fn make(
         mut self,
         inserter: &Inserter,
         waiting: Waiting<'_>,
         returning: Option<&Returning>,
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
     ) -> Result<Added, SqlError> {
         let mut claims = waiting.map.claims();
         for _ in 0..ROUNDS_MAX {
-            let told = self.tell(returning, parameters, occasion)?;
+            let returned = self.returned_rows(returning, parameters, execution)?;
             let differing = self.pending.make(waiting, &mut claims).await?;
             if differing.is_empty() {
-                return Ok((self.count, told));
+                return Ok((self.count, returned));
             }
-            self.again(inserter, &differing, occasion)?;
+            self.again(inserter, &differing, execution)?;
         }
         Err(changed_too_often())
     }
 
-    /// As [`Adding::make`] of a statement that tells nothing, waiting in this thread.
+    /// Like [`Adding::make`], for a statement without `RETURNING`; blocks this thread.
     ///
     /// # Errors
-    /// As there.
+    /// Like [`Adding::make`].
     pub(crate) fn make_blocking(
         mut self,
         inserter: &Inserter,
         waiting: Waiting<'_>,
-        occasion: &Occasion,
+        execution: &Execution,
     ) -> Result<u64, SqlError> {
         let mut claims = waiting.map.claims();
         for _ in 0..ROUNDS_MAX {
@@ -130,30 +130,31 @@ impl Adding {
             if differing.is_empty() {
                 return Ok(self.count);
             }
-            self.again(inserter, &differing, occasion)?;
+            self.again(inserter, &differing, execution)?;
         }
         Err(changed_too_often())
     }
 
-    /// As [`Adding::make`], without waiting; `None` if it would have to, and nothing was changed then.
+    /// Like [`Adding::make`], without waiting. `None` if it would have to wait; nothing was changed
+    /// then.
     ///
     /// # Errors
-    /// As there.
+    /// Like [`Adding::make`].
     pub(crate) fn make_in_place(
         mut self,
         inserter: &Inserter,
         returning: Option<&Returning>,
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
     ) -> Result<Option<Added>, SqlError> {
         let map = inserter.table().map();
         let mut claims = map.claims();
         for _ in 0..ROUNDS_MAX {
-            let told = self.tell(returning, parameters, occasion)?;
+            let returned = self.returned_rows(returning, parameters, execution)?;
             match self.pending.make_in_place(map, &mut claims)? {
-                Made::All => return Ok(Some((self.count, told))),
+                Made::All => return Ok(Some((self.count, returned))),
                 Made::Held(_) | Made::NobodyLeads(_) => return Ok(None),
-                Made::Differ(differing) => self.again(inserter, &differing, occasion)?,
+                Made::Differ(differing) => self.again(inserter, &differing, execution)?,
             }
         }
         Err(changed_too_often())

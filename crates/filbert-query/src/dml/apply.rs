@@ -1,4 +1,4 @@
-//! Applying changes to entries: one of one key in place, and waiting for keys that others hold.
+//! Applies changes to entries: changes one key in place, and waits for keys that others hold.
 
 use std::time::Duration;
 
@@ -8,19 +8,20 @@ use filbert_grid::replication::SubmitError;
 use filbert_grid::{Caller, Change, GridError, Map, ParkedReply, Reply};
 use tokio::sync::oneshot;
 
-/// What a change did.
+/// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It was made.
+    /// The change was made.
     Made,
-    /// The entry was not as expected: nothing was changed.
+    /// The entry was not as expected, and nothing was changed.
     Differs,
 }
 
-/// Between two tries where leaders change.
+/// The pause between two attempts while leaders change.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Whether nothing was changed and the same can be asked again in a moment: leaders of a cluster change, or have too much to do.
+/// Whether nothing was changed and the same change may succeed soon: leaders of a cluster change,
+/// or are overloaded.
 pub(crate) fn is_passing(error: &GridError) -> bool {
     matches!(error, GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Overloaded { .. }))
 }
@@ -29,9 +30,9 @@ pub(crate) fn is_passing(error: &GridError) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting<'m> {
     pub(crate) map: &'m Map,
-    /// What may end the statement until it changes rows, if anything.
+    /// The limits that may end the statement before it changes rows, if any.
     pub(crate) limits: Option<&'m Limits>,
-    /// How long, in milliseconds, counted from the moment when the waiting begins.
+    /// The maximum waiting time in milliseconds, counted from the start of each wait.
     pub(crate) wait_ms: i64,
 }
 
@@ -39,13 +40,14 @@ impl Waiting<'_> {
     /// Waits until a key is free.
     ///
     /// # Errors
-    /// It took too long, or the member is shutting down.
+    /// The wait took too long, or the member is shutting down.
     pub(crate) async fn until_free(self, key: &[u8]) -> Result<(), SqlError> {
         let (sender, receiver) = oneshot::channel();
-        // Nobody waits any more if the statement was cancelled.
+        // If the statement was cancelled, nobody receives the reply.
         self.park(key, Box::new(move |reply| _ = sender.send(reply.map(|_| ()))));
         match receiver.await.unwrap_or(Err(GridError::NotActive)) {
-            // Whoever knew who waits leads no more: the next one is asked.
+            // The leader that knew the waiting statements has lost its leadership: the next leader
+            // is asked.
             Err(error) if is_passing(&error) => {
                 tokio::time::sleep(PAUSE).await;
                 Ok(())
@@ -54,10 +56,10 @@ impl Waiting<'_> {
         }
     }
 
-    /// Waits in this thread until a key is free.
+    /// Blocks this thread until a key is free.
     ///
     /// # Errors
-    /// As [`Waiting::until_free`].
+    /// Like [`Waiting::until_free`].
     pub(crate) fn block_until_free(self, key: &[u8]) -> Result<(), SqlError> {
         let (sender, receiver) = std::sync::mpsc::channel();
         self.park(key, Box::new(move |reply| _ = sender.send(reply.map(|_| ()))));
@@ -77,7 +79,7 @@ impl Waiting<'_> {
     }
 }
 
-/// Why a key did not come free.
+/// The error for a key that did not become free.
 fn not_free(error: GridError) -> SqlError {
     match error {
         GridError::LockTimeout { .. } => SqlError::from(error).with_sqlstate("55P03"),
@@ -92,7 +94,7 @@ pub(crate) fn outcome(reply: &Reply<'_>) -> Outcome {
     }
 }
 
-/// The error of an INSERT of a key that is there.
+/// The error of an INSERT with a key that exists.
 pub(crate) fn duplicate_key() -> SqlError {
     SqlError::new(SqlErrorCode::Generic, "Duplicate key").with_sqlstate("23505")
 }

@@ -1,7 +1,8 @@
-//! Which types of values a column takes in PostgreSQL's dialect. It is told by types before a row is read, so that a statement is refused
-//! whether it has rows or not, and whatever they hold.
+//! The types of values that a column accepts in PostgreSQL's dialect. They are checked before a row
+//! is read. A statement is therefore rejected whether or not it has rows, and whatever values they
+//! have.
 //!
-//! A text in quotes, NULL and a parameter are of any type: what the column makes of them is told by their values.
+//! A string literal, NULL and a parameter match any type: their conversion depends on their values.
 
 use std::sync::Arc;
 
@@ -22,17 +23,17 @@ use filbert_grid::query::SqlError;
 use crate::catalog::Mapping;
 use crate::dml::rows::RowMaker;
 
-/// The number of PostgreSQL's type of names.
+/// The OID of PostgreSQL's type `name`.
 const NAME: u32 = 19;
 
-/// What tells which values become which.
+/// The kind of a type, which decides the assignments that are possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Boolean,
     Number,
     Text,
     Date,
-    /// A timestamp with a zone or without one.
+    /// A timestamp with or without a time zone.
     Timestamp,
     Time,
     Interval,
@@ -40,7 +41,7 @@ enum Kind {
     Json,
     Bytes,
     Array(Box<Kind>),
-    /// Any other: its values tell.
+    /// Any other type: the conversion depends on the value.
     Other,
 }
 
@@ -67,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// Whether values of another kind may be assigned, by PostgreSQL's `pg_cast`.
+    /// Whether values of another kind may be assigned, according to PostgreSQL's `pg_cast`.
     fn takes(&self, other: &Kind) -> bool {
         match (self, other) {
             (Kind::Other, _) | (_, Kind::Other) | (Kind::Text, _) => true,
@@ -79,20 +80,20 @@ impl Kind {
     }
 }
 
-/// The columns of a query whose values are assigned to columns of a table.
+/// The columns of a query that are assigned to columns of a table.
 #[derive(Clone, Copy)]
 pub(super) struct Assigned<'a> {
     pub(super) maker: &'a RowMaker,
-    /// The columns of the table that get values of some type, each with the place of these in the query.
+    /// The table columns with typed values, each with the position of its values in the query.
     pub(super) typed: &'a [(usize, usize)],
 }
 
 impl Assigned<'_> {
-    /// The plan of the query with values as the columns have them, where PostgreSQL's texts of values are other than those that values
-    /// are converted to.
+    /// The plan of the query with values in the types of the columns. It casts to text where
+    /// PostgreSQL's text of a value differs from the text of the conversion.
     ///
     /// # Errors
-    /// A column does not take values of their type.
+    /// A column does not accept values of their type.
     pub(super) fn fit(self, plan: LogicalPlan) -> Result<LogicalPlan, SqlError> {
         let mut texts = Vec::new();
         for &(target, place) in self.typed {
@@ -118,7 +119,7 @@ impl Assigned<'_> {
     }
 }
 
-/// Whether values of a field are of another type than the texts that a column of a table has.
+/// Whether the column of a table is text and the values of the field have another type.
 pub(super) fn becomes_text(mapping: &Mapping, target: usize, source: &Field) -> bool {
     let column = mapping.columns.get(target).filter(|_| mapping.table.is_some());
     column.is_some_and(|column| Kind::of(&column.field_type, None) == Kind::Text)
@@ -127,7 +128,7 @@ pub(super) fn becomes_text(mapping: &Mapping, target: usize, source: &Field) -> 
         && !source.data_type().is_string()
 }
 
-/// An expression as the text that PostgreSQL casts it to.
+/// Casts an expression to text as PostgreSQL does.
 pub(super) fn as_text(expr: &Expr) -> Expr {
     Expr::Cast {
         kind: CastKind::Cast,
@@ -138,24 +139,24 @@ pub(super) fn as_text(expr: &Expr) -> Expr {
     }
 }
 
-/// Fails if values of a field cannot be those of a table's column.
+/// Fails if a table's column does not accept values of a field.
 pub(super) fn check(mapping: &Mapping, target: usize, source: &Field) -> Result<(), SqlError> {
     if mapping.table.is_none() || is_untyped(source) || is_null(source) {
         return Ok(());
     }
     let Some(column) = mapping.columns.get(target) else { return Ok(()) };
-    let (found, told) = (field_type_of(source), pg_type_of(source));
-    if Kind::of(&column.field_type, None).takes(&Kind::of(&found, told)) {
+    let (found, declared) = (field_type_of(source), pg_type_of(source));
+    if Kind::of(&column.field_type, None).takes(&Kind::of(&found, declared)) {
         return Ok(());
     }
     let wanted = mapping.table.as_ref().and_then(|table| table.columns.get(target));
     let wanted = wanted.map_or_else(String::new, |facts| facts.declared.bare_name());
-    let found = pg_types::format(told.map_or_else(|| pg_types::of_field_type(&found).0, i64::from), None);
+    let found = pg_types::format(declared.map_or_else(|| pg_types::of_field_type(&found).0, i64::from), None);
     let text = format!("column {:?} is of type {wanted} but expression is of type {found}", column.name);
     Err(data_error(text).with_sqlstate("42804"))
 }
 
-/// Whether a field has no type, or is an array of items without one.
+/// Whether a field has no type, or is an array of elements without a type.
 fn is_null(field: &Field) -> bool {
     match field.data_type() {
         DataType::List(item) => is_null(item),
@@ -163,7 +164,7 @@ fn is_null(field: &Field) -> bool {
     }
 }
 
-/// Which of so many columns of a query have values of any type.
+/// The columns of a query that have values of any type; `width` is the number of columns.
 pub(super) fn of_any_type(query: &Query, width: usize) -> Vec<bool> {
     match query.body.as_ref() {
         SetExpr::Select(select) => of_select(select, width),
@@ -181,7 +182,7 @@ fn of_select(select: &Select, width: usize) -> Vec<bool> {
     let items = &select.projection;
     let is_plain = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
     let mut open = vec![false; width];
-    // Columns of a `*` stand between those that are before and behind it.
+    // The columns of a `*` lie between the columns before and behind it.
     for (place, item) in open.iter_mut().zip(items.iter().take_while(|item| is_plain(item))) {
         *place = is_open(item);
     }
@@ -201,7 +202,7 @@ fn of_values(values: &Values, width: usize) -> Vec<bool> {
     open
 }
 
-/// Whether an expression is of any type.
+/// Whether an expression matches any type.
 pub(super) fn is_of_any_type(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_of_any_type(inner),

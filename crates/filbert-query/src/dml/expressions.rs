@@ -1,8 +1,8 @@
-//! Expressions over one row: defaults, generated columns, checks, what `SET` sets and `RETURNING` tells. They are planned once, and run
-//! over the values of a row without a plan.
+//! Expressions over one row: defaults, generated columns, checks, `SET` and `RETURNING`. An
+//! expression is planned once, and runs over the values of a row without a plan.
 //!
-//! An expression means what it means in a query: it is planned as the one column of a query over a relation with the row's columns, by
-//! the same planner and the same rules.
+//! It has the same meaning as in a query: it is planned as the only column of a query over a
+//! relation with the row's columns, by the same planner and the same rules.
 
 use std::sync::Arc;
 
@@ -22,37 +22,37 @@ use filbert_data::{FieldType, Value};
 use filbert_dialect::walk;
 use filbert_functions::builder::{ColumnBuilder, batch};
 use filbert_functions::error::{data_error, of_datafusion, parsing_error};
-use filbert_functions::push_json;
 use filbert_functions::types::{JSONB, field, field_type_of, is_untyped, untyped_field, value_of, with_members};
+use filbert_functions::{guards, push_json};
 use filbert_grid::query::{ColumnMeta, ParameterType, SqlError};
 
-use crate::asker::ParameterTypes;
 use crate::catalog::Mapping;
+use crate::client_context::ParameterTypes;
 use crate::dml::literals::{constant, parameter};
-use crate::occasion::Occasion;
-use crate::plan::context::{plan_expression, with_told_types};
-use crate::plan::planner::{columns_after, told, unaliased, without_blanks};
+use crate::execution::Execution;
+use crate::plan::context::{plan_expression, with_marked_types};
+use crate::plan::planner::{columns_after, reported, unaliased, without_blanks};
 use crate::plan::session::dialect_of;
 
-/// What the row that could not be inserted is called.
+/// The relation name of the row that could not be inserted.
 const EXCLUDED: &str = "excluded";
-/// What parameters are columns of.
+/// The relation name of the columns that stand for parameters.
 const PARAMETERS: &str = "$parameters";
 
-/// What an expression is computed of.
+/// The inputs of an expression.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Inputs<'r> {
     /// The values of a row, one for each of the mapping's columns.
     pub(crate) row: &'r [Value<'r>],
-    /// Those of the row that could not be inserted.
+    /// The values of the row that could not be inserted.
     pub(crate) excluded: &'r [Value<'r>],
     /// The statement's parameters.
     pub(crate) parameters: &'r [Value<'r>],
-    /// Who asks, and when.
-    pub(crate) occasion: Option<&'r Occasion>,
+    /// The statement context.
+    pub(crate) execution: Option<&'r Execution>,
 }
 
-/// Where a value is among the inputs.
+/// The position of a value among the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Row(usize),
@@ -61,9 +61,9 @@ pub(crate) enum Place {
 }
 
 impl<'r> Inputs<'r> {
-    /// A row alone.
-    pub(crate) fn row(row: &'r [Value<'r>], occasion: &'r Occasion) -> Self {
-        Inputs { row, occasion: Some(occasion), ..Inputs::default() }
+    /// Inputs with a row alone.
+    pub(crate) fn row(row: &'r [Value<'r>], execution: &'r Execution) -> Self {
+        Inputs { row, execution: Some(execution), ..Inputs::default() }
     }
 
     fn get(&self, place: Place) -> Result<&'r Value<'r>, SqlError> {
@@ -78,19 +78,19 @@ impl<'r> Inputs<'r> {
     }
 }
 
-/// A value of a row that is made: what needs no computing is taken as it is.
+/// A value of a new row. An input that needs no computation is taken as it is.
 pub(crate) enum RowValue {
     Constant(Value<'static>),
-    /// What is among the inputs.
+    /// One of the inputs.
     Taken(Place),
     Computed(RowExpression),
 }
 
 impl RowValue {
-    /// The value for some inputs.
+    /// Evaluates the value for some inputs.
     ///
     /// # Errors
-    /// It cannot be computed.
+    /// The value cannot be computed.
     pub(crate) fn evaluate<'r>(&'r self, inputs: &Inputs<'r>) -> Result<Value<'r>, SqlError> {
         match self {
             RowValue::Constant(value) => Ok(value.clone()),
@@ -99,13 +99,13 @@ impl RowValue {
         }
     }
 
-    /// Whether the type of the values shows only in themselves.
+    /// Whether the type is known only from the values themselves.
     pub(crate) fn is_untyped(&self) -> bool {
         matches!(self, RowValue::Computed(expression) if expression.is_untyped())
     }
 
-    /// Whether a whole number as a parameter counts as it would if it were written: parameters have the types of what they
-    /// are computed with.
+    /// Whether a whole number as a parameter has the same effect as a literal. A parameter has the
+    /// type of the operands that it is computed with.
     pub(crate) fn takes_numbers_as_they_are(&self) -> bool {
         let RowValue::Computed(expression) = self else { return true };
         let is_number = |field_type: &FieldType| {
@@ -120,28 +120,28 @@ impl RowValue {
 /// An expression over the inputs.
 pub(crate) struct RowExpression {
     physical: Arc<dyn PhysicalExpr>,
-    /// What it reads.
+    /// The inputs that the expression reads.
     read: Vec<(Place, FieldType)>,
     schema: SchemaRef,
-    /// What its values are.
+    /// The field of its result.
     field: FieldRef,
     output: FieldType,
-    /// Whether it depends on who asks, or on the time.
+    /// Whether it depends on the session or the time.
     depends: bool,
 }
 
-/// What expressions may name.
+/// The names that an expression may use.
 pub(crate) struct RowScope {
     schema: DFSchema,
-    /// The columns of the row; those of the excluded one follow.
+    /// The number of columns of the row. The columns of the excluded row follow them.
     width: usize,
-    /// The types of parameters that the client declared.
+    /// The parameter types that the client declared.
     types: Vec<Option<ParameterType>>,
 }
 
 impl RowScope {
-    /// The columns of a mapping under a name, and with `excluded` once more under that name; and parameters, of these types as far as
-    /// they are known.
+    /// A scope with the columns of a mapping under `name`, and, with `excluded`, a second time
+    /// under `excluded`. It also has parameters, with these types as far as they are known.
     pub(crate) fn of(
         mapping: &Mapping,
         name: &str,
@@ -170,7 +170,7 @@ impl RowScope {
     /// Plans a value.
     ///
     /// # Errors
-    /// It names what is not there, or cannot be planned.
+    /// The expression uses an unknown name, or cannot be planned.
     pub(crate) fn value(&self, state: &SessionState, expr: &Expr) -> Result<RowValue, SqlError> {
         if let Some(number) = parameter(expr) {
             return Ok(RowValue::Taken(Place::Parameter(number)));
@@ -186,7 +186,8 @@ impl RowScope {
         self.physical(state, logical).map(RowValue::Computed)
     }
 
-    /// What is known of a value beforehand; nothing of a constant and of a parameter.
+    /// The field of a value, as far as it is known before evaluation; `None` for a constant and for
+    /// a parameter.
     pub(crate) fn field<'s>(&'s self, value: &'s RowValue) -> Option<&'s Field> {
         let of_row = |index: usize| self.schema.fields().get(index).map(AsRef::as_ref);
         match value {
@@ -197,33 +198,33 @@ impl RowScope {
         }
     }
 
-    /// Plans an expression, whatever it is.
+    /// Plans any expression.
     ///
     /// # Errors
-    /// As [`RowScope::value`].
+    /// Like [`RowScope::value`].
     pub(crate) fn expression(&self, state: &SessionState, expr: &Expr) -> Result<RowExpression, SqlError> {
         let logical = self.logical(state, expr)?;
         let logical = self.written(state, logical)?;
         self.physical(state, logical)
     }
 
-    /// Plans a value that is told, and what is told of its column but the name.
+    /// Plans a value of `RETURNING`, and its column without the name.
     ///
     /// # Errors
-    /// As [`RowScope::value`].
-    pub(crate) fn told(&self, state: &SessionState, expr: &Expr) -> Result<(RowValue, ColumnMeta), SqlError> {
+    /// Like [`RowScope::value`].
+    pub(crate) fn returned(&self, state: &SessionState, expr: &Expr) -> Result<(RowValue, ColumnMeta), SqlError> {
         if let Some(number) = parameter(expr) {
             let declared = self.types.get(number).cloned().flatten();
             let ParameterType { field_type, pg_type } = declared.unwrap_or_else(|| FieldType::Varchar.into());
-            // A document that a client sends is in any form.
+            // A document that a client sends may have any form.
             if pg_type != Some(JSONB) {
                 let column = ColumnMeta { name: String::new(), field_type, nullable: true, pg_type };
                 return Ok((RowValue::Taken(Place::Parameter(number)), column));
             }
         }
         let logical = self.logical(state, expr)?;
-        let query = self.query(logical).and_then(|query| with_told_types(state, query)).map_err(failed)?;
-        let (query, columns) = told(state, query, dialect_of(state))?;
+        let query = self.query(logical).and_then(|query| with_marked_types(state, query)).map_err(failed)?;
+        let (query, columns) = reported(state, query, dialect_of(state))?;
         let query = analyzed(state, query).map_err(failed)?;
         let Some(column) = columns_after(&query, &columns).first().cloned() else {
             return Err(failed(DataFusionError::Internal("a column is missing".to_owned())));
@@ -236,15 +237,16 @@ impl RowScope {
         Ok((value, column))
     }
 
-    /// An expression whose value is written.
+    /// An expression for a value that is written.
     fn written(&self, state: &SessionState, logical: Logical) -> Result<Logical, SqlError> {
-        let query = self.query(logical).and_then(|query| with_told_types(state, query)).and_then(without_blanks);
+        let query = self.query(logical).and_then(|query| with_marked_types(state, query)).and_then(without_blanks);
         let query = query.and_then(|query| analyzed(state, query));
         self.simplified(state, query.map_err(failed)?).map_err(failed)
     }
 
     fn logical(&self, state: &SessionState, expr: &Expr) -> Result<Logical, SqlError> {
-        // Where the row and the excluded one have the same columns, a name alone is the row's.
+        // If the row and the excluded row have the same columns, an unqualified name refers to the
+        // row.
         let expr = match self.schema.fields().len() > self.width {
             false => expr.clone(),
             true => {
@@ -258,14 +260,14 @@ impl RowScope {
         Ok(logical.transform(as_field).map_err(failed)?.data)
     }
 
-    /// The query of which the expression is the one column.
+    /// The query with the expression as its only column.
     fn query(&self, logical: Logical) -> Result<LogicalPlan, DataFusionError> {
         let schema = Arc::new(self.schema.clone());
         let relation = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema });
         LogicalPlanBuilder::from(relation).project([logical])?.build()
     }
 
-    /// The one column of a query.
+    /// The simplified form of the only column of a query.
     fn simplified(&self, state: &SessionState, query: LogicalPlan) -> Result<Logical, DataFusionError> {
         let LogicalPlan::Projection(projection) = &query else {
             return Err(DataFusionError::NotImplemented("a query as the value of a column of a row".to_owned()));
@@ -282,7 +284,8 @@ impl RowScope {
         if !logical.exists(|expr| Ok(depends(expr)))? {
             return ExprSimplifier::new(context).simplify(logical);
         }
-        // What depends on the session stays a call; some other functions are expressions, which the optimizer puts in their place.
+        // A function that depends on the session stays a call. Some other functions have an
+        // equivalent expression, which the optimizer would put in their place.
         let simplified = |expr| match expr {
             Logical::ScalarFunction(mut call) if call.func.signature().volatility == Volatility::Immutable => {
                 Ok(match call.func.simplify(std::mem::take(&mut call.args), &context)? {
@@ -309,7 +312,7 @@ impl RowScope {
     fn physical(&self, state: &SessionState, logical: Logical) -> Result<RowExpression, SqlError> {
         let mut parameters: Vec<(usize, FieldRef)> = Vec::new();
         let logical = logical.transform(|expr| as_column(expr, &mut parameters)).map_err(failed)?.data;
-        // Only what is read is made arrays.
+        // Only the inputs that the expression reads become arrays.
         let mut read = Vec::new();
         let mut fields = Vec::new();
         for column in logical.column_refs() {
@@ -326,7 +329,8 @@ impl RowScope {
         }
         let depends = logical.exists(|expr| Ok(depends(expr))).unwrap_or(true);
         let schema = DFSchema::new_with_metadata(fields, Default::default()).map_err(failed)?;
-        let physical = state.create_physical_expr(logical, &schema).map_err(failed)?;
+        let guarded = guards::value(logical, &schema).map_err(failed)?;
+        let physical = state.create_physical_expr(guarded, &schema).map_err(failed)?;
         let arrow: SchemaRef = schema.inner().clone();
         let field = physical.return_field(&arrow).map_err(failed)?;
         let output = field_type_of(&field);
@@ -341,12 +345,12 @@ fn failed(error: DataFusionError) -> SqlError {
     if is_unknown { error.with_sqlstate("42703") } else { error }
 }
 
-/// What the rules make of a query.
+/// The query after the analyzer rules.
 fn analyzed(state: &SessionState, query: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     state.analyzer().execute_and_check(query, state.config_options(), |_, _| {})
 }
 
-/// Names alone as names of the row's columns.
+/// Qualifies unqualified names with the row's relation.
 fn qualify(expr: &Expr, own: &DFSchema) -> Expr {
     use datafusion::sql::sqlparser::ast::{Ident, VisitorMut};
     use std::ops::ControlFlow;
@@ -369,7 +373,7 @@ fn qualify(expr: &Expr, own: &DFSchema) -> Expr {
     expr
 }
 
-/// Parameters that functions of objects take as they come: what they are shows only in their values.
+/// Field functions accept parameters without a type, because the type is known only from the value.
 fn as_field(expr: Logical) -> Result<Transformed<Logical>, DataFusionError> {
     let Logical::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
     let is_of_objects = call.func.name().starts_with("object");
@@ -384,7 +388,7 @@ fn as_field(expr: Logical) -> Result<Transformed<Logical>, DataFusionError> {
     Ok(Transformed::yes(Logical::ScalarFunction(call)))
 }
 
-/// A parameter as a column of its own.
+/// Replaces a parameter by a column.
 fn as_column(expr: Logical, parameters: &mut Vec<(usize, FieldRef)>) -> Result<Transformed<Logical>, DataFusionError> {
     let Logical::Placeholder(placeholder) = &expr else { return Ok(Transformed::no(expr)) };
     let number = placeholder.id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
@@ -409,12 +413,12 @@ fn parameter_of<'p>(column: &Column, parameters: &'p [(usize, FieldRef)]) -> Opt
     parameters.iter().find(|(known, _)| *known == number).map(|(number, field)| (*number, field))
 }
 
-/// Whether a function gives other values for the same arguments.
+/// Whether a function may return different values for the same arguments.
 fn depends(expr: &Logical) -> bool {
     matches!(expr, Logical::ScalarFunction(function) if function.func.signature().volatility != Volatility::Immutable)
 }
 
-/// An expression whose functions see these settings.
+/// The expression with these settings for its functions.
 fn seeing(physical: &Arc<dyn PhysicalExpr>, options: &Arc<ConfigOptions>) -> Result<Arc<dyn PhysicalExpr>, SqlError> {
     let rebound = |node: Arc<dyn PhysicalExpr>| {
         let Some(function) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(Transformed::no(node)) };
@@ -430,7 +434,7 @@ fn seeing(physical: &Arc<dyn PhysicalExpr>, options: &Arc<ConfigOptions>) -> Res
     Ok(physical.clone().transform_up(rebound).map_err(failed)?.data)
 }
 
-/// Fails for what is of more than one row.
+/// Fails for expressions over more than one row.
 fn check_of_row(expr: &Logical) -> Result<(), SqlError> {
     let mut refusal = None;
     let found = expr.apply(|expr| {
@@ -453,7 +457,7 @@ fn check_of_row(expr: &Logical) -> Result<(), SqlError> {
 }
 
 impl RowExpression {
-    /// Whether the type of the values shows only in themselves.
+    /// Whether the type is known only from the values themselves.
     pub(crate) fn is_untyped(&self) -> bool {
         is_untyped(&self.field)
     }
@@ -463,10 +467,10 @@ impl RowExpression {
         &self.output
     }
 
-    /// Its value for some inputs.
+    /// Evaluates the expression for some inputs.
     ///
     /// # Errors
-    /// It cannot be computed for these values.
+    /// The value cannot be computed for these inputs.
     pub(crate) fn evaluate(&self, inputs: &Inputs<'_>) -> Result<Value<'static>, SqlError> {
         let mut arrays = Vec::with_capacity(self.read.len());
         for (place, field_type) in &self.read {
@@ -487,8 +491,8 @@ impl RowExpression {
             arrays.push(builder.finish());
         }
         let rows = batch(&self.schema, arrays, 1).map_err(failed)?;
-        let evaluated = match inputs.occasion {
-            Some(occasion) if self.depends => seeing(&self.physical, occasion.options())?.evaluate(&rows),
+        let evaluated = match inputs.execution {
+            Some(execution) if self.depends => seeing(&self.physical, execution.options())?.evaluate(&rows),
             _ => self.physical.evaluate(&rows),
         };
         let scalar = match evaluated.map_err(failed)? {

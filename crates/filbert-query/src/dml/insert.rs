@@ -1,4 +1,4 @@
-//! `INSERT` and `SINK` of rows that a query gives.
+//! `INSERT` and `SINK` of the rows of a query.
 
 use std::collections::HashSet;
 
@@ -23,8 +23,8 @@ impl Dml<'_> {
     pub(crate) async fn insert(&self, insert: &Insert, parameters: &[Value<'_>]) -> Result<Changed, SqlError> {
         let mapped = self.mapped(&insert.table)?;
         let mapping = mapped.mapping.clone();
-        let state = self.sessions.planning_within(self.dialect, &self.occasion);
-        let inserter = Inserter::new(self.tables, &state, insert, mapped, self.asker.types())?;
+        let state = self.sessions.planning_within(self.dialect, &self.execution);
+        let inserter = Inserter::new(self.tables, &state, insert, mapped, self.client.types())?;
         let returning =
             self.returning(&mapping, insert.alias.as_deref(), &insert.table, insert.returning.as_deref())?;
         let mut adding = Adding::new(&inserter, self.pending(inserter.table()), returning.is_some());
@@ -32,8 +32,8 @@ impl Dml<'_> {
         let Some(source) = &insert.source else {
             let mut row = vec![Value::Null; mapping.columns.len()];
             let given = vec![false; row.len()];
-            inserter.maker().complete(&mut row, &given, &self.occasion)?;
-            adding.add(&inserter, &row, parameters, &self.occasion)?;
+            inserter.maker().complete(&mut row, &given, &self.execution)?;
+            adding.add(&inserter, &row, parameters, &self.execution)?;
             return self.make(adding, &inserter, returning.as_ref(), parameters).await;
         };
         let mut query = (**source).clone();
@@ -78,8 +78,8 @@ impl Dml<'_> {
                             *given = true;
                         }
                     }
-                    inserter.maker().complete(&mut row, &given, &self.occasion)?;
-                    adding.add(&inserter, &row, parameters, &self.occasion)?;
+                    inserter.maker().complete(&mut row, &given, &self.execution)?;
+                    adding.add(&inserter, &row, parameters, &self.execution)?;
                     number += 1;
                 }
             }
@@ -96,13 +96,14 @@ impl Dml<'_> {
         parameters: &[Value<'_>],
     ) -> Result<Changed, SqlError> {
         let waiting = self.waiting(inserter.table());
-        let (count, told) = adding.make(inserter, waiting, returning, parameters, &self.occasion).await?;
-        Ok(Changed::of(count, returning, told))
+        let (count, returned) = adding.make(inserter, waiting, returning, parameters, &self.execution).await?;
+        Ok(Changed::of(count, returning, returned))
     }
 }
 
-/// Puts numbers in quotes that stand in one column of rows with texts in quotes: each is what the column makes of it, not what they have in
-/// common. `target` is the type of the column that is written.
+/// Puts numbers in quotes if their column of `VALUES` also has string literals. Each value is then
+/// converted to the type of the target column, not to the common type of the values. `target` is
+/// the type of the column that is written.
 fn quote_numbers<'t>(query: &mut Query, target: &dyn Fn(usize) -> Option<&'t FieldType>) {
     let SetExpr::Values(values) = &mut *query.body else { return };
     let width = values.rows.first().map_or(0, |row| row.content.len());
@@ -130,7 +131,7 @@ fn quote_numbers<'t>(query: &mut Query, target: &dyn Fn(usize) -> Option<&'t Fie
     }
 }
 
-/// Takes the words `DEFAULT` out of a list of rows: the row and the place in it of each.
+/// Removes `DEFAULT` keywords from `VALUES`; returns the row and the position of each.
 fn take_defaults(query: &mut Query) -> HashSet<(usize, usize)> {
     let mut defaults = HashSet::new();
     if let SetExpr::Values(values) = &mut *query.body {

@@ -1,5 +1,6 @@
-//! Adding one row, and what is done if its key is there: an error, nothing, or an update of the row that is there. It is written
-//! at once ([`Inserter::write`]), or planned as one of the changes that its statement makes together ([`Inserter::plan`]).
+//! Adds one row, and handles a key that exists: an error, nothing, or an update of the existing
+//! row. The row is written at once ([`Inserter::write`]), or planned as one of the changes that its
+//! statement makes together ([`Inserter::plan`]).
 
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use filbert_grid::{Caller, Change, Expected, Expiry, PutMode, Refused};
 
-use crate::asker::ParameterTypes;
 use crate::catalog::Mapping;
+use crate::client_context::ParameterTypes;
 use crate::dml::apply::{Outcome, is_passing, outcome};
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::is_default;
@@ -19,7 +20,7 @@ use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::assigned_columns;
-use crate::occasion::Occasion;
+use crate::execution::Execution;
 use crate::scan::table::MapTable;
 use crate::tables::{Mapped, Tables};
 
@@ -28,11 +29,11 @@ pub(crate) struct Inserter {
     maker: RowMaker,
     table: Arc<MapTable>,
     on_key: OnKey,
-    /// Whether a row may update one that the same statement adds, as CrateDB has it.
+    /// Whether a row may update another row of the same statement, as in CrateDB.
     updates_own: bool,
 }
 
-/// What is done with a row whose key is there.
+/// The action for a row with a key that exists.
 enum OnKey {
     Fail,
     Overwrite,
@@ -43,12 +44,12 @@ enum OnKey {
 /// `DO UPDATE`.
 struct UpdateThere {
     stored: StoredRows,
-    /// Columns and what they become; `None` = what they are where nothing is given.
+    /// Columns and their new values; `None` = the column's default.
     sets: Vec<(usize, Option<RowValue>)>,
     condition: Option<RowExpression>,
 }
 
-/// Buffers for the bytes of one entry, used again for the next.
+/// Buffers for the bytes of one entry, reused for the next entry.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     key: Vec<u8>,
@@ -56,35 +57,35 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// The key of the row that was written last.
+    /// The key of the last written row.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }
 }
 
-/// What became of a row.
+/// The outcome for a row.
 #[derive(Debug)]
 pub(crate) enum Written {
-    /// It was added.
+    /// The row was added.
     Added,
-    /// The row that was there became this.
+    /// The existing row became this row.
     Updated(Vec<Value<'static>>),
     /// Nothing was changed.
     Nothing,
 }
 
 impl Written {
-    /// The number of rows that were changed.
+    /// The number of changed rows.
     pub(crate) fn count(&self) -> u64 {
         u64::from(!matches!(self, Written::Nothing))
     }
 }
 
 impl Inserter {
-    /// Writes rows as a statement says.
+    /// Creates the writer of a statement's rows.
     ///
     /// # Errors
-    /// What it says of conflicts cannot be planned, or is of no key.
+    /// The conflict clause cannot be planned, or is not about the key.
     pub(crate) fn new(
         tables: &Tables,
         state: &SessionState,
@@ -109,7 +110,7 @@ impl Inserter {
         Ok(Inserter { maker, table, on_key, updates_own })
     }
 
-    /// How rows are made.
+    /// The maker of rows.
     pub(crate) fn maker(&self) -> &RowMaker {
         &self.maker
     }
@@ -119,30 +120,31 @@ impl Inserter {
         &self.table
     }
 
-    /// Whether a key that is there is an error.
+    /// Whether an existing key is an error.
     pub(crate) fn fails_on_key(&self) -> bool {
         matches!(self.on_key, OnKey::Fail)
     }
 
-    /// Whether rows that are there are overwritten as a whole.
+    /// Whether existing rows are overwritten as a whole.
     pub(crate) fn overwrites(&self) -> bool {
         matches!(self.on_key, OnKey::Overwrite)
     }
 
-    /// Whether what becomes of a row depends on what is there.
+    /// Whether the outcome for a row depends on the existing row.
     pub(crate) fn looks_first(&self) -> bool {
         matches!(self.on_key, OnKey::Nothing | OnKey::Update(_))
     }
 
-    /// Plans the change that a row that is whole makes, as one of several that are made together.
+    /// Plans the change of a complete row, as one of several changes that are made together.
     ///
     /// # Errors
-    /// Another row has the same key and that is an error, the row that is there cannot be updated, or the changes are too many.
+    /// Another row has the same key and the statement does not allow that, the existing row cannot
+    /// be updated, or there are too many changes.
     pub(crate) fn plan(
         &self,
         row: &[Value<'_>],
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
         scratch: &mut Scratch,
         pending: &mut Pending,
     ) -> Result<Written, SqlError> {
@@ -155,7 +157,7 @@ impl Inserter {
                 false => Err(self.maker.duplicate(key)),
             },
             OnKey::Overwrite => {
-                // Of several rows with the same key, the last one stays.
+                // Of several rows with the same key, the last one wins.
                 if !pending.add(key, Expected::Anything, Some(value))? {
                     pending.take_out(key);
                     pending.add(key, Expected::Anything, Some(value))?;
@@ -170,13 +172,13 @@ impl Inserter {
             OnKey::Update(_) if !self.updates_own && pending.get(key).is_some() => Err(updated_twice()),
             OnKey::Update(update) => {
                 if pending.get(key).is_some() {
-                    return self.update_own(update, key, row, parameters, occasion, pending);
+                    return self.update_own(update, key, row, parameters, execution, pending);
                 }
                 let Some(old) = self.found(key) else {
                     pending.add(key, Expected::Nothing, Some(value))?;
                     return Ok(Written::Added);
                 };
-                let Some(new) = self.updated(update, (key, &old), row, parameters, occasion)? else {
+                let Some(new) = self.updated(update, (key, &old), row, parameters, execution)? else {
                     return Ok(Written::Nothing);
                 };
                 let replacement = self.maker.writer().value(&new)?;
@@ -193,13 +195,13 @@ impl Inserter {
         key: &[u8],
         row: &[Value<'_>],
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
         pending: &mut Pending,
     ) -> Result<Written, SqlError> {
         let Some(change) = pending.get(key) else { return Ok(Written::Nothing) };
         let old = Blob::from(change.value.unwrap_or_default());
         let expected = owned(change.expected);
-        let Some(new) = self.updated(update, (key, &old), row, parameters, occasion)? else {
+        let Some(new) = self.updated(update, (key, &old), row, parameters, execution)? else {
             return Ok(Written::Nothing);
         };
         let replacement = self.maker.writer().value(&new)?;
@@ -208,21 +210,21 @@ impl Inserter {
         Ok(Written::Updated(new))
     }
 
-    /// The value that is there.
+    /// The existing value.
     fn found(&self, key: &[u8]) -> Option<Blob> {
         let map = self.table.map();
         map.entry_view(map.partition_of(key), key, |view| view.map(|view| Blob::from(view.value)))
     }
 
-    /// Writes a row that is whole, by itself; `None` if its key is locked by someone: nothing has been changed then.
+    /// Writes a complete row by itself. `None` if its key is locked; nothing was changed then.
     ///
     /// # Errors
-    /// The key is there and that is an error, or the row that is there cannot be updated.
+    /// The key exists and the statement does not allow that, or the existing row cannot be updated.
     pub(crate) fn write(
         &self,
         row: &[Value<'_>],
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
         scratch: &mut Scratch,
     ) -> Result<Option<Written>, SqlError> {
         let Scratch { key, value } = scratch;
@@ -237,7 +239,7 @@ impl Inserter {
                     None => return Ok(None),
                 }
             };
-            let Some(new) = self.updated(update, (key, &old), row, parameters, occasion)? else {
+            let Some(new) = self.updated(update, (key, &old), row, parameters, execution)? else {
                 return Ok(Some(Written::Nothing));
             };
             let replacement = self.maker.writer().value(&new)?;
@@ -250,7 +252,7 @@ impl Inserter {
         Err(changed_too_often())
     }
 
-    /// Writes an entry where no row that is there is updated.
+    /// Writes an entry for a statement that does not update existing rows.
     fn write_entry(&self, key: &[u8], value: &[u8]) -> Result<Option<Written>, SqlError> {
         let mode = if matches!(self.on_key, OnKey::Overwrite) { PutMode::Set } else { PutMode::IfAbsent };
         Ok(match self.put(key, value, mode)? {
@@ -261,17 +263,17 @@ impl Inserter {
         })
     }
 
-    /// What the row that is there becomes; `None` if it is not to be updated.
+    /// The new values of an existing row; `None` if it is not updated.
     fn updated(
         &self,
         update: &UpdateThere,
         (key, old): (&[u8], &[u8]),
         excluded: &[Value<'_>],
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
     ) -> Result<Option<Vec<Value<'static>>>, SqlError> {
         let row = update.stored.read(self.maker.writer(), key, old)?;
-        let inputs = Inputs { row: &row, excluded, parameters, occasion: Some(occasion) };
+        let inputs = Inputs { row: &row, excluded, parameters, execution: Some(execution) };
         if let Some(condition) = &update.condition
             && condition.evaluate(&inputs)? != Value::Boolean(true)
         {
@@ -284,13 +286,13 @@ impl Inserter {
                     let found = value.evaluate(&inputs)?;
                     self.maker.convert_field(*column, found, value.is_untyped())?.into_owned()
                 }
-                None => self.maker.default_value(*column, Some(occasion))?,
+                None => self.maker.default_value(*column, Some(execution))?,
             };
             if let Some(place) = new.get_mut(*column) {
                 *place = value;
             }
         }
-        self.maker.check(&mut new, occasion)?;
+        self.maker.check(&mut new, execution)?;
         Ok(Some(new))
     }
 
@@ -298,7 +300,7 @@ impl Inserter {
         self.change(Change::Put { key, value, expiry: Expiry::DEFAULT, mode })
     }
 
-    /// Makes a change; `None` if its key is locked, or nobody could be asked.
+    /// Makes a change; `None` if its key is locked, or no leader could be reached.
     fn change(&self, change: Change<'_>) -> Result<Option<Outcome>, SqlError> {
         let map = self.table.map();
         let partition = map.partition_of(change.key().unwrap_or_default());
@@ -311,7 +313,7 @@ impl Inserter {
     }
 }
 
-/// The value that is expected, if one is.
+/// The expected value, if any.
 fn owned(expected: Expected<'_>) -> Option<Blob> {
     match expected {
         Expected::Value(value) => Some(Blob::from(value)),
@@ -319,7 +321,7 @@ fn owned(expected: Expected<'_>) -> Option<Blob> {
     }
 }
 
-/// The error of a statement two of whose rows have the same key, where the one that is there is to be updated.
+/// The error of a statement with two rows of the same key where an existing row is updated.
 fn updated_twice() -> SqlError {
     let text = "ON CONFLICT DO UPDATE command cannot affect row a second time";
     SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("21000")
@@ -364,7 +366,7 @@ fn on_key(
     let Some(assignments) = &on_conflict.update else { return Ok(OnKey::Nothing) };
     let mut sets = Vec::with_capacity(assignments.len());
     for (column, expr) in assigned_columns(mapping, assignments, false)? {
-        // A default may be another for each row.
+        // A default may differ from row to row.
         let value = if is_default(expr) { None } else { Some(maker.assigned(column, expr, scope, state)?) };
         sets.push((column, value));
     }

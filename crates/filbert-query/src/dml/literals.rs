@@ -4,7 +4,7 @@ use bigdecimal::BigDecimal;
 use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value as SqlValue};
 use filbert_data::Value;
 
-/// The value of a literal; `None` if it is none.
+/// The value of a literal; `None` for other expressions.
 pub(crate) fn constant(expr: &Expr) -> Option<Value<'static>> {
     match expr {
         Expr::Nested(inner) => constant(inner),
@@ -25,12 +25,12 @@ pub(crate) fn constant(expr: &Expr) -> Option<Value<'static>> {
     }
 }
 
-/// Whether it is the word `DEFAULT`.
+/// Whether the expression is the keyword `DEFAULT`.
 pub(crate) fn is_default(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
 }
 
-/// The number of a parameter, from 0; `None` if it is none.
+/// The number of a parameter, from 0; `None` for other expressions.
 pub(crate) fn parameter(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Nested(inner) => parameter(inner),
@@ -42,7 +42,7 @@ pub(crate) fn parameter(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// A number as statements write it: whole, decimal, or with an exponent a double.
+/// A numeric literal: a whole number, a decimal, or, with an exponent, a double.
 fn number(text: &str) -> Option<Value<'static>> {
     if text.contains(['e', 'E']) {
         return text.parse().ok().map(Value::Float64);

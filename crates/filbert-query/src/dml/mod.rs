@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!  INSERT, SINK:    source query ──► rows ──► RowMaker ──► Inserter ──┐
-//!  UPDATE, DELETE:  SELECT "$key", "$value", new values               ├─► Pending ──► made together, or not at all
+//!  UPDATE, DELETE:  SELECT "$key", "$value", new values               ├─► Pending ──► all or none
 //!                   FROM "$raw".t WHERE .. ──► rows ──────────────────┘
 //! ```
 //!
-//! The condition of an UPDATE or DELETE is planned as that of a SELECT, subqueries and all, so that exactly those entries are
-//! changed that the SELECT would show. Nothing is written before everything is read and computed. Each entry is changed only if
-//! its value is still the one that the condition saw; where it is not, the statement looks at it again. Plans of DataFusion for UPDATE and DELETE are never used: they may come with an
-//! empty filter.
+//! The condition of an UPDATE or DELETE is planned like the condition of a SELECT, with its
+//! subqueries. The statement therefore changes exactly the entries that the SELECT would return.
+//! Nothing is written before everything is read and computed. An entry is changed only if its value
+//! is still the one that the condition was checked on; otherwise the statement computes it again.
+//! DataFusion's own plans for UPDATE and DELETE are never used: they may have an empty filter.
 
 pub(crate) mod adding;
 pub(crate) mod apply;
@@ -41,67 +42,68 @@ use filbert_functions::types::value_of;
 use filbert_grid::Grid;
 use filbert_grid::query::{ColumnMeta, ColumnReader, Dialect, SqlError};
 
-use crate::asker::Asker;
 use crate::catalog::Mapping;
+use crate::client_context::ClientContext;
 use crate::dml::apply::Waiting;
 use crate::dml::assignment::Assigned;
 use crate::dml::pending::Pending;
 use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
-use crate::occasion::Occasion;
+use crate::execution::Execution;
 use crate::plan::planner::{bind, plan_rewritten, with_parameters, without_blanks};
 use crate::plan::session::Sessions;
 use crate::scan::table::MapTable;
 use crate::tables::{Mapped, Tables};
 
-/// What statements that change rows need.
+/// The context of statements that change rows.
 pub(crate) struct Dml<'e> {
     pub(crate) grid: Arc<Grid>,
     pub(crate) tables: &'e Tables,
     pub(crate) sessions: &'e Sessions,
     pub(crate) dialect: Dialect,
-    /// Who asks.
-    pub(crate) asker: &'e Asker,
-    /// Who asks, and when the statement began.
-    pub(crate) occasion: Occasion,
-    /// What may end the statement early, if anything.
+    /// The session context.
+    pub(crate) client: &'e ClientContext,
+    /// The statement context: the session and the start time.
+    pub(crate) execution: Execution,
+    /// The limits that may end the statement early, if any.
     limits: Option<Limits>,
 }
 
 impl<'e> Dml<'e> {
-    /// A statement of somebody that begins now.
+    /// Starts a statement of a session.
     pub(crate) fn begins(
         tables: &'e Tables,
         sessions: &'e Sessions,
-        asker: &'e Asker,
+        client: &'e ClientContext,
         limits: Option<Limits>,
     ) -> Result<Dml<'e>, SqlError> {
         Ok(Dml {
             grid: tables.grid()?,
             tables,
             sessions,
-            dialect: asker.dialect(),
-            asker,
-            occasion: sessions.occasion(asker.dialect(), asker.session()).ended_by(limits.clone()),
+            dialect: client.dialect(),
+            client,
+            execution: sessions.execution(client.dialect(), client.session()).ended_by(limits.clone()),
             limits,
         })
     }
 }
 
 impl Dml<'_> {
-    /// The rows of a query, whose values are assigned to columns.
+    /// The rows of a query with values that are assigned to columns.
     async fn stream(
         &self,
         query: Query,
         parameters: &[Value<'_>],
         assigned: Assigned<'_>,
     ) -> Result<SendableRecordBatchStream, SqlError> {
-        let state = self.sessions.begin_within(self.dialect, &self.occasion);
-        let plan = plan_rewritten(&state, self.tables, self.asker, query).await?;
+        let state = self.sessions.begin_within(self.dialect, &self.execution);
+        let plan = plan_rewritten(&state, self.tables, self.client, query).await?;
         let plan = assigned.fit(plan)?;
         let plan = without_blanks(plan).map_err(|error| of_datafusion(&error))?;
         let types = crate::plan::planner::parameter_types(&plan)?;
-        // A parameter may stand in a part that was optimized away or in an assignment alone: more values are no error here.
+        // A parameter may occur in a part that was optimized away, or in an assignment alone. More
+        // values than the plan uses are no error here.
         let values = bind(&types, parameters.get(..types.len()).unwrap_or(parameters))?;
         let plan = with_parameters(plan, values)?;
         let physical = state.create_physical_plan(&plan).await.map_err(|error| of_datafusion(&error))?;
@@ -109,16 +111,16 @@ impl Dml<'_> {
     }
 
     fn rows(&self, mapping: &Arc<Mapping>) -> Result<RowMaker, SqlError> {
-        let state = self.sessions.planning_within(self.dialect, &self.occasion);
+        let state = self.sessions.planning_within(self.dialect, &self.execution);
         RowMaker::new(mapping, self.grid.schemas(), &state, self.tables.catalog().row_ids())
     }
 
-    /// How the statement waits for keys of a table that others hold.
+    /// The parameters of waiting for keys of a table.
     fn waiting<'w>(&'w self, table: &'w MapTable) -> Waiting<'w> {
         Waiting { map: table.map(), limits: self.limits.as_ref(), wait_ms: self.sessions.lock_wait_ms() }
     }
 
-    /// No changes of a table yet.
+    /// An empty set of changes of a table.
     fn pending(&self, table: &MapTable) -> Pending {
         Pending::new(table.map(), Some(self.sessions.memory_for_changes()))
     }
@@ -130,7 +132,7 @@ impl Dml<'_> {
         }
     }
 
-    /// What a statement tells of the rows that it changes; the table goes by `alias` in it.
+    /// The `RETURNING` clause of a statement. The table has the name `alias` in it.
     fn returning(
         &self,
         mapping: &Mapping,
@@ -139,24 +141,24 @@ impl Dml<'_> {
         items: Option<&[SelectItem]>,
     ) -> Result<Option<Returning>, SqlError> {
         let name = alias.unwrap_or_else(|| schema_of(table).1);
-        let state = self.sessions.planning_within(self.dialect, &self.occasion);
-        items.map(|items| Returning::of(&state, mapping, name, items, self.asker.types())).transpose()
+        let state = self.sessions.planning_within(self.dialect, &self.execution);
+        items.map(|items| Returning::of(&state, mapping, name, items, self.client.types())).transpose()
     }
 }
 
-/// What a statement has changed.
+/// The result of a statement that changed rows.
 pub(crate) enum Changed {
-    /// So many rows.
+    /// The number of rows.
     Count(u64),
-    /// What `RETURNING` tells of them.
+    /// The rows of `RETURNING`.
     Rows(Arc<[ColumnMeta]>, RecordBatch),
 }
 
 impl Changed {
-    /// So many rows, and what was told of them.
-    fn of(count: u64, returning: Option<&Returning>, told: Option<RecordBatch>) -> Changed {
-        match (returning, told) {
-            (Some(returning), Some(told)) => Changed::Rows(returning.columns().clone(), told),
+    /// The result of a statement: the number of rows, and the rows of `RETURNING`.
+    fn of(count: u64, returning: Option<&Returning>, returned: Option<RecordBatch>) -> Changed {
+        match (returning, returned) {
+            (Some(returning), Some(returned)) => Changed::Rows(returning.columns().clone(), returned),
             _ => Changed::Count(count),
         }
     }
@@ -166,7 +168,7 @@ impl Changed {
 pub(crate) struct Rows<'b> {
     batch: &'b RecordBatch,
     columns: Vec<(FieldType, Option<ColumnReader<'b>>)>,
-    /// Which columns have values whose types show only in themselves.
+    /// The columns with types that are known only from their values.
     untyped: Vec<bool>,
 }
 
@@ -182,20 +184,20 @@ impl<'b> Rows<'b> {
         Rows { batch, columns: columns.collect(), untyped }
     }
 
-    /// Number of rows.
+    /// The number of rows.
     fn len(&self) -> usize {
         self.batch.num_rows()
     }
 
-    /// Whether the type of a column's values shows only in themselves.
+    /// Whether the type of a column is known only from its values.
     pub(crate) fn is_untyped(&self, column: usize) -> bool {
         self.untyped.get(column).is_some_and(|untyped| *untyped)
     }
 
-    /// A value; null where there is no such column.
+    /// A value; null if there is no such column.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The value cannot be read.
     pub(crate) fn get(&self, column: usize, row: usize) -> Result<Value<'_>, SqlError> {
         match self.columns.get(column) {
             None => Ok(Value::Null),

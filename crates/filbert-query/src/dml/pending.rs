@@ -1,9 +1,10 @@
-//! The changes of a statement: computed first, without touching the map, then made together.
+//! The changes of a statement. They are computed first, without touching the map, then made
+//! together.
 //!
 //! ```text
-//!  rows ─► Pending: key, what has to be there, new value ─► claimed and checked ─┬─ as expected: written
-//!             ▲                                                                  ├─ held by others: wait, claim again
-//!             └── the rows of these keys are computed again, still claimed ──────┴─ not as expected
+//!  rows ─► Pending: key, expected value, new value ─► claim and check ─┬─ as expected: write
+//!             ▲                                                        ├─ held: wait, retry
+//!             └── compute these rows again, with their keys claimed ───┴─ not as expected
 //! ```
 //! ([why](../../../../docs/decisions/0016-statements-change-all-or-nothing.md))
 
@@ -15,41 +16,43 @@ use filbert_grid::{BatchItem, Claims, Expected, GridError, Map, NotMade, Togethe
 
 use crate::dml::apply::{PAUSE, Waiting, is_passing};
 
-/// How often a statement computes rows again that others changed before it had claimed them.
+/// How often a statement computes rows again because others changed them before it claimed their
+/// keys.
 pub(crate) const ROUNDS_MAX: usize = 100;
 /// How often a statement waits for keys that others hold.
 const WAITS_MAX: usize = 10_000;
-/// How often a statement looks for leaders, each time for some seconds.
+/// How often a statement looks for leaders; each attempt takes some seconds.
 const TRIES_MAX: usize = 5;
-/// Memory is asked for in pieces of this size, in bytes.
+/// Memory is reserved in steps of this size, in bytes.
 const MEMORY_STEP_BYTES: usize = 1 << 20;
 
-/// Changes that a statement is about to make.
+/// The changes that a statement is about to make.
 pub(crate) struct Pending {
     together: Together,
-    /// What the statement may hold; `None` = it has few rows.
+    /// The memory reservation of the statement; `None` = the statement has few rows.
     memory: Option<MemoryReservation>,
 }
 
-/// What an attempt to make changes came to.
+/// The outcome of an attempt to make changes.
 pub(crate) enum Made {
-    /// All are made.
+    /// All changes are made.
     All,
-    /// None is: these keys are not as expected, and are claimed.
+    /// None is made: these keys are not as expected, and are claimed.
     Differ(Vec<Box<[u8]>>),
-    /// None is: this key is someone else's.
+    /// None is made: others hold this key.
     Held(Box<[u8]>),
-    /// None is: nobody could be asked, as leaders change.
+    /// None is made: no leader could be reached, because leaders change.
     NobodyLeads(GridError),
 }
 
 impl Pending {
-    /// Nothing yet.
+    /// Creates an empty set of changes.
     pub(crate) fn new(map: &Map, memory: Option<MemoryReservation>) -> Pending {
         Pending { together: Together::new(map), memory }
     }
 
-    /// Adds the change of a key; `false` if there is one already, which stays.
+    /// Adds the change of a key. Returns `false`, and keeps the first change, if the key has one
+    /// already.
     ///
     /// # Errors
     /// The statement changes more than its memory can hold.
@@ -69,12 +72,12 @@ impl Pending {
         self.together.get(key)
     }
 
-    /// Takes the change of a key out.
+    /// Removes the change of a key.
     pub(crate) fn take_out(&mut self, key: &[u8]) {
         self.together.take_out(key);
     }
 
-    /// Forgets all changes.
+    /// Removes all changes.
     pub(crate) fn clear(&mut self, map: &Map) {
         self.together = Together::new(map);
     }
@@ -82,7 +85,7 @@ impl Pending {
     /// Makes all changes, or none, without waiting.
     ///
     /// # Errors
-    /// They cannot be made.
+    /// The changes cannot be made.
     pub(crate) fn make_in_place(&self, map: &Map, claims: &mut Claims<'_>) -> Result<Made, SqlError> {
         match map.make_together(&self.together, claims) {
             Ok(()) => Ok(Made::All),
@@ -103,11 +106,11 @@ impl Pending {
         Ok(made)
     }
 
-    /// Makes all changes, or none, as soon as nobody else holds one of their keys. Returns the keys that are not as expected:
-    /// they are claimed then, and nothing was changed.
+    /// Makes all changes, or none, once nobody else holds one of their keys. Returns the keys that
+    /// are not as expected: they are claimed then, and nothing was changed.
     ///
     /// # Errors
-    /// They cannot be made, or someone held a key for too long.
+    /// The changes cannot be made, or a key was held for too long.
     pub(crate) async fn make(&self, waiting: Waiting<'_>, claims: &mut Claims<'_>) -> Result<Vec<Box<[u8]>>, SqlError> {
         let mut tries = 0;
         for _ in 0..WAITS_MAX {
@@ -125,10 +128,10 @@ impl Pending {
         Err(changed_too_often())
     }
 
-    /// As [`Pending::make`], waiting in this thread.
+    /// Like [`Pending::make`], but blocks this thread.
     ///
     /// # Errors
-    /// As there.
+    /// Like [`Pending::make`].
     pub(crate) fn make_blocking(
         &self,
         waiting: Waiting<'_>,
@@ -151,7 +154,7 @@ impl Pending {
     }
 }
 
-/// The error of a statement that others came before, again and again.
+/// The error of a statement that computed its rows too often because others kept changing them.
 pub(crate) fn changed_too_often() -> SqlError {
     let text = "could not serialize access: rows were changed by others again and again while the statement ran";
     SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001")

@@ -1,4 +1,4 @@
-//! `RETURNING`: what is told of each row that a statement changed.
+//! `RETURNING`: the rows that a statement reports about the rows that it changed.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ use filbert_functions::types::field;
 use filbert_functions::value_bytes;
 use filbert_grid::query::{ColumnMeta, SqlError};
 
-use crate::asker::ParameterTypes;
 use crate::catalog::Mapping;
+use crate::client_context::ParameterTypes;
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
-use crate::occasion::Occasion;
+use crate::execution::Execution;
 use crate::plan::session::dialect_of;
 
-/// What is told of each row.
+/// A `RETURNING` clause.
 pub(crate) struct Returning {
     columns: Arc<[ColumnMeta]>,
     values: Vec<RowValue>,
 }
 
-/// The rows that are told.
-struct Told {
+/// The rows of the result so far.
+struct ReturnedRows {
     builders: Vec<ColumnBuilder>,
     rows: usize,
-    /// Bytes of all values so far.
+    /// The size of all values so far, in bytes.
     bytes: usize,
 }
 
 impl Returning {
-    /// What a statement's items tell of the rows of a mapping, which goes by `name` in them.
+    /// Plans a `RETURNING` clause over the rows of a mapping with the relation name `name`.
     ///
     /// # Errors
-    /// An item names what is not there, or has a query within.
+    /// An item uses an unknown name, or contains a query.
     pub(crate) fn of(
         state: &SessionState,
         mapping: &Mapping,
@@ -48,22 +48,22 @@ impl Returning {
     ) -> Result<Returning, SqlError> {
         let scope = RowScope::of(mapping, name, false, types)?;
         let (mut columns, mut values) = (Vec::new(), Vec::new());
-        let mut tell = |name: &str, expr: &Expr| -> Result<(), SqlError> {
+        let mut add = |name: &str, expr: &Expr| -> Result<(), SqlError> {
             let mut expr = expr.clone();
             narrow(&mut expr, dialect_of(state));
-            let (value, column) = scope.told(state, &expr)?;
+            let (value, column) = scope.returned(state, &expr)?;
             columns.push(ColumnMeta { name: name.to_owned(), ..column });
             values.push(value);
             Ok(())
         };
         for item in items {
             match item {
-                SelectItem::UnnamedExpr(expr) => tell(name_of(expr), expr)?,
-                SelectItem::ExprWithAlias { expr, alias } => tell(&alias.value, expr)?,
+                SelectItem::UnnamedExpr(expr) => add(name_of(expr), expr)?,
+                SelectItem::ExprWithAlias { expr, alias } => add(&alias.value, expr)?,
                 SelectItem::Wildcard(_)
                 | SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(_), _) => {
                     for column in mapping.columns.iter().filter(|column| !column.hidden) {
-                        tell(&column.name, &Expr::Identifier(Ident::with_quote('"', &column.name)))?;
+                        add(&column.name, &Expr::Identifier(Ident::with_quote('"', &column.name)))?;
                     }
                 }
                 other => return Err(parsing_error(format!("RETURNING {other} is not served")).with_sqlstate("0A000")),
@@ -72,59 +72,60 @@ impl Returning {
         Ok(Returning { columns: columns.into(), values })
     }
 
-    /// The columns that are told.
+    /// The columns of the result.
     pub(crate) fn columns(&self) -> &Arc<[ColumnMeta]> {
         &self.columns
     }
 
-    /// What is told of all rows that a statement changes. To be asked before it changes them.
+    /// The result for all rows that a statement changes. It must be computed before the rows are
+    /// changed.
     ///
     /// # Errors
-    /// A value cannot be computed, or all take more than a query may use.
+    /// A value cannot be computed, or the result takes more memory than a query may use.
     pub(crate) fn of_rows<'r>(
         &self,
         rows: impl Iterator<Item = &'r [Value<'static>]>,
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
     ) -> Result<RecordBatch, SqlError> {
-        let mut told = self.begin();
+        let mut returned = self.begin();
         for row in rows {
-            self.tell(&mut told, row, parameters, occasion)?;
+            self.add(&mut returned, row, parameters, execution)?;
         }
-        self.end(told)
+        self.end(returned)
     }
 
-    /// No rows yet.
-    fn begin(&self) -> Told {
+    /// Starts an empty result.
+    fn begin(&self) -> ReturnedRows {
         let builders = self.columns.iter().map(|column| ColumnBuilder::new(&column.field_type)).collect();
-        Told { builders, rows: 0, bytes: 0 }
+        ReturnedRows { builders, rows: 0, bytes: 0 }
     }
 
-    /// Tells of a row.
-    fn tell(
+    /// Adds the result for a row.
+    fn add(
         &self,
-        told: &mut Told,
+        returned: &mut ReturnedRows,
         row: &[Value<'_>],
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
     ) -> Result<(), SqlError> {
-        let inputs = Inputs { row, excluded: &[], parameters, occasion: Some(occasion) };
-        for ((value, builder), column) in self.values.iter().zip(&mut told.builders).zip(self.columns.iter()) {
+        let inputs = Inputs { row, excluded: &[], parameters, execution: Some(execution) };
+        for ((value, builder), column) in self.values.iter().zip(&mut returned.builders).zip(self.columns.iter()) {
             let value = value.evaluate(&inputs)?;
             let value = match (&column.field_type, value) {
-                // A parameter or a constant of any type is told as text.
+                // A parameter or a constant of any type is returned as text.
                 (_, Value::Null) => Value::Null,
                 (FieldType::Varchar, value) => {
                     value.convert(&FieldType::Varchar).map_err(|error| data_error(error.to_string()))?
                 }
                 (_, value) => value,
             };
-            told.bytes += value_bytes(&value);
+            returned.bytes += value_bytes(&value);
             builder.append(value).map_err(|error| data_error(error.to_string()))?;
         }
-        told.rows += 1;
-        let bytes_max = occasion.server().map_or(usize::MAX, |server| server.limits.query_bytes_max);
-        if told.bytes > bytes_max {
+        returned.rows += 1;
+        let bytes_max = execution.server().map_or(usize::MAX, |server| server.limits.query_bytes_max);
+        if returned.bytes > bytes_max {
             let text = format!(
                 "the rows of RETURNING take more than {bytes_max} bytes, expected as much as a query may use; see \
                  query_memory_bytes_max"
@@ -134,16 +135,16 @@ impl Returning {
         Ok(())
     }
 
-    /// All rows that were told.
-    fn end(&self, mut told: Told) -> Result<RecordBatch, SqlError> {
+    /// Completes the result.
+    fn end(&self, mut returned: ReturnedRows) -> Result<RecordBatch, SqlError> {
         let fields = self.columns.iter().map(|column| field(&column.name, &column.field_type, true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let arrays = told.builders.iter_mut().map(ColumnBuilder::finish).collect();
-        batch(&schema, arrays, told.rows).map_err(|error| of_datafusion(&error))
+        let arrays = returned.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        batch(&schema, arrays, returned.rows).map_err(|error| of_datafusion(&error))
     }
 }
 
-/// The name of an expression's column, as PostgreSQL gives it.
+/// The column name of an expression, as in PostgreSQL.
 fn name_of(expr: &Expr) -> &str {
     match expr {
         Expr::Identifier(name) => &name.value,

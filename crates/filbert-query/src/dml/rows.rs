@@ -1,8 +1,12 @@
-//! Rows on their way into a map: values are converted, defaults filled in, constraints checked, then written as an entry.
+//! Turns rows into entries: converts values, fills in defaults, checks constraints, then writes an
+//! entry.
 //!
 //! ```text
-//!  given values ─ convert ─► row ─ complete: row id, defaults, generated columns, NOT NULL, CHECK ─► EntryWriter ─► key, value
+//!  values ─ convert ─► row ─ complete ─► EntryWriter ─► key, value
 //! ```
+//!
+//! The step `complete` adds the row id, defaults and generated columns, and checks NOT NULL and
+//! CHECK.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,7 +22,8 @@ use filbert_dialect::DeclaredType;
 use filbert_functions::error::{conversion, data_error};
 use filbert_functions::types::DECIMAL_SCALE;
 use filbert_functions::{
-    fit, literals, may_be_moment, moment_of_column, numbers, truth_of, value_of_field, zone_of_changes,
+    bytes_of_text, fit, literals, may_be_timestamp, numbers, timestamp_of_column, truth_of, value_of_field,
+    zone_of_changes,
 };
 use filbert_grid::Schemas;
 use filbert_grid::query::{Dialect, SqlError};
@@ -29,39 +34,40 @@ use crate::dml::assignment;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
-use crate::occasion::Occasion;
+use crate::execution::Execution;
 use crate::plan::session::dialect_of;
 
-/// Makes entries of rows.
+/// Makes entries from rows.
 pub(crate) struct RowMaker {
     mapping: Arc<Mapping>,
     writer: EntryWriter,
-    /// For tables: one for each column.
+    /// For tables: one rule for each column.
     rules: Vec<ColumnRule>,
     generated: Vec<(usize, RowExpression)>,
     checks: Vec<(String, RowExpression)>,
     row_ids: Arc<RowIds>,
     schemas: Arc<Schemas>,
-    /// In which time zone timestamps without one are, where dates are read as PostgreSQL reads them.
+    /// The time zone of timestamps without one, if dates are parsed as in PostgreSQL.
     zone: Option<Zone>,
-    /// Whether numbers become those of their columns as PostgreSQL casts them.
+    /// Whether numbers are cast to the types of their columns as in PostgreSQL.
     rounds: bool,
 }
 
-/// What a column of a table asks of its values.
+/// The requirements of a table's column on its values.
 struct ColumnRule {
     not_null: bool,
-    /// The kept type, if it is an array.
+    /// The stored type, if it is an array.
     array: Option<FieldType>,
-    /// What values have to be beyond being of the kept type, if anything.
+    /// The declared type, if it restricts values beyond the stored type.
     declared: Option<DeclaredType>,
     default: DefaultValue,
     is_generated: bool,
-    /// Whether statements may not give values of their own.
+    /// Whether statements may not set the column, because its identity is `ALWAYS`.
     counts_always: bool,
 }
 
-/// On which side of the point a number has more digits than a `numeric` without a declared scale can have.
+/// The side of the decimal point where a number has more digits than a `numeric` without a declared
+/// scale can have.
 fn place_beyond(number: &BigDecimal) -> Option<&'static str> {
     let number = number.normalized();
     let behind = number.fractional_digit_count();
@@ -73,12 +79,12 @@ fn place_beyond(number: &BigDecimal) -> Option<&'static str> {
     }
 }
 
-/// What a column is where nothing is given.
+/// The default of a column.
 enum DefaultValue {
     Constant(Value<'static>),
-    /// The next of a counter.
+    /// The next value of a sequence.
     Next(Arc<Sequence>),
-    /// The number of a row without a primary key.
+    /// The row id of a table without a primary key.
     RowId,
     Now,
     Today,
@@ -87,10 +93,10 @@ enum DefaultValue {
 }
 
 impl RowMaker {
-    /// Makes entries of a mapping's rows; the schemas of its Compact classes are announced.
+    /// Creates the maker of a mapping's entries. Registers the schemas of its Compact classes.
     ///
     /// # Errors
-    /// An expression that was declared cannot be planned, or a format cannot be written.
+    /// A declared expression cannot be planned, or a format cannot be written.
     pub(crate) fn new(
         mapping: &Arc<Mapping>,
         schemas: &Arc<Schemas>,
@@ -147,7 +153,7 @@ impl RowMaker {
         &self.writer
     }
 
-    /// Fails if statements may not give values to this column.
+    /// Fails if statements may not set this column.
     pub(crate) fn check_target(&self, column: usize) -> Result<(), SqlError> {
         let Some(rule) = self.rules.get(column) else { return Ok(()) };
         let name = self.column_name(column);
@@ -162,17 +168,19 @@ impl RowMaker {
         Ok(())
     }
 
-    /// Fails if values of a field cannot be those of a column: dialects other than PostgreSQL's convert what they can.
+    /// Fails if a column does not accept values of a field. Dialects other than PostgreSQL convert
+    /// at run time where they can.
     pub(crate) fn check_type(&self, column: usize, source: &Field) -> Result<(), SqlError> {
         if self.rounds { assignment::check(&self.mapping, column, source) } else { Ok(()) }
     }
 
-    /// Whether values of a field become texts of a column as PostgreSQL casts them.
+    /// Whether values of a field are cast to a text column as in PostgreSQL.
     pub(crate) fn becomes_text(&self, column: usize, source: &Field) -> bool {
         self.rounds && assignment::becomes_text(&self.mapping, column, source)
     }
 
-    /// What a column is set to; `DEFAULT` where that can be told beforehand.
+    /// Plans the value that a column is set to. `DEFAULT` is resolved here where that is possible
+    /// before the statement runs.
     pub(crate) fn assigned(
         &self,
         column: usize,
@@ -193,17 +201,17 @@ impl RowMaker {
         Ok(value)
     }
 
-    /// Takes a value as its column has it.
+    /// Converts a value to its column's type.
     #[inline]
     pub(crate) fn convert<'v>(&self, column: usize, value: Value<'v>) -> Result<Value<'v>, SqlError> {
         let value = match (&self.zone, self.mapping.columns.get(column)) {
-            (Some(zone), Some(to)) if may_be_moment(&value) => moment_of_column(value, &to.field_type, zone)?,
+            (Some(zone), Some(to)) if may_be_timestamp(&value) => timestamp_of_column(value, &to.field_type, zone)?,
             _ => value,
         };
         let Some(rule) = self.rules.get(column) else { return self.writer.convert(column, value) };
         let value = match value {
             number @ (Value::Decimal(_) | Value::Float64(_) | Value::Float32(_)) => self.number(column, number)?,
-            Value::Text(text) if self.rounds => self.text(column, text),
+            Value::Text(text) if self.rounds => self.text(column, text)?,
             value => value,
         };
         let value = match &rule.array {
@@ -218,15 +226,17 @@ impl RowMaker {
         }
     }
 
-    /// A text as its column has it, where that is told in more ways than other dialects know.
-    fn text<'v>(&self, column: usize, text: Cow<'v, str>) -> Value<'v> {
-        match self.mapping.columns.get(column).map(|column| &column.field_type) {
+    /// Parses a text for its column, for types with more text formats than in other dialects.
+    fn text<'v>(&self, column: usize, text: Cow<'v, str>) -> Result<Value<'v>, SqlError> {
+        Ok(match self.mapping.columns.get(column).map(|column| &column.field_type) {
             Some(FieldType::Boolean) => truth_of(&text).map_or(Value::Text(text), Value::Boolean),
+            Some(FieldType::Binary) => Value::Bytes(bytes_of_text(&text)?.into()),
             _ => Value::Text(text),
-        }
+        })
     }
 
-    /// A fraction as its column has it: rounded in PostgreSQL's dialect, and refused where digits would be lost.
+    /// Converts a number with a fraction to its column's type: rounded in PostgreSQL's dialect, and
+    /// rejected in others if digits would be lost.
     fn number<'v>(&self, column: usize, number: Value<'v>) -> Result<Value<'v>, SqlError> {
         let Some(field_type) = self.mapping.columns.get(column).map(|column| &column.field_type) else {
             return Ok(number);
@@ -244,7 +254,7 @@ impl RowMaker {
         Ok(number)
     }
 
-    /// Takes what may be the value of an untyped field as its column has it.
+    /// Converts a value that may belong to an untyped field to its column's type.
     pub(crate) fn convert_field<'v>(
         &self,
         column: usize,
@@ -258,9 +268,13 @@ impl RowMaker {
         self.convert(column, value)
     }
 
-    /// What a column is where nothing is given.
-    pub(crate) fn default_value(&self, column: usize, occasion: Option<&Occasion>) -> Result<Value<'static>, SqlError> {
-        let now = || occasion.map_or_else(Utc::now, Occasion::now);
+    /// The default value of a column.
+    pub(crate) fn default_value(
+        &self,
+        column: usize,
+        execution: Option<&Execution>,
+    ) -> Result<Value<'static>, SqlError> {
+        let now = || execution.map_or_else(Utc::now, Execution::now);
         let Some(rule) = self.rules.get(column) else { return Ok(Value::Null) };
         let value = match &rule.default {
             DefaultValue::Constant(value) => return Ok(value.clone()),
@@ -269,25 +283,30 @@ impl RowMaker {
             DefaultValue::Now => Value::TimestampTz(now().fixed_offset()),
             DefaultValue::Today => Value::Date(now().date_naive()),
             DefaultValue::RandomUuid => Value::Uuid(Uuid::new_v4()),
-            DefaultValue::Computed(expression) => expression.evaluate(&Inputs { occasion, ..Inputs::default() })?,
+            DefaultValue::Computed(expression) => expression.evaluate(&Inputs { execution, ..Inputs::default() })?,
         };
         self.convert(column, value)
     }
 
-    /// Fills in what is not given, for a new row: `given` says which columns are.
-    pub(crate) fn complete(&self, row: &mut [Value<'_>], given: &[bool], occasion: &Occasion) -> Result<(), SqlError> {
+    /// Fills in the missing values of a new row. `given` says which columns have a value.
+    pub(crate) fn complete(
+        &self,
+        row: &mut [Value<'_>],
+        given: &[bool],
+        execution: &Execution,
+    ) -> Result<(), SqlError> {
         for (index, given) in given.iter().enumerate() {
             if !given && let Some(place) = row.get_mut(index) {
-                *place = self.default_value(index, Some(occasion))?;
+                *place = self.default_value(index, Some(execution))?;
             }
         }
-        self.check(row, occasion)
+        self.check(row, execution)
     }
 
-    /// Computes generated columns and checks constraints, for a row that is whole.
-    pub(crate) fn check(&self, row: &mut [Value<'_>], occasion: &Occasion) -> Result<(), SqlError> {
+    /// Computes generated columns and checks constraints of a complete row.
+    pub(crate) fn check(&self, row: &mut [Value<'_>], execution: &Execution) -> Result<(), SqlError> {
         for (index, expression) in &self.generated {
-            let value = expression.evaluate(&Inputs::row(row, occasion))?;
+            let value = expression.evaluate(&Inputs::row(row, execution))?;
             let value = self.convert_field(*index, value, expression.is_untyped())?;
             if let Some(place) = row.get_mut(*index) {
                 *place = value;
@@ -304,7 +323,7 @@ impl RowMaker {
             }
         }
         for (name, condition) in &self.checks {
-            if condition.evaluate(&Inputs::row(row, occasion))? == Value::Boolean(false) {
+            if condition.evaluate(&Inputs::row(row, execution))? == Value::Boolean(false) {
                 let text = format!("new row for relation {:?} violates check constraint {name:?}", self.mapping.name);
                 return Err(data_error(text).with_sqlstate("23514"));
             }
@@ -312,19 +331,19 @@ impl RowMaker {
         Ok(())
     }
 
-    /// A row as an entry: its key and its value.
+    /// The entry of a row: its key and its value.
     pub(crate) fn entry(&self, row: &[Value<'_>]) -> Result<(Blob, Blob), SqlError> {
         Ok((self.writer.key(row)?, self.writer.value(row)?))
     }
 
-    /// The error of a row whose key is there.
+    /// The error of a row with a key that exists.
     pub(crate) fn duplicate(&self, key: &[u8]) -> SqlError {
         let Some(facts) = &self.mapping.table else { return super::apply::duplicate_key() };
         let of_key = |name: &String| self.mapping.columns.iter().find(|column| column.name == *name);
         let paths = facts.primary_key.iter().filter_map(|name| Some(of_key(name)?.path.clone())).collect();
         let formats = Formats { schemas: self.schemas.clone(), key_layout: None, value_layout: None };
         let mut values = Vec::new();
-        // What cannot be read is not shown.
+        // Unreadable values are omitted.
         let _ = FieldReader::new(paths, formats).read(key, &[], &mut |_, value| values.push(value.to_string()));
         data_error(format!(
             "duplicate key value violates unique constraint {:?}: key ({})=({}) already exists",
@@ -340,7 +359,7 @@ impl RowMaker {
     }
 }
 
-/// A default as it can be had fastest.
+/// The fastest form of a default.
 fn default_of(
     expr: &Expr,
     field_type: &FieldType,
@@ -368,7 +387,8 @@ fn default_of(
     Ok(DefaultValue::Computed(scope.expression(state, expr)?))
 }
 
-/// The name of a function that is called without arguments; a cast of it is the column's own affair.
+/// The name of a function that is called without arguments. A cast around it is ignored, because
+/// the column converts the value anyway.
 fn function_name(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => function_name(inner),

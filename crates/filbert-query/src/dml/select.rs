@@ -1,4 +1,4 @@
-//! The queries that tell which entries an UPDATE or a DELETE is about.
+//! The queries that find the entries of an UPDATE or a DELETE.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, Query, SelectItem, SetExpr, Statement, TableWithJoins, Value as SqlValue,
@@ -10,7 +10,8 @@ use filbert_grid::query::SqlError;
 
 use crate::tables::{RAW_KEY, RAW_SCHEMA, RAW_VALUE};
 
-/// `SELECT "$key", "$value", <items> FROM <table> WHERE <selection>`, over the table that has the stored entries as columns.
+/// `SELECT "$key", "$value", <items> FROM <table> WHERE <selection>`, over the table that exposes
+/// stored entries as columns.
 pub(crate) fn entries(table: &str, alias: &str, items: &[Expr], selection: Option<&Expr>) -> Result<Query, SqlError> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let text = format!(
@@ -26,7 +27,7 @@ pub(crate) fn entries(table: &str, alias: &str, items: &[Expr], selection: Optio
     let Some(Statement::Query(mut query)) = statements.pop() else { return Err(unreadable()) };
     let SetExpr::Select(select) = &mut *query.body else { return Err(unreadable()) };
     for (number, item) in items.iter().enumerate() {
-        // Names of their own: two columns may become the same expression.
+        // Distinct aliases, because two items may be the same expression.
         let alias = Ident::with_quote('"', format!("${number}"));
         select.projection.push(SelectItem::ExprWithAlias { expr: item.clone(), alias });
     }
@@ -34,7 +35,8 @@ pub(crate) fn entries(table: &str, alias: &str, items: &[Expr], selection: Optio
     Ok(*query)
 }
 
-/// The same query over more tables: each entry comes with every row of theirs that the condition allows.
+/// The same query joined with more tables: each entry occurs once for each combination of their
+/// rows that the condition allows.
 pub(crate) fn joined(mut query: Query, others: &[TableWithJoins]) -> Query {
     if let SetExpr::Select(select) = &mut *query.body {
         select.from.extend_from_slice(others);
@@ -42,7 +44,7 @@ pub(crate) fn joined(mut query: Query, others: &[TableWithJoins]) -> Query {
     query
 }
 
-/// The same query for some of its entries only.
+/// The same query restricted to some entries.
 pub(crate) fn among(query: &Query, alias: &str, keys: &[Box<[u8]>]) -> Query {
     let mut narrowed = query.clone();
     if let SetExpr::Select(select) = &mut *narrowed.body {

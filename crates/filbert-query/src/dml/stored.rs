@@ -1,4 +1,4 @@
-//! Rows as they are stored, read again by statements that change them.
+//! Reads stored rows for statements that change them.
 
 use filbert_data::{FieldReader, Formats, Side, Value};
 use filbert_functions::error::data_error;
@@ -8,11 +8,11 @@ use crate::catalog::{Mapping, MappingColumn};
 use crate::dml::writer::EntryWriter;
 use crate::scan::rows::key_text;
 
-/// Reads entries of a mapping as rows: the columns that its value is made of, for tables also those of its key. Hidden columns
-/// of mappings are left null.
+/// Reads entries of a mapping as rows: the columns of the value, and, for tables, of the key.
+/// Hidden columns of mappings stay null.
 pub(crate) struct StoredRows {
     reader: FieldReader,
-    /// The columns that the reader's fields are, by their numbers in the mapping.
+    /// The columns that the reader's fields belong to, by their numbers in the mapping.
     read: Vec<usize>,
     width: usize,
 }
@@ -29,7 +29,7 @@ impl StoredRows {
     /// The row of an entry.
     ///
     /// # Errors
-    /// It cannot be read as the mapping has it.
+    /// The mapping's formats do not fit the entry.
     pub(crate) fn read(&self, writer: &EntryWriter, key: &[u8], value: &[u8]) -> Result<Vec<Value<'static>>, SqlError> {
         let mut values = vec![Value::Null; self.width];
         let mut failure = None;

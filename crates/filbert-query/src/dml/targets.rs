@@ -7,7 +7,7 @@ use filbert_grid::query::SqlError;
 
 use crate::catalog::{Mapping, unknown_column};
 
-/// The columns that an INSERT writes, by number: those it names, or all that are not hidden.
+/// The columns that an INSERT writes, by number: the named columns, or all that are not hidden.
 pub(crate) fn target_columns(mapping: &Mapping, names: &[String]) -> Result<Vec<usize>, SqlError> {
     if names.is_empty() {
         let visible = mapping.columns.iter().enumerate().filter(|(_, column)| !column.hidden);
@@ -25,14 +25,16 @@ pub(crate) fn target_columns(mapping: &Mapping, names: &[String]) -> Result<Vec<
     Ok(targets)
 }
 
-/// Where a statement names no columns, a row of a table may have fewer values: the others get their defaults.
+/// If a statement names no columns, a row of a table may have fewer values. The other columns get
+/// their defaults.
 pub(crate) fn fit_targets(mapping: &Mapping, named: &[String], targets: &mut Vec<usize>, width: usize) {
     if named.is_empty() && mapping.table.is_some() {
         targets.truncate(width);
     }
 }
 
-/// The columns that a SET writes, by number, and what they become. Keys of tables can be among them if `keys` says so.
+/// The columns that a SET writes, by number, with their new values. `keys` says whether it may
+/// write key columns of tables.
 pub(crate) fn assigned_columns<'u>(
     mapping: &Mapping,
     assignments: &'u [(String, Expr)],

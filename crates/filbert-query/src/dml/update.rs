@@ -1,4 +1,4 @@
-//! `UPDATE` and `DELETE` of the rows that a condition finds.
+//! `UPDATE` and `DELETE` of the rows that satisfy a condition.
 
 use std::collections::HashSet;
 
@@ -22,31 +22,32 @@ use crate::plan::scope;
 use crate::scan::table::MapTable;
 use crate::tables::Mapped;
 
-/// Entries that are looked at again by their keys; if there are more, all are.
+/// The maximum number of entries that are computed again by their keys. With more, all are computed
+/// again.
 const NARROWED_MAX: usize = 1_000;
 
-/// Columns of the query of entries before those that are asked for: the stored key and value.
+/// The number of columns before the items in the query of entries: the stored key and value.
 const STORED_COLUMNS: usize = 2;
 
-/// What is done with an entry that was found.
+/// The change of an entry that was found.
 enum Rewrite {
-    /// Its value becomes this.
+    /// The entry gets this value.
     Value(Blob),
-    /// Another key and this value take its place.
+    /// This key and value replace the entry.
     Entry(Blob, Blob),
-    /// It goes.
+    /// The entry is removed.
     Remove,
 }
 
-/// Makes of a row that was found what becomes of it, and the row that `RETURNING` tells of.
+/// Computes the change of a row that was found, and the row that `RETURNING` reports.
 type Rewriter<'r> = dyn FnMut(&Rows<'_>, usize) -> Result<(Rewrite, Vec<Value<'static>>), SqlError> + Send + 'r;
 
-/// Which entries a statement is about.
+/// The entries that a statement changes.
 struct Found<'s> {
     query: Query,
     alias: &'s str,
     parameters: &'s [Value<'s>],
-    /// The columns that values of some type are assigned to, each with the place of its values in the query.
+    /// The columns with typed values, each with the position of its values in the query.
     typed: Vec<(usize, usize)>,
 }
 
@@ -55,7 +56,7 @@ impl Dml<'_> {
     pub(crate) async fn update(&self, update: &Update, parameters: &[Value<'_>]) -> Result<Changed, SqlError> {
         let Mapped { mapping, table } = self.mapped(&update.table)?;
         let alias = update.alias.as_deref().unwrap_or_else(|| schema_of(&update.table).1);
-        // CrateDB's keys stay what they are; PostgreSQL's rows may move to another key.
+        // Key columns are immutable in CrateDB; in PostgreSQL a row may get another key.
         let moves = self.dialect == Dialect::Postgres;
         let assigned = assigned_columns(&mapping, &update.assignments, moves)?;
         let rows = self.rows(&mapping)?;
@@ -64,7 +65,8 @@ impl Dml<'_> {
         let mut moves_keys = false;
         for (index, column) in mapping.columns.iter().enumerate() {
             let new = assigned.iter().find(|(target, _)| *target == index).map(|(_, expr)| *expr);
-            // The whole value is written only if it is assigned or all there is.
+            // The whole value is written only if it is assigned, or if it is the only column of the
+            // value.
             let hidden_whole = column.hidden && new.is_none() && mapping.table.is_none();
             let of_key = column.path.side == Side::Key;
             // Checks and generated columns of a table may read its key.
@@ -94,7 +96,7 @@ impl Dml<'_> {
             let mut row = vec![Value::Null; mapping.columns.len()];
             for (item, &target) in columns.iter().enumerate() {
                 let value = match defaults.contains(&target) {
-                    true => rows.default_value(target, Some(&self.occasion))?,
+                    true => rows.default_value(target, Some(&self.execution))?,
                     false => rows
                         .convert_field(
                             target,
@@ -107,7 +109,7 @@ impl Dml<'_> {
                     *place = value;
                 }
             }
-            rows.check(&mut row, &self.occasion)?;
+            rows.check(&mut row, &self.execution)?;
             let value = rows.writer().value(&row)?;
             let rewrite =
                 if moves_keys { Rewrite::Entry(rows.writer().key(&row)?, value) } else { Rewrite::Value(value) };
@@ -122,8 +124,8 @@ impl Dml<'_> {
     pub(crate) async fn delete(&self, delete: &Delete, parameters: &[Value<'_>]) -> Result<Changed, SqlError> {
         let Mapped { mapping, table } = self.mapped(&delete.table)?;
         let alias = delete.alias.as_deref().unwrap_or_else(|| schema_of(&delete.table).1);
-        let told = if delete.returning.is_some() { told_columns(&mapping) } else { Vec::new() };
-        let items: Vec<Expr> = told
+        let returned = if delete.returning.is_some() { returned_columns(&mapping) } else { Vec::new() };
+        let items: Vec<Expr> = returned
             .iter()
             .filter_map(|index| mapping.columns.get(*index))
             .map(|column| Expr::CompoundIdentifier(vec![quoted(alias), quoted(&column.name)]))
@@ -133,7 +135,7 @@ impl Dml<'_> {
         let rows = self.rows(&mapping)?;
         let mut rewrite = |found: &Rows<'_>, at: usize| {
             let mut row = vec![Value::Null; mapping.columns.len()];
-            for (item, &target) in told.iter().enumerate() {
+            for (item, &target) in returned.iter().enumerate() {
                 if let Some(place) = row.get_mut(target) {
                     *place = found.get(item + STORED_COLUMNS, at)?.into_owned();
                 }
@@ -145,7 +147,8 @@ impl Dml<'_> {
         self.change(found, &delete.using, &table, returning.as_ref(), &rows, &mut rewrite).await
     }
 
-    /// Changes the entries that a query of stored keys and values finds, each as `rewrite` makes of its row.
+    /// Changes the entries that a query of stored keys and values finds. `rewrite` computes each
+    /// change.
     async fn change(
         &self,
         found: Found<'_>,
@@ -162,7 +165,7 @@ impl Dml<'_> {
         let mut changing = Changing {
             pending: self.pending(table),
             done: (!joined.is_empty()).then(HashSet::new),
-            told: returning.map(|_| Vec::new()),
+            returned: returning.map(|_| Vec::new()),
             count: 0,
             moves: false,
         };
@@ -175,16 +178,17 @@ impl Dml<'_> {
                 let batch = batch.map_err(|error| of_datafusion(&error))?;
                 changing.take(&Rows::of(&batch), rows, rewrite)?;
             }
-            let told = changing.told.iter().flatten().map(|(_, row)| row.as_slice());
-            let told = returning.map(|returning| returning.of_rows(told, parameters, &self.occasion)).transpose()?;
+            let returned = changing.returned.iter().flatten().map(|(_, row)| row.as_slice());
+            let returned =
+                returning.map(|returning| returning.of_rows(returned, parameters, &self.execution)).transpose()?;
             let differing = changing.pending.make(self.waiting(table), &mut claims).await?;
             if differing.is_empty() {
-                return Ok(Changed::of(changing.count, returning, told));
+                return Ok(Changed::of(changing.count, returning, returned));
             }
             if let Some(key) = differing.iter().find(|key| changing.is_new(key)) {
                 return Err(rows.duplicate(key));
             }
-            // What is looked at again stays claimed: nobody changes it once more.
+            // The keys of recomputed entries stay claimed, so nobody changes them once more.
             narrowed = match changing.moves || differing.len() > NARROWED_MAX {
                 true => {
                     changing.begin_anew(map);
@@ -200,20 +204,21 @@ impl Dml<'_> {
     }
 }
 
-/// What an UPDATE or a DELETE is about to change.
+/// The changes of an UPDATE or a DELETE.
 struct Changing {
     pending: Pending,
-    /// The entries that were found, where one may be found several times: the first time counts.
+    /// The keys of the entries found so far, if the query may find an entry several times. The
+    /// first time counts.
     done: Option<HashSet<Box<[u8]>>>,
-    /// The rows that `RETURNING` tells of, each with its entry's key.
-    told: Option<Vec<(Blob, Vec<Value<'static>>)>>,
+    /// The rows that `RETURNING` reports, each with its entry's key.
+    returned: Option<Vec<(Blob, Vec<Value<'static>>)>>,
     count: u64,
-    /// Whether a row moves to another key.
+    /// Whether a row gets another key.
     moves: bool,
 }
 
 impl Changing {
-    /// Takes entries that were found.
+    /// Adds entries that were found.
     fn take(&mut self, found: &Rows<'_>, rows: &RowMaker, rewrite: &mut Rewriter<'_>) -> Result<(), SqlError> {
         for at in 0..found.len() {
             threads::give_way_at(at);
@@ -234,14 +239,14 @@ impl Changing {
                 Rewrite::Remove => self.take_away(&key, &old)?,
             }
             self.count += 1;
-            if let Some(told) = &mut self.told {
-                told.push((Blob::from(key), row));
+            if let Some(returned) = &mut self.returned {
+                returned.push((Blob::from(key), row));
             }
         }
         Ok(())
     }
 
-    /// The row of a key goes; another may have taken its place already.
+    /// Removes the row of a key; another row may have taken its key already.
     fn take_away(&mut self, key: &[u8], old: &[u8]) -> Result<(), SqlError> {
         if !self.pending.add(key, Expected::Value(old), None)?
             && let Some(value) = self.pending.get(key).and_then(|change| change.value.map(Blob::from))
@@ -252,7 +257,7 @@ impl Changing {
         Ok(())
     }
 
-    /// A key gets a row; the one that was there may have left already.
+    /// Puts a row at a key; the former row may have left already.
     fn put(&mut self, key: &[u8], expected: Expected<'_>, value: &[u8], rows: &RowMaker) -> Result<(), SqlError> {
         if self.pending.add(key, expected, Some(value))? {
             return Ok(());
@@ -265,12 +270,12 @@ impl Changing {
         Ok(())
     }
 
-    /// Whether a row was to move to this key, which had none.
+    /// Whether a row was to move to this key, which had no row.
     fn is_new(&self, key: &[u8]) -> bool {
         self.pending.get(key).is_some_and(|change| change.expected == Expected::Nothing)
     }
 
-    /// Forgets what was found of some entries.
+    /// Drops the changes of some entries.
     fn forget(&mut self, keys: &[Box<[u8]>]) {
         for key in keys {
             self.pending.take_out(key);
@@ -279,30 +284,30 @@ impl Changing {
                 done.remove(key);
             }
         }
-        if let Some(told) = &mut self.told {
+        if let Some(returned) = &mut self.returned {
             let keys: HashSet<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-            told.retain(|(key, _)| !keys.contains(&**key));
+            returned.retain(|(key, _)| !keys.contains(&**key));
         }
     }
 
-    /// Forgets all that was found.
+    /// Drops all changes.
     fn begin_anew(&mut self, map: &Map) {
         self.pending.clear(map);
         self.count = 0;
         if let Some(done) = &mut self.done {
             done.clear();
         }
-        if let Some(told) = &mut self.told {
-            told.clear();
+        if let Some(returned) = &mut self.returned {
+            returned.clear();
         }
     }
 }
 
-/// The columns of rows that `RETURNING` may tell of.
-fn told_columns(mapping: &Mapping) -> Vec<usize> {
-    let is_told =
+/// The columns that `RETURNING` may report.
+fn returned_columns(mapping: &Mapping) -> Vec<usize> {
+    let is_returned =
         |index: &usize| mapping.columns.get(*index).is_some_and(|column| !column.hidden || mapping.table.is_some());
-    (0..mapping.columns.len()).filter(is_told).collect()
+    (0..mapping.columns.len()).filter(is_returned).collect()
 }
 
 fn quoted(name: &str) -> Ident {

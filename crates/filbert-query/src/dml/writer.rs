@@ -1,4 +1,4 @@
-//! Rows as entries: keys and values in the formats that a mapping declares.
+//! Writes rows as entries, with keys and values in the mapping's formats.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use filbert_grid::query::{SqlError, SqlSubject};
 
 use crate::catalog::{EntryFormat, Mapping, MappingColumn};
 
-/// What the error of a conversion is about, where dialects have words of their own for it.
-fn subject(error: &DataError, said: &SqlError, field_type: &FieldType) -> Option<SqlSubject> {
+/// The subject of a conversion error, for dialects with their own message.
+fn subject(error: &DataError, translated: &SqlError, field_type: &FieldType) -> Option<SqlSubject> {
     let DataError::NotConvertible { value, .. } = error else { return None };
-    match said.sqlstate {
+    match translated.sqlstate {
         Some("22P02") => {
             let text = value.trim_start_matches('"').trim_end_matches('"').to_owned();
             Some(SqlSubject::Text { text, field_type: field_type.clone() })
@@ -27,7 +27,7 @@ fn subject(error: &DataError, said: &SqlError, field_type: &FieldType) -> Option
 
 /// Writes one half of an entry.
 enum Part {
-    /// One column is all of it.
+    /// One column is the whole half.
     Whole {
         column: usize,
         field_type: FieldType,
@@ -50,18 +50,19 @@ enum Part {
     Unwritable(String),
 }
 
-/// Writes entries of one mapping. A row has one value for each of its columns, hidden ones included.
+/// Writes entries of one mapping. A row has one value for each column of the mapping, including
+/// hidden columns.
 pub(crate) struct EntryWriter {
     key: Part,
     value: Part,
-    /// The hidden columns that are the whole key and the whole value.
+    /// The hidden columns of the whole key and the whole value.
     whole_key: Option<usize>,
     whole_value: Option<usize>,
     types: Vec<(String, FieldType)>,
 }
 
 impl EntryWriter {
-    /// A writer for a mapping; the schemas of its Compact classes are announced.
+    /// Creates the writer of a mapping. Registers the schemas of its Compact classes.
     pub(crate) fn new(mapping: &Mapping, schemas: &Schemas) -> Result<Self, SqlError> {
         let part = |side, format| part_of(&mapping.columns, side, format);
         let writer = EntryWriter {
@@ -79,7 +80,7 @@ impl EntryWriter {
         Ok(writer)
     }
 
-    /// Takes each value of a row as its column's type.
+    /// Converts a value of a row to its column's type.
     pub(crate) fn convert<'v>(&self, column: usize, value: Value<'v>) -> Result<Value<'v>, SqlError> {
         let Some((name, field_type)) = self.types.get(column) else { return Ok(value) };
         if value.is_null() || matches!(field_type, FieldType::Object | FieldType::Array(_)) {
@@ -102,7 +103,7 @@ impl EntryWriter {
         self.write(&self.value, self.whole_value, row, "this")
     }
 
-    /// Writes key and value of a row into buffers, whose content they replace.
+    /// Writes the key and value of a row into buffers, and replaces their content.
     pub(crate) fn entry_into(&self, row: &[Value<'_>], key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<(), SqlError> {
         self.write_into(&self.key, self.whole_key, row, "__key", key)?;
         self.write_into(&self.value, self.whole_value, row, "this", value)
@@ -145,7 +146,7 @@ impl EntryWriter {
                 }
                 whole_blob(value, field_type)
             }
-            // Given as a whole, it need not be put together.
+            // A value that is given as a whole need not be composed.
             (_, Some(value)) => value.to_blob(),
             (Part::Json(columns), None) => json_blob(columns, row),
             (Part::Compact { columns, writer }, None) => writer.write(&picked(columns, row)),
@@ -192,7 +193,7 @@ fn part_of(columns: &[MappingColumn], side: Side, format: &EntryFormat) -> Resul
     };
     let indexes = || fields.iter().map(|(index, ..)| *index).collect::<Vec<_>>();
     let named = || fields.iter().map(|(_, field, field_type)| ((*field).to_owned(), (*field_type).clone())).collect();
-    // A table may have nothing but its key; its values are objects without fields then.
+    // A table may have key columns only. Its values are then objects without fields.
     let is_bare = whole.is_none() && matches!(format, EntryFormat::Compact { .. });
     if fields.is_empty() && !is_bare && !matches!(format, EntryFormat::Ids(_)) {
         return Ok(whole_part());
@@ -222,7 +223,7 @@ fn part_of(columns: &[MappingColumn], side: Side, format: &EntryFormat) -> Resul
     })
 }
 
-/// A JSON object of the columns; nulls are written.
+/// A JSON object of the columns; includes nulls.
 fn json_blob(columns: &[(usize, String)], row: &[Value<'_>]) -> Result<Blob, DataError> {
     let mut text = String::from("{");
     for (index, (column, name)) in columns.iter().enumerate() {

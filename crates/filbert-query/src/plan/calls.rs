@@ -1,11 +1,15 @@
-//! Expressions that DataFusion's planner knows too little of: as calls of functions while it plans, and what they stand for afterwards.
+//! Expressions that DataFusion's planner resolves with too little context. They become function
+//! calls during planning, and get their final form afterwards.
 //!
-//! - It plans the items of `ARRAY[..]` without the context of the statement: parameters have no types there, and names that `WITH`
-//!   gives are not known. The arguments of a function have both.
-//! - It tells a `CASE` by its first result. A function tells the type that all results have together ([`choices`]).
-//! - The result of `nullif` is of the type that an operator takes its first argument as ([`operand`]).
-//! - It plans `BETWEEN` as an operator of its own, which is two others.
-//! - It takes the types of a recursive query from its first part. Numbers there may get more digits with each round.
+//! - DataFusion plans the elements of `ARRAY[..]` without the context of the statement: parameters
+//!   have no types there, and names from `WITH` are unknown. The arguments of a function have both.
+//! - DataFusion takes the type of a `CASE` from its first result. A function takes the common type
+//!   of all results ([`choices`]).
+//! - The result of `nullif` has the type that an operator coerces its first argument to
+//!   ([`operand`]).
+//! - DataFusion plans `BETWEEN` as an operator of its own, although it stands for two comparisons.
+//! - DataFusion takes the types of a recursive query from its first part. Numbers there may get
+//!   more digits in each round.
 
 use std::ops::ControlFlow;
 
@@ -30,10 +34,11 @@ use crate::plan::session::dialect_of;
 
 /// The function that makes an array of its arguments.
 const MAKE_ARRAY: &str = "make_array";
-/// Nodes that a value may have which is computed twice.
+/// The maximum number of nodes of a value that is computed twice.
 const DOUBLED_NODES_MAX: usize = 2_000;
 
-/// Makes calls of the arrays and of `CASE` within a statement or an expression; whether its plan has to be [`settled`].
+/// Replaces the arrays and `CASE` expressions of a statement or an expression by calls. Returns
+/// whether its plan has to be [`settled`].
 pub(crate) fn written(statement: &mut impl VisitMut) -> bool {
     let mut calls = Calls { is_to_be_settled: false };
     let _ = walk::change(statement, &mut calls);
@@ -78,7 +83,7 @@ impl VisitorMut for Calls {
     }
 }
 
-/// Numbers of the rows that a recursive query begins with.
+/// Removes the scale of numbers in the first part of a recursive query.
 fn with_free_scales(first: &mut SetExpr) {
     match first {
         SetExpr::Select(select) => {
@@ -94,22 +99,22 @@ fn with_free_scales(first: &mut SetExpr) {
     }
 }
 
-/// Makes the calls of a plan a `CASE` again, and `BETWEEN` the operators that it stands for where they are planned otherwise than
-/// DataFusion has them.
+/// Turns the calls of a plan back into `CASE`. Turns `BETWEEN` into comparisons where these are
+/// planned differently from DataFusion's operators.
 pub(crate) fn settled(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_changed = false;
     let transformed = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
-        // The filter of an aggregate stands in its name as it is written.
+        // The filter of an aggregate is part of its column name as written.
         let transformed = map_named(plan, |expression| settled_expression(state, expression, &schema))?;
         is_changed |= transformed.transformed;
-        // What is above has the new types as well.
+        // The nodes above get the new types as well.
         if is_changed { transformed.map_data(LogicalPlan::recompute_schema) } else { Ok(transformed) }
     })?;
     Ok(transformed.data)
 }
 
-/// As [`settled`], of an expression.
+/// Like [`settled`], for an expression.
 pub(crate) fn settled_expression(
     state: &SessionState,
     expression: PlannedExpr,
@@ -136,11 +141,12 @@ pub(crate) fn settled_expression(
     })
 }
 
-/// What a `BETWEEN` is by the comparisons that it stands for: one of other operands where both compare the same, else both, for which
-/// the value is computed twice; `None` if DataFusion has both.
+/// The comparisons that a `BETWEEN` stands for. If both comparisons use the same operand types, the
+/// result is a `BETWEEN` with other operands; otherwise it is two comparisons, which compute the
+/// value twice. `None` if DataFusion plans both comparisons the same way.
 ///
 /// # Errors
-/// A value that would be computed twice is too large: within each other, such values double with every level.
+/// A value that would be computed twice is too large: nested values double with every level.
 fn compared(state: &SessionState, between: &Between, schema: &DFSchema) -> Result<Option<PlannedExpr>> {
     let (from, to) = match between.negated {
         false => ((BinaryOperator::GtEq, Operator::GtEq), (BinaryOperator::LtEq, Operator::LtEq)),
@@ -175,7 +181,7 @@ fn compared(state: &SessionState, between: &Between, schema: &DFSchema) -> Resul
     Ok(Some(if between.negated { or(low, high) } else { and(low, high) }))
 }
 
-/// What the value's comparison with a bound is planned as; `None` if it stays the operator.
+/// The plan of the comparison of the value with a bound; `None` if it stays the operator.
 fn operator(
     state: &SessionState,
     between: &Between,

@@ -1,8 +1,8 @@
-//! Columns of results: what `*` stands for, and what expressions without a name are called.
+//! Columns of results: expands `*`, and names expressions that have no name.
 //!
-//! The whole key (`__key`) and the whole value (`this`) of a map can be named in every statement, but `*` leaves them out
-//! where their fields are columns. Plans know no hidden columns, so `*` is written out here. An expression
-//! without an alias is called `EXPR$` and its number, as in Hazelcast.
+//! Every statement may use the whole key (`__key`) and the whole value (`this`) of a map, but `*`
+//! omits them where their fields are columns. Plans have no hidden columns, so `*` is expanded
+//! here. An expression without an alias is named `EXPR$` and its number, as in Hazelcast.
 
 use std::ops::ControlFlow;
 
@@ -12,10 +12,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 use filbert_dialect::{REPEATED, walk};
 
-/// Tells of a table the columns that `*` stands for, if it hides others; `None` if `*` is all of it.
+/// Returns the columns that `*` stands for, for a table with hidden columns; `None` if it has none.
 pub(crate) type VisibleColumns<'c> = &'c dyn Fn(&ObjectName) -> Option<Vec<String>>;
 
-/// Writes out `*` everywhere in a query, and names the columns of its result.
+/// Expands `*` everywhere in a query, and names the columns of its result.
 pub(crate) fn name_columns(query: &mut Query, visible: VisibleColumns<'_>) {
     let _ = walk::change(query, &mut WriteOut { visible });
     name_result(&mut query.body);
@@ -83,9 +83,9 @@ fn is_plain(options: &WildcardAdditionalOptions) -> bool {
 
 /// One relation of a FROM clause.
 struct Source {
-    /// How its columns are qualified.
+    /// The qualifier of its columns.
     name: ObjectName,
-    /// Its columns, if it hides some.
+    /// Its visible columns, if it has hidden ones.
     visible: Option<Vec<String>>,
 }
 
@@ -131,7 +131,7 @@ fn source(factor: &TableFactor, visible: VisibleColumns<'_>) -> Option<Source> {
     let aliased = |alias: &TableAlias| ObjectName::from(vec![alias.name.clone()]);
     match factor {
         TableFactor::Table { name, alias, args: None, .. } => {
-            // An alias that names columns anew has to see them all as they are.
+            // An alias that renames columns has to see all of them.
             let renames = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
             let visible = if renames { None } else { visible(name) };
             Some(Source { name: alias.as_ref().map_or_else(|| name.clone(), aliased), visible })
@@ -145,17 +145,17 @@ fn source(factor: &TableFactor, visible: VisibleColumns<'_>) -> Option<Source> {
     }
 }
 
-/// The name that a column of a plan has in the result.
+/// The name of a plan's column in the result.
 pub(crate) fn result_name(name: &str) -> &str {
     name.split(REPEATED).next().unwrap_or(name)
 }
 
-/// The tables of which a SELECT list has all columns.
+/// The tables with all their columns in a SELECT list.
 #[derive(Default)]
 struct Stars {
-    /// Whether of all tables.
+    /// Whether all tables are included.
     all: bool,
-    /// The names of others.
+    /// The names of the tables that are included by name.
     of: Vec<String>,
 }
 
@@ -174,7 +174,7 @@ impl Stars {
         stars
     }
 
-    /// Whether a column with this name, of a table if that is said, may be among them.
+    /// Whether a column with this name, and this table if given, may be included.
     fn may_have(&self, column: &[Ident]) -> bool {
         match column {
             [.., table, _] => self.all || self.of.contains(&table.value),
@@ -183,7 +183,7 @@ impl Stars {
     }
 }
 
-/// Gives columns names of their own that have that of an earlier one, or that `*` stands for as well.
+/// Gives unique names to columns that have the name of an earlier column, or of a column from `*`.
 fn part_names(select: &mut Select) {
     let stars = Stars::of(&select.projection);
     let mut names: Vec<String> = Vec::new();
@@ -194,7 +194,7 @@ fn part_names(select: &mut Select) {
             SelectItem::UnnamedExpr(expr @ Expr::Identifier(name)) => {
                 (expr, name.value.clone(), stars.may_have(std::slice::from_ref(name)))
             }
-            // Qualified names of different tables are different in plans.
+            // Qualified names of different tables differ in plans.
             SelectItem::UnnamedExpr(expr @ Expr::CompoundIdentifier(parts)) => {
                 let written: Vec<String> = parts.iter().map(|part| part.value.clone()).collect();
                 let name = written.last().cloned().unwrap_or_default();

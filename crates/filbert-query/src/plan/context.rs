@@ -1,7 +1,8 @@
-//! What DataFusion's planner asks while it plans a statement or an expression: tables, functions, the types of parameters.
+//! The context of DataFusion's planner for a statement or an expression: tables, functions and
+//! parameter types.
 //!
-//! DataFusion has the same within its session, and there parameters have no types. Here they have those that are known before
-//! planning, so that operators and functions are resolved by them.
+//! DataFusion's session has the same context, but without types for parameters. Here parameters
+//! have the types that are known before planning, and operators and functions are resolved by them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,11 +22,11 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
-use filbert_functions::tell;
 use filbert_functions::types::{field, with_pg_type};
+use filbert_functions::{mark_types, related_within, with_related_types};
 use filbert_grid::query::{Dialect, ParameterType};
 
-use crate::asker::ParameterTypes;
+use crate::client_context::ParameterTypes;
 use crate::plan::parameters::{infer, infer_in_plan};
 use crate::plan::relations::Relations;
 use crate::plan::session::dialect_of;
@@ -34,7 +35,7 @@ use crate::plan::{calls, set_operations};
 /// Plans a statement.
 ///
 /// # Errors
-/// It names what is not there, or cannot be planned.
+/// It uses an unknown name, or cannot be planned.
 pub(crate) async fn plan_statement(
     state: &SessionState,
     statement: PlannerStatement,
@@ -58,19 +59,20 @@ pub(crate) async fn plan_statement(
     let planner = SqlToRel::new_with_options(&context, options(state));
     let plan = planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?;
     let plan = if is_to_be_settled { calls::settled(state, plan)? } else { plan };
+    let plan = with_related_types(plan, dialect_of(state))?;
     let plan = set_operations::with_common_types(infer_in_plan(plan)?)?;
-    with_told_types(state, plan)
+    with_marked_types(state, plan)
 }
 
-/// A plan whose expressions have the types that they have in its dialect, where Arrow has none for them.
-pub(crate) fn with_told_types(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
-    if dialect_of(state) == Dialect::Postgres { tell(plan) } else { Ok(plan) }
+/// The plan with the dialect's types of expressions, where Arrow has no such types.
+pub(crate) fn with_marked_types(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    if dialect_of(state) == Dialect::Postgres { mark_types(plan) } else { Ok(plan) }
 }
 
 /// Plans an expression over columns.
 ///
 /// # Errors
-/// As [`plan_statement`].
+/// Like [`plan_statement`].
 pub(crate) fn plan_expression(
     state: &SessionState,
     mut expr: SqlExpr,
@@ -82,6 +84,7 @@ pub(crate) fn plan_expression(
     let planner = SqlToRel::new_with_options(&context, options(state));
     let expr = planner.sql_to_expr_with_alias(ExprWithAlias { expr, alias: None }, schema, &mut with_types(types))?;
     let expr = if is_to_be_settled { calls::settled_expression(state, expr, schema)?.data } else { expr };
+    let expr = related_within(expr, schema, dialect_of(state))?.data;
     Ok(infer(expr, schema)?.data)
 }
 

@@ -1,9 +1,11 @@
-//! Functional dependencies, which DataFusion keeps with the schema of each plan, and which rows do not have.
+//! Removes functional dependencies from plans. DataFusion keeps them with each schema, but the rows
+//! do not always have them.
 //!
-//! It finds them by the names of expressions, and a cast has the name of its operand: `GROUP BY id::bool` counts as a group by the
-//! key `id`. Behind an aggregate, a column that decides some of the columns of a join counts as one that decides all of them. Its rules
-//! then leave out groups, keys of orders, and `DISTINCT`. So schemas have no dependencies where rules ask for them. Columns that a primary
-//! key decides are grouped by before anything is planned (`scope`).
+//! DataFusion matches dependencies by the names of expressions, and a cast has the name of its
+//! operand: `GROUP BY id::bool` counts as a group by the key `id`. Above an aggregate, a column
+//! that determines some columns of a join counts as one that determines all of them. Its rules then
+//! remove groups, sort keys and `DISTINCT`. Schemas therefore have no dependencies when such rules
+//! run. Columns that a primary key determines are added to the groups before planning (`scope`).
 
 use std::sync::Arc;
 
@@ -13,7 +15,8 @@ use datafusion::logical_expr::logical_plan::Aggregate;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// The rule that leaves out the dependencies of a plan. The rule behind it must look at a node before it makes the nodes below anew.
+/// The rule that removes the dependencies of a plan. The rule after it must look at a node before
+/// it rebuilds the nodes below.
 pub(super) fn independence() -> Arc<dyn OptimizerRule + Send + Sync> {
     Arc::new(Independence)
 }
@@ -23,7 +26,7 @@ pub(super) fn distinct_rows() -> Arc<dyn OptimizerRule + Send + Sync> {
     Arc::new(DistinctRows)
 }
 
-/// The plan with schemas that know of no dependencies. A plan without any stays as it is.
+/// The plan with schemas without dependencies. A plan without any is returned unchanged.
 pub(super) fn without(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut any = false;
     plan.apply_with_subqueries(|node| {
@@ -39,12 +42,12 @@ fn independent(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(with_schema(plan, Arc::new(schema))))
 }
 
-/// The schema of a node, if the node keeps one of its own that knows of dependencies.
+/// The schema of a node, if the node has its own schema and it has dependencies.
 fn dependent_schema(plan: &LogicalPlan) -> Option<&DFSchemaRef> {
     own_schema(plan).filter(|schema| !schema.functional_dependencies().is_empty())
 }
 
-/// The schema that a node keeps; `None` for a node that has its input's, or that has no dependencies.
+/// The schema of a node; `None` for a node that has its input's schema, or has no dependencies.
 fn own_schema(plan: &LogicalPlan) -> Option<&DFSchemaRef> {
     match plan {
         LogicalPlan::Projection(node) => Some(&node.schema),
@@ -89,7 +92,7 @@ impl OptimizerRule for Independence {
     }
 
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        // No rule has to run again for it.
+        // The change does not require another run of the rules.
         Ok(Transformed::no(without(plan)?))
     }
 
@@ -98,7 +101,8 @@ impl OptimizerRule for Independence {
     }
 }
 
-/// `DISTINCT` as an aggregate that groups by all columns. DataFusion's rule leaves it out where it believes that rows are different.
+/// `DISTINCT` as an aggregate that groups by all columns. DataFusion's own rule removes it where it
+/// assumes that all rows are distinct.
 #[derive(Debug)]
 struct DistinctRows;
 

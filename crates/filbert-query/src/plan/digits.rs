@@ -1,14 +1,15 @@
-//! Which numbers of a result have the digits that were declared for them.
+//! Finds the numeric columns of a result with declared digits.
 //!
-//! A `numeric(8,2)` has them as a column of a table, and where it is passed on. What is computed has as many as come about, which
-//! clients are not told: PostgreSQL tells them of a `numeric` without digits then.
+//! A `numeric(8,2)` column of a table has declared digits, also where a query passes it on. A
+//! computed number has as many digits as result from the computation, and clients are not told
+//! them: PostgreSQL reports a `numeric` without digits then.
 
 use arrow_schema::DataType;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 
 use crate::plan::planner::unaliased;
 
-/// Whether the digits of a column of a plan are declared ones.
+/// Whether a column of a plan has declared digits.
 pub(crate) fn are_declared(plan: &LogicalPlan, at: usize) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -39,7 +40,8 @@ pub(crate) fn are_declared(plan: &LogicalPlan, at: usize) -> bool {
     }
 }
 
-/// Whether an expression over a plan is one of its columns with declared digits, or a cast that declares them.
+/// Whether an expression over a plan is a column with declared digits, or a cast that declares
+/// them.
 fn passes(expression: &Expr, input: &LogicalPlan) -> bool {
     match unaliased(expression) {
         Expr::Column(column) => {

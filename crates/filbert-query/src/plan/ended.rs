@@ -1,4 +1,5 @@
-//! Rules that look whether their statement is still wanted before they do anything ([`filbert_functions::ending`]).
+//! Rules that check whether their statement has ended before they run
+//! ([`filbert_functions::ending`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,20 +13,20 @@ use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizer
 use datafusion::physical_plan::ExecutionPlan;
 use filbert_functions::ending::check;
 
-/// A rule that looks whether the statement is still wanted before it does anything.
+/// A rule that checks whether the statement has ended before it runs.
 struct Ended<R: ?Sized>(Arc<R>);
 
-/// The rule, for plans of statements that may end meanwhile.
+/// Wraps a rule, for plans of statements that may end during planning.
 pub(super) fn analyzing(rule: Arc<dyn AnalyzerRule + Send + Sync>) -> Arc<dyn AnalyzerRule + Send + Sync> {
     Arc::new(Ended(rule))
 }
 
-/// As [`analyzing`].
+/// Like [`analyzing`].
 pub(super) fn optimizing(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
     Arc::new(Ended(rule))
 }
 
-/// As [`analyzing`].
+/// Like [`analyzing`].
 pub(super) fn optimizing_physical(
     rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>,
 ) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {

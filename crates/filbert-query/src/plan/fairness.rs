@@ -1,7 +1,8 @@
-//! What keeps a long query from holding up others: joins that multiply rows give way, and end when nobody waits for them.
+//! Prevents a long query from blocking others: joins that multiply rows yield, and end with their
+//! statement.
 //!
-//! DataFusion's operators give way to others when they read from a leaf. A join of all with all reads its leaves once and then
-//! computes for as long as it takes, within one step if its condition lets few rows through.
+//! DataFusion's operators yield when they read from a leaf. A cross join reads its leaves once and
+//! then computes for long, within one poll if its condition accepts few rows.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -21,7 +22,7 @@ use filbert_functions::error::carried;
 
 use crate::plan::giving_way::GivingWay;
 
-/// The plan with joins that give way.
+/// The plan with joins that yield.
 pub(crate) fn fair(plan: Arc<dyn ExecutionPlan>, limits: &Limits) -> Result<Arc<dyn ExecutionPlan>> {
     let fair = plan.transform_up(|node| {
         let any = node.as_ref() as &dyn std::any::Any;
@@ -37,7 +38,7 @@ pub(crate) fn fair(plan: Arc<dyn ExecutionPlan>, limits: &Limits) -> Result<Arc<
     fair.map(|fair| fair.data)
 }
 
-/// The join with a condition that is watched; `None` if it has none.
+/// The join with a watched condition; `None` if it has no condition.
 fn watched(join: &NestedLoopJoinExec, limits: &Limits) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(filter) = join.filter() else { return Ok(None) };
     let condition = Arc::new(Watched { condition: filter.expression().clone(), limits: limits.clone() });
@@ -48,8 +49,8 @@ fn watched(join: &NestedLoopJoinExec, limits: &Limits) -> Result<Option<Arc<dyn 
     Ok(Some(Arc::new(join)))
 }
 
-/// A join's condition, which is computed for some thousand pairs at a time: between them others get the thread, and the query ends if it is
-/// over.
+/// The condition of a join. It is evaluated for some thousand pairs at a time. Between these
+/// batches other tasks get the thread, and an ended query stops.
 #[derive(Debug)]
 struct Watched {
     condition: Arc<dyn PhysicalExpr>,
@@ -93,7 +94,7 @@ impl PhysicalExpr for Watched {
         if self.limits.are_over() {
             return Err(carried(self.limits.why_over()));
         }
-        // What else is to run on this thread goes to another one meanwhile.
+        // Other tasks of this thread move to another thread meanwhile.
         tokio::task::block_in_place(|| self.condition.evaluate(batch))
     }
 

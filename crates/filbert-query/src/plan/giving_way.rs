@@ -1,8 +1,9 @@
-//! An operator that gives way to other tasks of its thread after some batches of what is below it.
+//! An operator that yields to other tasks of its thread after some batches of its input.
 //!
-//! DataFusion's `CooperativeExec` takes of the task's budget before it asks what is below. A chain of more such operators than the budget
-//! has (128) never comes to its end: each turn begins at the top, and ends on the way down. This one takes of it for what it passes on, and
-//! keeps that until the next turn where nothing is left, so that each turn gets on.
+//! DataFusion's `CooperativeExec` consumes the task's budget before it polls its input. A chain of
+//! more such operators than the budget has units (128) never completes: each turn starts at the
+//! top, and ends on the way down. This operator consumes budget for the batches that it passes on.
+//! If the budget is used up, it keeps the batch until the next turn, so each turn makes progress.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -20,7 +21,9 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::Stream;
 use tokio::task::coop;
 
-/// What is below, giving way.
+use crate::turns::is_slice_over;
+
+/// The input, with yields.
 #[derive(Debug)]
 pub(super) struct GivingWay {
     below: Arc<dyn ExecutionPlan>,
@@ -78,7 +81,7 @@ impl ExecutionPlan for GivingWay {
 /// The batches that are passed on.
 struct Batches {
     below: SendableRecordBatchStream,
-    /// What was found before the budget was used up: the next batch, or the end.
+    /// The result that was found before the budget was used up: the next batch, or the end.
     held: Option<Option<Result<RecordBatch>>>,
 }
 
@@ -90,7 +93,11 @@ impl Stream for Batches {
             let next = ready!(self.below.as_mut().poll_next(context));
             self.held = Some(next);
         }
-        // Where the budget is used up, this wakes the task for its next turn.
+        if is_slice_over() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        // If the budget is used up, this wakes the task for its next turn.
         ready!(pin!(coop::consume_budget()).poll(context));
         Poll::Ready(self.held.take().flatten())
     }

@@ -1,19 +1,82 @@
-//! Groups by casts: `GROUP BY t, t::date` and `GROUP BY t::date, t::time`.
+//! Groups of a query: casts have distinct names, and no group is repeated.
 //!
-//! DataFusion calls a cast by what is cast, and takes no two groups of the same name. Such casts become arguments of a function that
-//! gives them as they are, and is called by what they say. So do those in grouping sets, whose names DataFusion's rules do not keep.
+//! `GROUP BY t, t::date` and `GROUP BY t::date, t::time`:
+//! DataFusion names a cast after its operand, and rejects two groups with the same name. Such a
+//! cast becomes the argument of an identity function with a name that contains the type. The same
+//! applies to casts in grouping sets, because DataFusion's rules do not preserve their names.
+//!
+//! `SELECT x AS a, x AS b .. GROUP BY a, ROLLUP (b)`: the two are different groups, of which one
+//! may be null in a row. The second one becomes such a call as well.
+//!
+//! `GROUP BY a, a`: DataFusion keeps both groups and gives them one column. The position of a group
+//! is then not the position of its column, so each group is kept once.
 
 use std::ops::ControlFlow;
 
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::logical_expr::{Aggregate, Expr as LogicalExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitorMut,
 };
 use filbert_dialect::{call, walk};
 use filbert_functions::AS_CAST;
 
-/// Gives the casts that a query groups by names of their own, where they would have the same.
+/// Gives unique names to casts in the groups of a query, if they would have the same name.
 pub(crate) fn tell_casts_apart(query: &mut Query) {
     let _ = walk::change(query, &mut Queries);
+}
+
+/// Distinguishes groups that are the same expression under several aliases, if there are grouping
+/// sets. Runs while the groups are the aliases.
+pub(crate) fn tell_aliases_apart(query: &mut Query) {
+    struct Selects;
+    impl VisitorMut for Selects {
+        type Break = ();
+
+        fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+            aliases_apart(select);
+            ControlFlow::Continue(())
+        }
+    }
+    let _ = walk::change(query, &mut Selects);
+}
+
+/// Removes repeated groups from the aggregates of a plan. The position of each group is then the
+/// position of its column.
+pub(crate) fn each_once(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut is_repeated = false;
+    plan.apply_with_subqueries(|node| {
+        is_repeated |= matches!(node, LogicalPlan::Aggregate(aggregate) if unique(&aggregate.group_expr).is_some());
+        Ok(if is_repeated { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !is_repeated {
+        return Ok(plan);
+    }
+    let plan = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Aggregate(aggregate) => Ok(match unique(&aggregate.group_expr) {
+            None => Transformed::no(LogicalPlan::Aggregate(aggregate)),
+            Some(groups) => Transformed::yes(LogicalPlan::Aggregate(Aggregate::try_new_with_schema(
+                aggregate.input,
+                groups,
+                aggregate.aggr_expr,
+                aggregate.schema,
+            )?)),
+        }),
+        node => Ok(Transformed::no(node)),
+    })?;
+    Ok(plan.data)
+}
+
+/// The groups without repetitions; `None` if no group is repeated.
+fn unique(groups: &[LogicalExpr]) -> Option<Vec<LogicalExpr>> {
+    let mut known: Vec<LogicalExpr> = Vec::with_capacity(groups.len());
+    for group in groups {
+        if !known.contains(group) {
+            known.push(group.clone());
+        }
+    }
+    (known.len() < groups.len()).then_some(known)
 }
 
 struct Queries;
@@ -30,7 +93,7 @@ impl VisitorMut for Queries {
     }
 }
 
-/// Queries in brackets are visited as queries.
+/// Queries in parentheses are visited as queries.
 fn of_body(body: &mut SetExpr) {
     match body {
         SetExpr::Select(select) => of_select(select, None),
@@ -58,13 +121,41 @@ fn of_select(select: &mut Select, order_by: Option<&mut OrderBy>) {
     }
 }
 
+fn aliases_apart(select: &mut Select) {
+    let GroupByExpr::Expressions(written, _) = &select.group_by else { return };
+    if !written.iter().any(has_sets) {
+        return;
+    }
+    let named = |alias: &Ident| {
+        let is_one = |part: &&Expr| matches!(part, Expr::Identifier(name) if name == alias);
+        written.iter().flat_map(parts).any(|part| is_one(&part))
+    };
+    let mut known: Vec<Expr> = Vec::new();
+    for item in &mut select.projection {
+        let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
+        if !named(alias) {
+            continue;
+        }
+        let meant = unqualified(expr);
+        if known.contains(&meant) {
+            let name = Expr::value(Value::SingleQuotedString(alias.value.clone()));
+            *expr = call(AS_CAST, vec![name, expr.clone()], Vec::new(), None);
+        } else {
+            known.push(meant);
+        }
+    }
+}
+
+fn has_sets(item: &Expr) -> bool {
+    matches!(item, Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_))
+}
+
 /// The casts in groups that have the name of another group.
 fn same_named(select: &Select) -> Vec<Expr> {
     let GroupByExpr::Expressions(written, _) = &select.group_by else { return Vec::new() };
-    let has_sets = |item: &Expr| matches!(item, Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_));
     let has_sets = written.iter().any(has_sets);
     let groups: Vec<&Expr> = written.iter().flat_map(parts).map(|group| meant(group, &select.projection)).collect();
-    // Most groups are columns alone.
+    // Most groups are plain columns.
     let mut plain: Vec<Expr> = Vec::with_capacity(groups.len());
     if (groups.len() < 2 && !has_sets) || !groups.iter().any(|group| !matches!(group, Expr::Identifier(_))) {
         return Vec::new();
@@ -98,7 +189,8 @@ fn parts(item: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// The item of a list of columns that a group names by its place or its name; else the group.
+/// The item of the SELECT list that a group refers to by position or name; otherwise the group
+/// itself.
 fn meant<'e>(group: &'e Expr, items: &'e [SelectItem]) -> &'e Expr {
     let named = match group {
         Expr::Value(value) => match &value.value {
@@ -126,7 +218,7 @@ fn unnested(expr: &Expr) -> &Expr {
     }
 }
 
-/// A column alone without its table's name, and without quotes.
+/// A plain column without its qualifier and without quotes.
 fn unqualified(expr: &Expr) -> Expr {
     let name = match unnested(expr) {
         Expr::CompoundIdentifier(names) => names.last(),
@@ -136,7 +228,7 @@ fn unqualified(expr: &Expr) -> Expr {
     name.map_or_else(|| expr.clone(), |name| Expr::Identifier(Ident::new(&name.value)))
 }
 
-/// What is cast in the end.
+/// Removes all casts around an expression.
 fn uncast(expr: &mut Expr) {
     let mut inner = &*expr;
     while let Expr::Cast { expr, .. } | Expr::Nested(expr) = inner {
@@ -145,7 +237,7 @@ fn uncast(expr: &mut Expr) {
     *expr = inner.clone();
 }
 
-/// Casts are written in several ways.
+/// Casts have several notations.
 fn is_same(one: &Expr, other: &Expr) -> bool {
     match (one, other) {
         (Expr::Cast { expr: one, data_type, .. }, Expr::Cast { expr: other, data_type: other_type, .. }) => {
@@ -155,7 +247,7 @@ fn is_same(one: &Expr, other: &Expr) -> bool {
     }
 }
 
-/// Visits the casts that are in no other cast.
+/// Visits the casts that are not within other casts.
 struct Outermost<F> {
     depth: usize,
     on_cast: F,
@@ -180,12 +272,12 @@ impl<F: FnMut(&mut Expr)> VisitorMut for Outermost<F> {
     }
 }
 
-/// Puts casts into the function, wherever they are in a query.
+/// Wraps casts in the function, everywhere in a query.
 struct Marks {
     casts: Vec<Expr>,
-    /// For each cast that is visited now, its name if it is one of them.
+    /// For each visited cast, its name if it has to be wrapped.
     names: Vec<Option<String>>,
-    /// How many queries within there are around; what they group is their own affair.
+    /// The number of enclosing subqueries. Their groups are handled separately.
     queries: usize,
 }
 
@@ -204,7 +296,7 @@ impl VisitorMut for Marks {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if matches!(expr, Expr::Cast { .. }) {
-            // Of columns of the same name, each is itself first.
+            // Among columns of the same name, an exact match comes first.
             let found = self.casts.iter().find(|cast| *cast == expr);
             let found = found.or_else(|| self.casts.iter().find(|cast| is_same(cast, expr)));
             self.names.push(found.filter(|_| self.queries == 0).map(ToString::to_string));

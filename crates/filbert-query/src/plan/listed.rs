@@ -1,13 +1,16 @@
-//! Texts in quotes in `VALUES`, which PostgreSQL takes for literals of the type that others in their column have.
+//! String literals in `VALUES`. PostgreSQL gives them the type of the other values in their column.
+//! Beside numbers with a fraction, they are numbers with the digits that they are written with.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, ExactNumberInfo, Expr, Query, SetExpr, Value, ValueWithSpan, VisitorMut,
 };
-use filbert_dialect::walk;
+use filbert_data::FieldType;
+use filbert_dialect::calls::TO_NUMERIC;
+use filbert_dialect::{as_numeric, sql_type, walk};
 
-/// Casts such texts to the type of the first value that tells its own.
+/// Casts such literals to the type of the first value that has a type.
 pub(crate) fn type_quoted(query: &mut Query) {
     let _ = walk::change(query, &mut Lists);
 }
@@ -21,12 +24,22 @@ impl VisitorMut for Lists {
         let SetExpr::Values(values) = query.body.as_mut() else { return ControlFlow::Continue(()) };
         let width = values.rows.first().map_or(0, |row| row.content.len());
         for at in 0..width {
-            let told = values.rows.iter().find_map(|row| row.content.get(at).and_then(type_of));
-            let Some(told) = told else { continue };
+            let first = values.rows.iter().find_map(|row| row.content.get(at).and_then(type_of));
+            let cells = || values.rows.iter().filter_map(|row| row.content.get(at));
+            let is_exact = cells().any(is_numeric) && !cells().filter_map(type_of).any(|found| is_floating(&found));
+            if first.is_none() && !is_exact {
+                continue;
+            }
             for cell in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
-                if is_quoted(cell) {
-                    let text = Box::new(std::mem::replace(cell, Expr::value(Value::Null)));
-                    let data_type = told.clone();
+                if !is_quoted(cell) {
+                    continue;
+                }
+                let text = std::mem::replace(cell, Expr::value(Value::Null));
+                if is_exact {
+                    *cell = as_numeric(text);
+                } else if let Some(first) = &first {
+                    let text = Box::new(text);
+                    let data_type = first.clone();
                     *cell = Expr::Cast { kind: CastKind::Cast, expr: text, data_type, array: false, format: None };
                 }
             }
@@ -37,6 +50,26 @@ impl VisitorMut for Lists {
 
 fn is_quoted(cell: &Expr) -> bool {
     matches!(cell, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
+}
+
+/// Whether an item is a `numeric`, as it is written or rewritten.
+fn is_numeric(cell: &Expr) -> bool {
+    match cell {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_numeric(inner),
+        Expr::Cast { data_type, .. } => {
+            matches!(data_type, DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_))
+        }
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => digits.contains('.'),
+        Expr::Function(function) => {
+            let name = function.name.0.last().and_then(|part| part.as_ident());
+            name.is_some_and(|name| name.value == TO_NUMERIC)
+        }
+        _ => false,
+    }
+}
+
+fn is_floating(data_type: &DataType) -> bool {
+    matches!(sql_type(data_type), Some(FieldType::Real | FieldType::Double))
 }
 
 fn type_of(cell: &Expr) -> Option<DataType> {

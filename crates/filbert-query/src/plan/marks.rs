@@ -1,7 +1,8 @@
-//! Joins that mark the rows for which a subquery has one, where nothing is read of the subquery's rows.
+//! Mark joins for subqueries whose columns nobody reads. A mark join marks the rows that have a
+//! match in the subquery.
 //!
-//! A subquery about the outer row alone comes to have no columns: `x >= ALL (SELECT NOT EXISTS (..))`. DataFusion's rule for columns takes
-//! for granted that there is one, by which the mark is named.
+//! A subquery over the outer row alone may lose all columns: `x >= ALL (SELECT NOT EXISTS (..))`.
+//! DataFusion's column rule requires a column there, and names the mark after it.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ impl OptimizerRule for Columns {
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         match plan {
             LogicalPlan::Join(join) if join.join_type == JoinType::LeftMark && is_without_columns(&join.right) => {
-                // The name of the subquery, by which the mark is found above.
+                // The name of the subquery, which the nodes above use to find the mark.
                 let relation = match join.right.as_ref() {
                     LogicalPlan::SubqueryAlias(subquery) => Some(subquery.alias.clone()),
                     _ => join.schema.iter().last().and_then(|(relation, _)| relation.cloned()),

@@ -1,6 +1,7 @@
-//! From a parsed query to a plan: what the dialects mean differently is put right in the syntax tree, names are resolved
-//! (`scope`), the rest is DataFusion's planner and optimizer.
+//! From a parsed query to a plan. Differences of the dialects are corrected in the syntax tree,
+//! names are resolved (`scope`), and DataFusion plans and optimizes the result.
 
+pub(crate) mod ahead;
 mod calls;
 pub(crate) mod columns;
 pub(crate) mod context;
@@ -10,12 +11,15 @@ pub(crate) mod ended;
 pub(crate) mod fairness;
 mod giving_way;
 pub(crate) mod groups;
+mod guarded;
 pub(crate) mod listed;
 mod marks;
 pub(crate) mod order;
 pub(crate) mod parameters;
 pub(crate) mod planner;
+mod projections;
 mod relations;
+mod result_order;
 mod rules;
 pub(crate) mod scope;
 pub(crate) mod session;

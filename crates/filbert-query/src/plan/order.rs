@@ -1,8 +1,9 @@
-//! The order of a subquery's rows, where it matters to the query around it.
+//! The order of a subquery's rows, where it matters to the enclosing query.
 //!
-//! DataFusion keeps no order of subqueries. PostgreSQL's users rely on it in three places: `LIMIT` takes the first rows, `array_agg`
-//! and the like take rows as they come, and a result is shown so. There, the order is written to whom needs it: to a sort above
-//! the subquery, or to the aggregate.
+//! DataFusion does not preserve the order of subqueries. PostgreSQL's users rely on it in three
+//! places: `LIMIT` takes the first rows, `array_agg` and similar aggregates take rows in order, and
+//! a result is shown in order. In these places the order becomes a sort above the subquery, or the
+//! order of the aggregate.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use datafusion::logical_expr::{
 };
 use filbert_functions::distinct;
 
-/// Aggregates whose result depends on the order of their rows.
+/// Aggregates with a result that depends on the order of their rows.
 const ORDERED: [&str; 12] = [
     "array_agg",
     "first_value",
@@ -33,7 +34,7 @@ const ORDERED: [&str; 12] = [
     "xmlagg",
 ];
 
-/// Gives the order of subqueries to whom needs it.
+/// Applies the order of subqueries where it matters.
 pub(crate) fn keep(plan: LogicalPlan) -> Result<LogicalPlan> {
     let (mut is_sorted, mut is_distinct) = (false, false);
     plan.apply_with_subqueries(|plan| {
@@ -63,7 +64,7 @@ struct Ordered {
     keys: Vec<SortExpr>,
 }
 
-/// The order in which a plan's rows come, if it has one; columns may have been added behind its own.
+/// The order of a plan's rows, if it has one. Columns may be appended to the plan's own columns.
 fn ordered(plan: &LogicalPlan) -> Result<Option<Ordered>> {
     match plan {
         LogicalPlan::Sort(sort) => {
@@ -132,7 +133,7 @@ fn ordered(plan: &LogicalPlan) -> Result<Option<Ordered>> {
             });
             let Some(keys) = requalified.collect::<Option<Vec<_>>>() else { return Ok(None) };
             let plan = SubqueryAlias::try_new(Arc::new(plan), alias.alias.clone())?;
-            // Of two columns of a name, one is called otherwise above an alias.
+            // Above an alias, one of two columns with the same name is renamed.
             let is_there = |key: &SortExpr| match &key.expr {
                 Expr::Column(column) => plan.schema.has_column(column),
                 _ => false,
@@ -192,7 +193,7 @@ fn is_distinct_list(function: &AggregateFunction) -> bool {
     params.distinct && matches!(function.func.name(), "array_agg" | "string_agg")
 }
 
-/// `array_agg(DISTINCT x)`: PostgreSQL sorts to find what is distinct, and it shows.
+/// `array_agg(DISTINCT x)`: PostgreSQL sorts to find distinct values, and returns them sorted.
 fn of_distinct(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Aggregate(aggregate) = plan else { return Ok(Transformed::no(plan)) };
     if !aggregate.aggr_expr.iter().any(|item| contains(item, is_distinct_list)) {
@@ -244,7 +245,8 @@ fn of_limit(limit: Limit) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-/// All rows but the first of an order: DataFusion keeps an order for `OFFSET` only if there is a `LIMIT`, or the rows are shown.
+/// All rows of an order except the first ones. DataFusion keeps an order for `OFFSET` only with a
+/// `LIMIT`, or for the final result.
 fn beyond(found: Ordered, skip: usize, before: Vec<Column>) -> Result<LogicalPlan> {
     let Ordered { plan, keys } = found;
     let number = "$place";
@@ -257,7 +259,7 @@ fn beyond(found: Ordered, skip: usize, before: Vec<Column>) -> Result<LogicalPla
     plan.sort(keys)?.project(before.into_iter().map(Expr::Column))?.build()
 }
 
-/// A plan whose rows are shown.
+/// A plan that produces the final result.
 fn of_result(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_subquery = matches!(&plan, LogicalPlan::Projection(projection)
         if matches!(projection.input.as_ref(), LogicalPlan::SubqueryAlias(_) | LogicalPlan::Filter(_)));

@@ -1,8 +1,13 @@
-//! The types of parameters of which neither the client nor an operator tells anything: that of what they stand beside.
+//! Types of parameters that neither the client nor an operator determines. They come from
+//! neighbouring expressions.
 //!
-//! A parameter in an array, in `coalesce`, `nullif`, `greatest`, `least`, before `IN` or as a result of `CASE` has the type of the others
-//! there, as a text in quotes has in PostgreSQL. One that a function takes has the type that the function takes it as, one that is a
-//! condition is a truth value, and one behind LIMIT or OFFSET a whole number.
+//! A parameter that is a `numeric` keeps the digits of its value, whatever digits the column has
+//! that it is compared with.
+//!
+//! A parameter in an array, in `coalesce`, `nullif`, `greatest`, `least`, before `IN` or as a
+//! result of `CASE` has the type of the other expressions there, like a string literal in
+//! PostgreSQL. An argument of a function has the type that the function accepts, a condition is a
+//! boolean, and a parameter after LIMIT or OFFSET is a whole number.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -13,18 +18,19 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, cast};
 use filbert_functions::named::map_named;
+use filbert_functions::numbers::decimals::{FREE, is_free};
 use filbert_functions::taken_as;
 
 use crate::plan::planner::unaliased;
 
-/// Window functions that take the number of a row.
+/// Window functions that take a row number.
 const OF_PLACES: [&str; 4] = ["lag", "lead", "nth_value", "ntile"];
-/// Functions whose arguments are of one type.
+/// Functions with arguments of one common type.
 const OF_ONE_TYPE: [&str; 7] = ["coalesce", "nullif", "greatest", "least", "nvl", "ifnull", "make_array"];
 
-/// Gives parameters of a plan the types of what they stand beside.
+/// Gives parameters of a plan the types of neighbouring expressions.
 pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
     let transformed = plan.transform_up_with_subqueries(|plan| {
         let plan = match plan {
@@ -38,7 +44,7 @@ pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
         };
         let schema = merge_schema(&plan.inputs());
         let transformed = map_named(plan, |expression| {
-            if !has_open(&expression) {
+            if !has_parameter(&expression) {
                 return Ok(Transformed::no(expression));
             }
             infer(expression, &schema)
@@ -51,14 +57,14 @@ pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(transformed.data)
 }
 
-/// Numbers of rows.
+/// Parameters in LIMIT and OFFSET.
 fn in_limit(mut limit: Limit) -> Transformed<LogicalPlan> {
     let numbers = limit.skip.iter_mut().chain(&mut limit.fetch).map(AsMut::as_mut);
     let is_changed = give(numbers.flat_map(counted), Some(&of_type(DataType::Int64)));
     Transformed::new_transformed(LogicalPlan::Limit(limit), is_changed)
 }
 
-/// What stands for a number of rows, without the casts that the planner puts around it.
+/// An expression for a number of rows, without the casts that the planner adds.
 fn counted(mut expression: &mut Expr) -> Option<&mut Expr> {
     while let Expr::Cast(cast) = expression {
         expression = cast.expr.as_mut();
@@ -70,7 +76,7 @@ fn of_type(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
 }
 
-/// Parameters that are columns of one query of a `UNION` have the types of the columns of the others.
+/// Parameters that are columns of one part of a `UNION` have the column types of the other parts.
 fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
     let open_columns = |input: &LogicalPlan| match input {
         LogicalPlan::Projection(projection) => {
@@ -115,10 +121,11 @@ fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
 }
 
-/// As [`infer_in_plan`], of an expression.
+/// Like [`infer_in_plan`], for an expression.
 pub(crate) fn infer(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expression.transform_up(|expression| {
         Ok(match expression {
+            Expr::Placeholder(parameter) => with_free_digits(parameter),
             Expr::ScalarFunction(mut call) if OF_ONE_TYPE.contains(&call.func.name()) => {
                 let wanted = common_type(call.args.iter(), schema);
                 let changed = give(call.args.iter_mut(), wanted.as_ref());
@@ -135,7 +142,20 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema) -> Result<Transformed<E
             Expr::WindowFunction(mut window) if OF_PLACES.contains(&window.fun.name()) => {
                 let place = if window.fun.name() == "ntile" { 0 } else { 1 };
                 let place = window.params.args.get_mut(place);
-                let changed = give(place.into_iter(), Some(&of_type(DataType::Int32)));
+                let mut changed = give(place.into_iter(), Some(&of_type(DataType::Int32)));
+                // The default value of `lag` and `lead` has the type of their value, which gets all
+                // digits of a decimal.
+                if let [value, _, default] = window.params.args.as_mut_slice()
+                    && matches!(default, Expr::Placeholder(_))
+                {
+                    let wanted = value.to_field(schema)?.1;
+                    changed |= give(std::iter::once(&mut *default), Some(&wanted));
+                    let free = free_type(wanted.data_type());
+                    if free != *wanted.data_type() {
+                        *value = cast(value.clone(), free);
+                        changed = true;
+                    }
+                }
                 Transformed::new_transformed(Expr::WindowFunction(window), changed)
             }
             Expr::Case(mut case) => {
@@ -167,7 +187,7 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema) -> Result<Transformed<E
     })
 }
 
-/// The type that a function takes an argument as, where it is known whatever the others are.
+/// The type that a function accepts for an argument, if it does not depend on the other arguments.
 fn taken(call: &ScalarFunction, at: usize, schema: &DFSchema) -> Option<FieldRef> {
     let of_siblings = || common_type(call.args.iter(), schema);
     let of_items = || {
@@ -202,11 +222,37 @@ fn is_open(expression: &Expr) -> bool {
     matches!(expression, Expr::Placeholder(placeholder) if placeholder.field.is_none())
 }
 
-fn has_open(expression: &Expr) -> bool {
-    expression.exists(|expression| Ok(is_open(expression))).unwrap_or(false)
+fn has_parameter(expression: &Expr) -> bool {
+    expression.exists(|expression| Ok(matches!(expression, Expr::Placeholder(_)))).unwrap_or(false)
 }
 
-/// The type of what stands beside parameters: the largest of the numbers, else the first.
+/// A decimal parameter with the type that holds all numbers.
+fn with_free_digits(parameter: Placeholder) -> Transformed<Expr> {
+    match &parameter.field {
+        Some(field) if free_type(field.data_type()) != *field.data_type() => {
+            let field = Arc::new(free(field).with_name(&parameter.id));
+            Transformed::yes(Expr::Placeholder(Placeholder::new_with_field(parameter.id, Some(field))))
+        }
+        _ => Transformed::no(Expr::Placeholder(parameter)),
+    }
+}
+
+/// The field with the type that holds all numbers, if it is of decimals.
+fn free(field: &Field) -> Field {
+    field.clone().with_data_type(free_type(field.data_type()))
+}
+
+/// A type of decimals, or of arrays of them, with the type that holds all numbers.
+fn free_type(data_type: &DataType) -> DataType {
+    match data_type {
+        decimal if decimal.is_decimal() && !is_free(decimal) => FREE,
+        DataType::List(item) => DataType::List(Arc::new(free(item))),
+        other => other.clone(),
+    }
+}
+
+/// The type of the expressions beside parameters: the widest numeric type, otherwise the first
+/// type.
 fn common_type<'e>(siblings: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<FieldRef> {
     let mut found: Option<FieldRef> = None;
     for sibling in siblings {
@@ -228,7 +274,7 @@ fn common_type<'e>(siblings: impl Iterator<Item = &'e Expr>, schema: &DFSchema) 
     found
 }
 
-/// In which order numbers become others of them.
+/// The order of numeric types in coercion.
 fn rank(data_type: &DataType) -> u8 {
     match data_type {
         DataType::Int8 => 1,
@@ -242,7 +288,7 @@ fn rank(data_type: &DataType) -> u8 {
     }
 }
 
-/// Gives parameters a type; whether there were any.
+/// Gives parameters a type; returns whether there were any.
 fn give<'e>(siblings: impl Iterator<Item = &'e mut Expr>, wanted: Option<&FieldRef>) -> bool {
     let Some(wanted) = wanted else { return false };
     let mut changed = false;
@@ -250,7 +296,7 @@ fn give<'e>(siblings: impl Iterator<Item = &'e mut Expr>, wanted: Option<&FieldR
         if let Expr::Placeholder(placeholder) = sibling
             && placeholder.field.is_none()
         {
-            let field = wanted.as_ref().clone().with_name(&placeholder.id).with_nullable(true);
+            let field = free(wanted).with_name(&placeholder.id).with_nullable(true);
             *placeholder = Placeholder::new_with_field(placeholder.id.clone(), Some(Arc::new(field)));
             changed = true;
         }

@@ -1,4 +1,4 @@
-//! Plans of queries.
+//! Plans queries.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as SqlStatement}
 use filbert_data::{FieldType, Value};
 use filbert_dialect::narrow_values;
 use filbert_functions::error::{data_error, of_datafusion, parsing_error};
-use filbert_functions::told_parameters;
+use filbert_functions::reported_parameters;
 use filbert_functions::types::{
     ARRAY_OF_NUMERIC, Length, Mark, NUMERIC, REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata,
     pg_type_of, scalar_of,
 };
 use filbert_grid::query::{ColumnMeta, Dialect, SqlError, arrow_type};
 
-use crate::asker::Asker;
+use crate::client_context::ClientContext;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
 use crate::plan::{digits, groups, listed, order, scope, values, windows};
@@ -29,23 +29,24 @@ use crate::subqueries;
 use crate::table_catalog::check;
 use crate::tables::Tables;
 
-/// A query that is understood, before it is optimized.
+/// A planned query that is not optimized yet.
 pub(crate) struct PlannedQuery {
     pub(crate) plan: LogicalPlan,
     pub(crate) columns: Arc<[ColumnMeta]>,
-    /// The length of each column that is a text of fixed length, where all its values have the same.
+    /// For each column of fixed-length text, the length, if all its values have the same length.
     pub(crate) lengths: Vec<Option<u32>>,
-    /// The type of each parameter, where the query tells it.
+    /// The type of each parameter, where the query determines it.
     pub(crate) parameters: Vec<Option<DataType>>,
-    /// The same, as clients are told them.
-    pub(crate) told_parameters: Vec<Option<FieldType>>,
+    /// The same types, as reported to clients.
+    pub(crate) reported_parameters: Vec<Option<FieldType>>,
 }
 
 impl PlannedQuery {
-    /// Whether these literals, as they are written, are values of its parameters: a UUID and a document are brought into their form first.
+    /// Whether these literals, as written, are valid values of its parameters. A UUID or a document
+    /// must be normalized first.
     pub(crate) fn takes_as_they_are(&self, literals: &[Value<'_>]) -> bool {
-        let has_a_form = |told: &Option<FieldType>| matches!(told, Some(FieldType::Uuid | FieldType::Json));
-        self.told_parameters.len() == literals.len() && !self.told_parameters.iter().any(has_a_form)
+        let has_a_form = |reported: &Option<FieldType>| matches!(reported, Some(FieldType::Uuid | FieldType::Json));
+        self.reported_parameters.len() == literals.len() && !self.reported_parameters.iter().any(has_a_form)
     }
 }
 
@@ -53,32 +54,34 @@ impl PlannedQuery {
 pub(crate) async fn plan_query(
     state: &SessionState,
     tables: &Tables,
-    asker: &Asker,
+    client: &ClientContext,
     mut query: Query,
 ) -> Result<PlannedQuery, SqlError> {
-    let dialect = asker.dialect();
+    let dialect = client.dialect();
     if let (SetExpr::Values(values), true) = (query.body.as_mut(), dialect != Dialect::Hazelcast) {
         narrow_values(values, dialect);
     }
     if dialect == Dialect::Postgres {
         listed::type_quoted(&mut query);
+        groups::tell_aliases_apart(&mut query);
     }
     scope::resolve(tables, dialect, &mut query)?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
-    let plan = plan_rewritten(state, tables, asker, query).await?;
+    let plan = plan_rewritten(state, tables, client, query).await?;
     let lengths = plan.schema().fields().iter().map(|field| match Mark::of(field).length {
         Length::Of(length) => Some(length),
         _ => None,
     });
     let lengths = lengths.collect();
-    let (plan, columns) = told(state, plan, dialect)?;
+    let (plan, columns) = reported(state, plan, dialect)?;
     let parameters = parameter_types(&plan)?;
-    let told_parameters = told_parameter_types(&plan, &parameters)?;
-    Ok(PlannedQuery { plan, columns, lengths, parameters, told_parameters })
+    let reported_parameters = reported_parameter_types(&plan, &parameters)?;
+    Ok(PlannedQuery { plan, columns, lengths, parameters, reported_parameters })
 }
 
-/// A plan whose rows leave the engine, and what is told of its columns: of queries, and of what changes tell of the rows they change.
-pub(crate) fn told(
+/// The plan of a final result, and its columns as reported to clients. Used for queries, and for
+/// the rows that changes return.
+pub(crate) fn reported(
     state: &SessionState,
     plan: LogicalPlan,
     dialect: Dialect,
@@ -103,7 +106,7 @@ pub(crate) fn told(
             FieldType::Array(ref item) if matches!(**item, FieldType::Decimal(Some(_))) => Some(ARRAY_OF_NUMERIC),
             _ => None,
         });
-        // As PostgreSQL has it, a NULL of which nothing else is known is a text.
+        // As in PostgreSQL, a NULL without a type is text.
         if dialect != Dialect::Hazelcast && field.data_type().is_null() {
             column.field_type = FieldType::Varchar;
         }
@@ -111,11 +114,11 @@ pub(crate) fn told(
     Ok((plan, columns))
 }
 
-/// Plans a query whose columns are named already.
+/// Plans a query that already has column names.
 pub(crate) async fn plan_rewritten(
     state: &SessionState,
     tables: &Tables,
-    asker: &Asker,
+    client: &ClientContext,
     mut query: Query,
 ) -> Result<LogicalPlan, SqlError> {
     groups::tell_casts_apart(&mut query);
@@ -127,18 +130,18 @@ pub(crate) async fn plan_rewritten(
     let statement = statement_of(query);
     let references = state.resolve_table_references(&statement).map_err(|error| of_datafusion(&error))?;
     for reference in &references {
-        check(tables, reference.schema(), reference.table(), asker.dialect())?;
+        check(tables, reference.schema(), reference.table(), client.dialect())?;
     }
-    let plan = match (plan_statement(state, statement, asker.types()).await, again) {
+    let plan = match (plan_statement(state, statement, client.types()).await, again) {
         (Err(error), Some(mut query)) if values::is_of_items(&error) => {
             values::as_union(&mut query);
-            plan_statement(state, statement_of(query), asker.types()).await
+            plan_statement(state, statement_of(query), client.types()).await
         }
         (plan, _) => plan,
     };
     let plan = plan.map_err(|error| of_datafusion(&error))?;
     windows::check(&plan)?;
-    let plan = order::keep(plan).and_then(subqueries::unnest);
+    let plan = groups::each_once(plan).and_then(order::keep).and_then(subqueries::unnest);
     plan.map_err(|error| of_datafusion(&error))
 }
 
@@ -157,7 +160,8 @@ fn columns_of(plan: &LogicalPlan) -> Arc<[ColumnMeta]> {
     plan.schema().fields().iter().map(of_field).collect()
 }
 
-/// The columns of the same plan after it was optimized; which of PostgreSQL's types they are told as is known before that only.
+/// The columns of the same plan after optimization. The reported PostgreSQL types are known only
+/// before it.
 pub(crate) fn columns_after(plan: &LogicalPlan, before: &[ColumnMeta]) -> Arc<[ColumnMeta]> {
     let mut columns = columns_of(plan);
     let fields = plan.schema().fields().iter().zip(before);
@@ -166,11 +170,11 @@ pub(crate) fn columns_after(plan: &LogicalPlan, before: &[ColumnMeta]) -> Arc<[C
         if field.data_type().is_null() {
             column.field_type = before.field_type.clone();
         }
-        // A subquery that has no row is a null without the mark.
+        // A subquery without rows is a null without metadata.
         if column.field_type == FieldType::Varchar && matches!(before.field_type, FieldType::Uuid | FieldType::Json) {
             column.field_type = before.field_type.clone();
         }
-        // A cast to a text keeps the mark of what was cast.
+        // A cast to text keeps the metadata of its operand.
         if before.field_type == FieldType::Varchar && matches!(column.field_type, FieldType::Uuid | FieldType::Json) {
             column.field_type = FieldType::Varchar;
         }
@@ -178,7 +182,8 @@ pub(crate) fn columns_after(plan: &LogicalPlan, before: &[ColumnMeta]) -> Arc<[C
     columns
 }
 
-/// Which columns of a result are casts. Casts keep the marks of fields; what is cast is of the type that the cast says.
+/// The columns of a result that are casts. A cast keeps the metadata of its operand, but has the
+/// type that it casts to.
 fn are_casts(plan: &LogicalPlan) -> Vec<bool> {
     let mut inner = plan;
     let items = loop {
@@ -195,13 +200,13 @@ fn are_casts(plan: &LogicalPlan) -> Vec<bool> {
     (0..plan.schema().fields().len()).map(is_cast).collect()
 }
 
-/// As which of PostgreSQL's types the columns of a result are told.
+/// The reported PostgreSQL types of a result's columns.
 fn pg_types_of(plan: &LogicalPlan, casts: &[bool]) -> Vec<Option<u32>> {
     let fields = plan.schema().fields().iter().zip(casts);
     fields.map(|(field, is_cast)| if *is_cast { None } else { pg_type_of(field) }).collect()
 }
 
-/// An expression without the names that it is given.
+/// An expression without its aliases.
 pub(crate) fn unaliased(expr: &LogicalExpr) -> &LogicalExpr {
     let mut expr = expr;
     while let LogicalExpr::Alias(alias) = expr {
@@ -210,7 +215,7 @@ pub(crate) fn unaliased(expr: &LogicalExpr) -> &LogicalExpr {
     expr
 }
 
-/// Functions of a result by their names, as PostgreSQL shows them; within a query they are numbers.
+/// Shows functions in a result by name, as PostgreSQL does; within a query they are OIDs.
 fn names_of_functions(
     state: &SessionState,
     plan: LogicalPlan,
@@ -225,7 +230,8 @@ fn names_of_functions(
     })
 }
 
-/// A plan whose columns are made of those of another: within its own list of columns, if it has one at the top.
+/// Computes the columns of a plan from the columns of another: within its projection, if the top
+/// node is one.
 fn made_of_columns(
     plan: LogicalPlan,
     make: impl Fn(usize, LogicalExpr) -> Option<LogicalExpr>,
@@ -246,7 +252,7 @@ fn made_of_columns(
     Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(plan))?))
 }
 
-/// Rows whose texts are to be written: without blanks that do not count.
+/// Removes insignificant trailing blanks from texts that are written.
 pub(crate) fn without_blanks(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     let has_blanks: Vec<bool> =
         plan.schema().fields().iter().map(|field| Mark::of(field).length == Length::Own).collect();
@@ -256,7 +262,7 @@ pub(crate) fn without_blanks(plan: LogicalPlan) -> Result<LogicalPlan, DataFusio
     made_of_columns(plan, |at, column| has_blanks.get(at)?.then(|| rtrim().call(vec![column])))
 }
 
-/// Texts of `char(n)` of a result with the blanks that they are kept without.
+/// Pads `char(n)` texts of a result. They are stored without padding.
 fn filled_up(state: &SessionState, plan: LogicalPlan, casts: &[bool]) -> Result<LogicalPlan, DataFusionError> {
     let fields = plan.schema().fields().iter().zip(casts);
     let lengths = fields.map(|(field, is_cast)| filled_length(field).filter(|_| !is_cast));
@@ -270,12 +276,12 @@ fn filled_up(state: &SessionState, plan: LogicalPlan, casts: &[bool]) -> Result<
 /// The types of `$1`, `$2`, .. in order.
 pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>, SqlError> {
     let mut by_name = plan.get_parameter_types().map_err(|error| of_datafusion(&error))?;
-    let told = told_parameters(plan, |name, field_type| {
+    let reported = reported_parameters(plan, |name, field_type| {
         if let Some(place @ None) = by_name.get_mut(name) {
             *place = Some(arrow_type(&field_type));
         }
     });
-    told.map_err(|error| of_datafusion(&error))?;
+    reported.map_err(|error| of_datafusion(&error))?;
     let mut types = Vec::new();
     for (name, data_type) in by_name {
         let number: usize = name.strip_prefix('$').and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -292,23 +298,25 @@ pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>
     Ok(types)
 }
 
-/// The types of parameters as clients are told them: UUIDs and documents, which are texts for what is computed, by their own types.
-pub(crate) fn told_parameter_types(
+/// The parameter types as reported to clients. UUIDs and documents are texts in computations, but
+/// are reported with their own types.
+pub(crate) fn reported_parameter_types(
     plan: &LogicalPlan,
     types: &[Option<DataType>],
 ) -> Result<Vec<Option<FieldType>>, SqlError> {
-    let mut told: Vec<Option<FieldType>> = types.iter().map(|found| found.as_ref().map(field_type_of_arrow)).collect();
-    let found = told_parameters(plan, |name, field_type| {
+    let mut reported: Vec<Option<FieldType>> =
+        types.iter().map(|found| found.as_ref().map(field_type_of_arrow)).collect();
+    let found = reported_parameters(plan, |name, field_type| {
         let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
-        if let Some(place) = number.and_then(|number| told.get_mut(number.checked_sub(1)?)) {
+        if let Some(place) = number.and_then(|number| reported.get_mut(number.checked_sub(1)?)) {
             *place = Some(field_type);
         }
     });
     found.map_err(|error| of_datafusion(&error))?;
-    Ok(told)
+    Ok(reported)
 }
 
-/// Checks that there are as many values as parameters, and takes each as the type that the statement asks for.
+/// Checks the number of values, and converts each value to the type of its parameter.
 pub(crate) fn bind(parameters: &[Option<DataType>], values: &[Value<'_>]) -> Result<Vec<ScalarAndMetadata>, SqlError> {
     check_count(parameters.len(), values.len())?;
     let bound = parameters.iter().zip(values).enumerate().map(|(index, (wanted, value))| {
@@ -320,14 +328,14 @@ pub(crate) fn bind(parameters: &[Option<DataType>], values: &[Value<'_>]) -> Res
             }
             _ => scalar,
         };
-        // In Arrow a document is a text.
+        // A document is text in Arrow.
         let document = matches!(value, Value::Json(_)).then(|| json_metadata().into());
         Ok(ScalarAndMetadata::new(scalar, document))
     });
     bound.collect()
 }
 
-/// A parameter's value as the type that the statement asks for.
+/// Converts a parameter's value to the type that the statement needs.
 pub(crate) fn bind_one<'v>(index: usize, wanted: Option<&DataType>, value: &Value<'v>) -> Result<Value<'v>, SqlError> {
     let Some(wanted) = wanted else { return Ok(value.clone()) };
     if value.is_null() || matches!(value, Value::Object(_)) {
@@ -348,7 +356,7 @@ pub(crate) fn check_count(expected: usize, found: usize) -> Result<(), SqlError>
     Err(data_error(text).with_sqlstate("07001"))
 }
 
-/// The plan with the parameters' values in it.
+/// Replaces the parameters of the plan by their values.
 pub(crate) fn with_parameters(plan: LogicalPlan, values: Vec<ScalarAndMetadata>) -> Result<LogicalPlan, SqlError> {
     if values.is_empty() {
         return Ok(plan);

@@ -1,8 +1,9 @@
-//! Tables in FROM that a query stands for: their columns have the types of the rows of all parts of a `UNION` at once, and no column
-//! decides others.
+//! Subqueries in FROM: their columns have the common types of all parts of a `UNION`, and no
+//! functional dependencies.
 //!
-//! DataFusion gives a `UNION` the types of its first part until types are coerced, and that is after its planner has chosen operators by
-//! the types of columns. It groups by columns that it believes to be decided by those of `GROUP BY` (`dependencies`).
+//! DataFusion gives a `UNION` the types of its first part until type coercion, which is after its
+//! planner has chosen operators by the column types. It also groups by columns that it considers
+//! determined by those of `GROUP BY` (`dependencies`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,10 +13,10 @@ use datafusion::sql::sqlparser::ast::TableFactor;
 
 use super::{dependencies, set_operations};
 
-/// Plans the tables of one statement.
+/// Plans the relations of one statement.
 #[derive(Debug, Default)]
 pub(super) struct Relations {
-    /// Whether the next table is asked for by this planner itself.
+    /// Whether this planner itself requests the next relation.
     is_own: AtomicBool,
 }
 

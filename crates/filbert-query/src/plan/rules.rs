@@ -1,34 +1,42 @@
-//! DataFusion's rules for plans: those that run, and those that run not everywhere.
+//! DataFusion's rules for plans: the rules that run, and the rules that run only on some plans.
 
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use filbert_functions::Constants;
 
+use super::projections::{self, Projections};
+use super::result_order::ResultOrder;
 use super::union_names::UnionNames;
 use super::{dependencies, ended, marks};
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
+type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// Rules that believe functional dependencies.
+/// Rules that rely on functional dependencies.
 const BELIEVERS: [&str; 4] = ["replace_distinct_aggregate", "eliminate_join", "eliminate_duplicated_expr", COLUMNS];
-/// Leaves out columns that nobody reads.
+/// Removes unused columns.
 const COLUMNS: &str = "optimize_projections";
-/// Puts the joins of a FROM clause in another order, and gives all of them the null equality of one.
+/// Reorders the joins of a FROM clause, and gives all of them the null equality of one.
 const ORDER_OF_JOINS: &str = "eliminate_cross_join";
-/// Makes keys of the conditions of a join, whose null equality may be that of other keys.
+/// Turns the conditions of a join into keys. Their null equality may be that of other keys.
 const KEYS_OF_JOINS: &str = "extract_equijoin_predicate";
 
-/// Leaves out what has no rows.
+/// Computes an aggregate with one DISTINCT in two levels: first by its values, then of these. The
+/// sums beside it become sums of sums. A sum of sums has another type where a sum has a wider type
+/// than its operand, as sums of whole numbers have.
+const TWO_LEVELS: &str = "single_distinct_aggregation_to_group_by";
+/// Removes relations without rows.
 const WITHOUT_ROWS: &str = "propagate_empty_relation";
 
-/// Moves a condition that names no column below an aggregate, as one about its keys. There it takes the rows from the aggregate, but not
-/// the row that an aggregate has without any input: `HAVING (SELECT false)`, `SELECT .. FROM (SELECT count(*) ..) WHERE random() < 0.5`.
+/// Moves a condition without columns below an aggregate, as if it were a condition on the keys.
+/// There it removes the rows of the input, but not the row that an aggregate returns without any
+/// input: `HAVING (SELECT false)`, `SELECT .. FROM (SELECT count(*) ..) WHERE random() < 0.5`.
 const CONDITIONS_DOWN: &str = "push_down_filter";
 
 /// The rules for logical plans.
@@ -40,6 +48,7 @@ pub(super) fn logical() -> Vec<LogicalRule> {
             name if BELIEVERS.contains(&name) => rules.extend([dependencies::independence(), rule]),
             ORDER_OF_JOINS => rules.push(Arc::new(Unless { applies: joins_equal_nulls, rule })),
             CONDITIONS_DOWN => rules.push(Arc::new(Unless { applies: is_about_an_own_row, rule })),
+            TWO_LEVELS => rules.push(Arc::new(Unless { applies: sums_are_wider, rule })),
             KEYS_OF_JOINS => rules.push(Arc::new(Unless { applies: equals_nulls, rule })),
             WITHOUT_ROWS => rules.extend([rule, Arc::new(UnionNames)]),
             _ => rules.push(rule),
@@ -49,22 +58,27 @@ pub(super) fn logical() -> Vec<LogicalRule> {
     rules.into_iter().map(ended::optimizing).collect()
 }
 
-/// The rules for physical plans without those that move filters. They find a column by its name: below an aggregate over a join, whose
-/// sides have columns of one name, a condition about one column came to be about the other. The rules for logical plans have moved
-/// conditions before, as far as scans take them.
-pub(super) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+/// The rules for physical plans, without those that move filters. Such rules find a column by its
+/// name. Below an aggregate over a join with equal column names on both sides, a condition on one
+/// column became a condition on the other. The rules for logical plans have already moved
+/// conditions as far as scans take them.
+pub(super) fn physical() -> Vec<PhysicalRule> {
     let moves_filters = |rule: &dyn PhysicalOptimizerRule| rule.name().starts_with("FilterPushdown");
     let rules = PhysicalOptimizer::new().rules.into_iter().filter(|rule| !moves_filters(rule.as_ref()));
-    rules.map(ended::optimizing_physical).collect()
+    let rules = rules.map(|rule| match rule.name() {
+        projections::NAME => Arc::new(Projections(rule)) as PhysicalRule,
+        _ => rule,
+    });
+    rules.chain([Arc::new(ResultOrder) as PhysicalRule]).map(ended::optimizing_physical).collect()
 }
 
-/// Whether a node is a join for whose keys nulls are equal.
+/// Whether a node is a join whose keys treat nulls as equal.
 fn equals_nulls(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull)
 }
 
-/// Whether there is such a join in a plan among those that the rule puts in order. `INTERSECT` and `EXCEPT`, which are joins that are
-/// not inner, stay where they are.
+/// Whether a plan has such a join among those that the rule reorders. `INTERSECT` and `EXCEPT` are
+/// not inner joins, and stay in place.
 fn joins_equal_nulls(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let visited = plan.apply_with_subqueries(|node| {
@@ -74,7 +88,23 @@ fn joins_equal_nulls(plan: &LogicalPlan) -> bool {
     found || visited.is_err()
 }
 
-/// Whether a node is a condition about an aggregate that has a row without any input.
+/// Whether a node is an aggregate in which a sum has another type than its operand.
+fn sums_are_wider(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Aggregate(aggregate) = plan else { return false };
+    let input = aggregate.input.schema();
+    aggregate.aggr_expr.iter().any(|expression| {
+        let Expr::AggregateFunction(call) = expression.clone().unalias() else { return false };
+        match call.params.args.as_slice() {
+            [operand] if !call.params.distinct => {
+                let (of, sum) = (operand.get_type(input), expression.get_type(input));
+                !matches!((of, sum), (Ok(of), Ok(sum)) if of == sum)
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Whether a node is a condition on an aggregate that returns a row without any input.
 fn is_about_an_own_row(plan: &LogicalPlan) -> bool {
     let LogicalPlan::Filter(filter) = plan else { return false };
     match filter.input.as_ref() {
@@ -87,7 +117,7 @@ fn is_about_an_own_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// A rule that leaves the plans alone to which something applies.
+/// A rule that skips the plans with some property.
 #[derive(Debug)]
 struct Unless {
     applies: fn(&LogicalPlan) -> bool,
@@ -116,11 +146,13 @@ impl OptimizerRule for Unless {
 mod tests {
     use super::*;
 
-    /// Of a library that calls its rules otherwise, the rules have to be looked at again.
+    /// If a version of the library renames its rules, these guards must be reviewed.
     #[test]
     fn the_rules_that_are_guarded_are_there() {
         let names: Vec<String> = Optimizer::new().rules.iter().map(|rule| rule.name().to_owned()).collect();
-        for guarded in BELIEVERS.iter().chain([&ORDER_OF_JOINS, &KEYS_OF_JOINS, &WITHOUT_ROWS, &CONDITIONS_DOWN]) {
+        for guarded in
+            BELIEVERS.iter().chain([&ORDER_OF_JOINS, &KEYS_OF_JOINS, &WITHOUT_ROWS, &CONDITIONS_DOWN, &TWO_LEVELS])
+        {
             assert_eq!(names.iter().filter(|name| name == guarded).count(), 1, "{guarded}");
         }
     }
@@ -132,5 +164,6 @@ mod tests {
         let left_out = PhysicalOptimizer::new().rules;
         let left_out: Vec<&str> = left_out.iter().map(|rule| rule.name()).filter(|name| !is_kept(name)).collect();
         assert_eq!(left_out, ["FilterPushdown", "FilterPushdown(Post)"]);
+        assert!(is_kept(projections::NAME));
     }
 }

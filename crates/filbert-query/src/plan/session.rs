@@ -1,4 +1,5 @@
-//! DataFusion's session: its settings, functions and catalog, once for the engine; memory, once for each query.
+//! DataFusion's session: settings, functions and catalog are shared by the engine; memory is
+//! separate for each query.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,10 +20,11 @@ use filbert_functions::settings;
 use filbert_grid::GridError;
 use filbert_grid::query::{Dialect, Session};
 
-use crate::asker::Asker;
+use crate::client_context::ClientContext;
 use crate::config::QueryConfig;
+use crate::execution::Execution;
 use crate::memory::{MemoryLimits, QueryMemory, ServerMemory};
-use crate::occasion::Occasion;
+use crate::plan::guarded::Guarded;
 use crate::plan::ternary::Lists;
 use crate::plan::windows::Frames;
 use crate::plan::{ended, rules};
@@ -32,11 +34,11 @@ use crate::system;
 use crate::table_catalog::TableCatalog;
 use crate::tables::SCHEMA;
 
-/// Makes a session for each query.
+/// Creates a session for each query.
 pub(crate) struct Sessions {
-    /// One for each dialect: functions, names and the order of nulls differ.
+    /// One state for each dialect: functions, names and the order of nulls differ.
     states: [SessionState; 3],
-    /// The functions of each, in an order in which they can be registered again.
+    /// The functions of each state, in an order that allows registering them again.
     functions: [Functions; 3],
     environment: RuntimeEnv,
     memory: Arc<ServerMemory>,
@@ -64,7 +66,7 @@ impl Sessions {
         })
     }
 
-    /// The session for what needs no memory: planning and short plans.
+    /// The session for work without a memory pool: planning and short plans.
     pub(crate) fn planning(&self, dialect: Dialect) -> &SessionState {
         let [hazelcast, crate_, postgres] = &self.states;
         match dialect {
@@ -74,14 +76,15 @@ impl Sessions {
         }
     }
 
-    /// The session that statements of somebody are planned in: their time zone decides what texts of timestamps mean.
-    pub(crate) fn planning_for(&self, asker: &Asker) -> Cow<'_, SessionState> {
-        self.planning_of(asker.dialect(), asker.session())
+    /// The planning session of a session context. Its time zone determines the meaning of
+    /// timestamps in text.
+    pub(crate) fn planning_for(&self, client: &ClientContext) -> Cow<'_, SessionState> {
+        self.planning_of(client.dialect(), client.session())
     }
 
     /// The same for a part of a run.
-    pub(crate) fn planning_within(&self, dialect: Dialect, occasion: &Occasion) -> Cow<'_, SessionState> {
-        self.planning_of(dialect, occasion.context().session())
+    pub(crate) fn planning_within(&self, dialect: Dialect, execution: &Execution) -> Cow<'_, SessionState> {
+        self.planning_of(dialect, execution.context().session())
     }
 
     fn planning_of(&self, dialect: Dialect, session: Option<&Arc<Session>>) -> Cow<'_, SessionState> {
@@ -95,21 +98,22 @@ impl Sessions {
         Cow::Owned(state)
     }
 
-    /// A session whose plans have memory of their own, for somebody whom functions and catalogs see.
-    pub(crate) fn begin_for(&self, asker: &Asker, limits: Option<&Limits>) -> SessionState {
-        let context = StatementContext::new(asker.session().cloned(), self.limits.results_bytes_max());
-        self.begin_with(asker.dialect(), context.ended_by(limits.cloned()))
+    /// A session whose plans have their own memory pool. Functions and catalogs see the session
+    /// context.
+    pub(crate) fn begin_for(&self, client: &ClientContext, limits: Option<&Limits>) -> SessionState {
+        let context = StatementContext::new(client.session().cloned(), self.limits.results_bytes_max());
+        self.begin_with(client.dialect(), context.ended_by(limits.cloned()))
     }
 
     /// A run of a statement that begins now.
-    pub(crate) fn occasion(&self, dialect: Dialect, session: Option<&Arc<Session>>) -> Occasion {
+    pub(crate) fn execution(&self, dialect: Dialect, session: Option<&Arc<Session>>) -> Execution {
         let context = StatementContext::new(session.cloned(), self.limits.results_bytes_max());
-        Occasion::new(context, self.planning(dialect).config_options().clone())
+        Execution::new(context, self.planning(dialect).config_options().clone())
     }
 
     /// A session for a part of such a run.
-    pub(crate) fn begin_within(&self, dialect: Dialect, occasion: &Occasion) -> SessionState {
-        self.begin_with(dialect, occasion.context().clone())
+    pub(crate) fn begin_within(&self, dialect: Dialect, execution: &Execution) -> SessionState {
+        self.begin_with(dialect, execution.context().clone())
     }
 
     fn begin_with(&self, dialect: Dialect, context: StatementContext) -> SessionState {
@@ -131,12 +135,13 @@ impl Sessions {
             .with_scalar_functions(functions.scalars.clone())
             .with_aggregate_functions(functions.aggregates.clone())
             .build();
-        // Functions see the settings of the session that a plan began with, and `now()` when that was.
+        // Functions see the settings at the start of the plan, and `now()` is the time of that
+        // start.
         state.mark_start_execution();
         state
     }
 
-    /// Memory for the changes that a statement is about to make: as much as for a query.
+    /// Memory for the changes that a statement is about to make: the same limit as for a query.
     pub(crate) fn memory_for_changes(&self) -> MemoryReservation {
         let memory = QueryMemory::new(self.limits.query_bytes_max, self.memory.clone());
         let pool: Arc<dyn MemoryPool> = Arc::new(memory);
@@ -148,7 +153,7 @@ impl Sessions {
         self.lock_wait_ms
     }
 
-    /// Memory that queries use at the moment.
+    /// Memory that queries use now.
     pub(crate) fn memory_used(&self) -> usize {
         self.memory.used()
     }
@@ -159,9 +164,10 @@ impl Sessions {
     }
 }
 
-/// The functions of a session, those first whose names another function has taken over: a session that is made of another one
-/// registers all functions again, each under its name and its aliases, and the last one of a name stays. DataFusion's `strpos` is
-/// `position` as well, which takes its arguments in another order than ours.
+/// The functions of a session. Functions whose names another function has taken over come first. A
+/// session that is derived from another registers all functions again, each under its name and its
+/// aliases, and the last one with a name wins. For example, DataFusion's `strpos` has the alias
+/// `position`, which takes its arguments in another order than ours.
 #[derive(Clone, Default)]
 struct Functions {
     scalars: Vec<Arc<ScalarUDF>>,
@@ -188,7 +194,7 @@ fn in_order<F>(known: &HashMap<String, Arc<F>>, names: fn(&F) -> (&str, &[String
     first
 }
 
-/// What all queries of a dialect share.
+/// The state that all queries of a dialect share.
 fn state(
     config: &QueryConfig,
     limits: MemoryLimits,
@@ -208,27 +214,30 @@ fn state(
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.default_null_ordering = match dialect {
         Dialect::Hazelcast => "nulls_min".to_owned(),
-        // As PostgreSQL has it: nulls are greater than all else.
+        // As in PostgreSQL, nulls sort after all other values.
         Dialect::Crate | Dialect::Postgres => "nulls_max".to_owned(),
     };
-    // Errors tell where in the text they are, for protocols that ask.
+    // Errors report positions in the text, for protocols that need them.
     options.sql_parser.collect_spans = dialect != Dialect::Hazelcast;
     options.sql_parser.map_string_types_to_utf8view = true;
-    // The order of a subquery is written to whom needs it first.
+    // The order of a subquery must first be applied where it matters.
     options.sql_parser.enable_subquery_sort_elimination = false;
     options.optimizer.prefer_hash_join = true;
-    // It keeps groups by equality of processors: a NaN, which is not equal to itself, ends the query in a panic.
+    // This optimization compares groups by IEEE equality. A NaN, which is not equal to itself, ends
+    // the query in a panic.
     options.optimizer.enable_topk_aggregation = false;
     options.execution.time_zone = Some("UTC".to_owned());
     options.explain.show_statistics = false;
-    // What is computed from `IS TRUE` and the like may say that it has nulls where its plan says that it has none.
+    // A result computed from `IS TRUE` and similar tests may be declared nullable although its plan
+    // says otherwise.
     options.execution.skip_physical_aggregate_schema_check = true;
-    // What sorting keeps back for merging what it has on disk must fit into a query's memory.
+    // The memory that sorting reserves for merging spilled data must fit into a query's memory.
     let reserved = options.execution.sort_spill_reservation_bytes.min(limits.query_bytes_max / 8);
     options.execution.sort_spill_reservation_bytes = reserved;
     settings::insert(options, ServerOfSession(server.clone()));
     settings::insert(options, StatementContext::lasting(dialect, limits.results_bytes_max()));
-    // What members of objects are read as has to be known before types are coerced; a view may name them in any dialect.
+    // The types of object members must be known before type coercion; a view may use them in any
+    // dialect.
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
     if dialect == Dialect::Postgres {
         rules.push(Arc::new(functions::Quoted));
@@ -247,13 +256,14 @@ fn state(
         .with_default_features()
         .with_analyzer_rules(rules.into_iter().map(ended::analyzing).collect())
         .with_optimizer_rules(rules::logical())
+        .with_query_planner(Arc::new(Guarded))
         .with_physical_optimizer_rules(rules::physical());
     if dialect != Dialect::Hazelcast {
-        // Before DataFusion's, which have operators of arrays of their own.
+        // Before DataFusion's planners, which have their own array operators.
         let values = functions::Values { is_strict: dialect == Dialect::Postgres };
         builder.expr_planners().get_or_insert_default().insert(0, Arc::new(values));
     }
-    // Before DataFusion's, which take `count(*)` for themselves.
+    // Before DataFusion's planners, which handle `count(*)` themselves.
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(functions::Arguments));
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(functions::Conditions));
     let state = builder.build();
@@ -266,13 +276,13 @@ fn state(
     context.state()
 }
 
-/// Whose statements a session plans.
+/// The dialect of the statements that a session plans.
 pub(crate) fn dialect_of(state: &SessionState) -> Dialect {
     dialect_of_options(state.config_options())
 }
 
-/// The functions of PostgreSQL's dialect, by name, with the letters that `pg_proc` has for their kinds; and those that only catalogs
-/// refer to.
+/// The functions of PostgreSQL's dialect by name, with their `pg_proc` kind characters, including
+/// functions that only system relations refer to.
 fn function_names([_, _, postgres]: &[SessionState; 3]) -> Vec<(String, &'static str)> {
     let scalars = postgres.scalar_functions().keys().map(|name| (name.clone(), "f"));
     let aggregates = postgres.aggregate_functions().keys().map(|name| (name.clone(), "a"));
@@ -290,7 +300,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::Catalog;
-    use crate::jobs::Jobs;
+    use crate::jobs::{Jobs, SlowStatements};
     use crate::tables::Tables;
     use std::sync::Weak;
 
@@ -299,11 +309,11 @@ mod tests {
         let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
         let config = QueryConfig::default();
         let limits = MemoryLimits::new(&config, None);
-        let server = Arc::new(Server::new(tables, Jobs::new(10), limits));
+        let server = Arc::new(Server::new(tables, Jobs::new(10, SlowStatements::default()), limits));
         let sessions = Sessions::new(&config, limits, &server).unwrap();
         for dialect in [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres] {
             let planning = sessions.planning(dialect);
-            let begun = sessions.begin_within(dialect, &sessions.occasion(dialect, None));
+            let begun = sessions.begin_within(dialect, &sessions.execution(dialect, None));
             for (name, function) in planning.scalar_functions() {
                 let follows_settings = function.inner().with_updated_config(planning.config_options()).is_some();
                 let found = begun.scalar_functions().get(name).unwrap();

@@ -1,8 +1,10 @@
-//! The types of `UNION`, `EXCEPT` and `INTERSECT`: those that all sides have together.
+//! Column types of `UNION`, `EXCEPT` and `INTERSECT`: the common types of all sides.
 //!
-//! DataFusion gives a `UNION` the types of its first part until types are coerced. Numbers, dates and timestamps get theirs here, so that
-//! what is planned above sees them. Of `EXCEPT` and `INTERSECT` DataFusion makes joins of them, whose columns have the types of the left side. Each side whose types differ from the other's becomes a
-//! union with the other side's rows left out, so that what makes the types of a union makes these.
+//! DataFusion gives a `UNION` the types of its first part until type coercion. Numbers, dates and
+//! timestamps get their common types here, so the nodes above see them. DataFusion turns `EXCEPT`
+//! and `INTERSECT` into joins, whose columns have the types of the left side. Each side with
+//! different types becomes a union with no rows of the other side. The union then determines the
+//! types.
 
 use std::sync::Arc;
 
@@ -12,15 +14,17 @@ use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::logical_expr::logical_plan::{Projection, Union};
 use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use filbert_functions::named::with_types_of_inputs;
+use filbert_functions::numbers::written::common_with_literals;
 use filbert_functions::types::Mark;
-use filbert_functions::{common_type_of_dates, numbers};
+use filbert_functions::{as_bytea, common_type_of_dates, numbers};
 
 use crate::plan::planner::unaliased;
 
-/// Nodes of plans beyond which sides keep their types: each operation of a chain doubles the plan below it.
+/// The maximum size of a plan, in nodes, for which both sides get common types. Each operation of a
+/// chain doubles the plan below it.
 const NODES_MAX: usize = 1_000;
 
-/// Gives both sides of `EXCEPT` and `INTERSECT` the types that they have together.
+/// Gives both sides of `EXCEPT` and `INTERSECT` their common types.
 pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_concerned = false;
     plan.apply_with_subqueries(|node| {
@@ -45,7 +49,7 @@ pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(typed.data)
 }
 
-/// The types of a union's columns where its parts have several types of numbers, dates or timestamps.
+/// The types of a union's columns, if its parts have different numeric, date or timestamp types.
 fn wanted(union: &Union) -> Vec<Option<DataType>> {
     let of_column = |at: usize| {
         let (quoted, typed): (Vec<_>, Vec<_>) = union.inputs.iter().partition(|input| is_quoted(input, at));
@@ -55,30 +59,36 @@ fn wanted(union: &Union) -> Vec<Option<DataType>> {
         let differ = rest.iter().any(|other| other != first)
             || union.schema.field(at).data_type().is_null()
             || !quoted.is_empty();
-        let common = numbers::common_type(&types).or_else(|| common_type_of_dates(&types));
+        if !quoted.is_empty() && types.iter().all(|found| found.is_binary()) {
+            return types.first().map(|found| (*found).clone());
+        }
+        let literals = quoted.into_iter().filter_map(|input| quoted_at(input, at));
+        let common = common_with_literals(&types, literals)
+            .or_else(|| numbers::common_type(&types))
+            .or_else(|| common_type_of_dates(&types));
         common.filter(|_| differ)
     };
     (0..union.schema.fields().len()).map(of_column).collect()
 }
 
-/// Whether an item of a query's list is a text in quotes, which is of the type that the others have.
+/// Whether an item of a projection is a string literal, which takes the type of the others.
 fn is_quoted(query: &LogicalPlan, at: usize) -> bool {
-    quoted(query, at).is_some()
+    quoted_at(query, at).is_some()
 }
 
-/// The text in quotes that an item of a query's list is.
-fn quoted(query: &LogicalPlan, at: usize) -> Option<&Expr> {
+/// The string literal that is an item of a projection.
+fn quoted_at(query: &LogicalPlan, at: usize) -> Option<&Expr> {
     let projection = match query {
         LogicalPlan::Projection(projection) => projection,
-        LogicalPlan::SubqueryAlias(alias) => return quoted(&alias.input, at),
-        LogicalPlan::Distinct(Distinct::All(input)) => return quoted(input, at),
+        LogicalPlan::SubqueryAlias(alias) => return quoted_at(&alias.input, at),
+        LogicalPlan::Distinct(Distinct::All(input)) => return quoted_at(input, at),
         _ => return None,
     };
     let item = projection.expr.get(at).map(unaliased)?;
     matches!(item, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()).then_some(item)
 }
 
-/// A union with all its columns in the types that they have together.
+/// A union with all columns in their common types.
 fn united(union: Union) -> Result<LogicalPlan> {
     let union = with_types_of_inputs(union)?;
     let wanted = wanted(&union);
@@ -92,6 +102,9 @@ fn united(union: Union) -> Result<LogicalPlan> {
             let name = column.name.clone();
             let column = Expr::Column(column);
             match wanted {
+                Some(wanted) if wanted.is_binary() && field.data_type().is_string() => {
+                    as_bytea(column).unwrap_or_else(|column| column).alias(name)
+                }
                 Some(wanted) if wanted != field.data_type() => cast(column, wanted.clone()).alias(name),
                 _ => column.alias(name),
             }
@@ -101,7 +114,7 @@ fn united(union: Union) -> Result<LogicalPlan> {
     Union::try_new_with_loose_types(inputs).map(LogicalPlan::Union)
 }
 
-/// Whether a join is what a set operation became: equality of all columns, in which nulls are equal.
+/// Whether a join comes from a set operation: equality of all columns, with equal nulls.
 fn is_set_operation(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull
@@ -129,7 +142,7 @@ fn typed(join: Join) -> Result<Transformed<LogicalPlan>> {
     LogicalPlan::Join(join).recompute_schema().map(Transformed::yes)
 }
 
-/// The rows of a plan, in the types that it has together with another; under the names that they have.
+/// The rows of a plan in the common types with another plan, under their own names.
 fn as_one_type(plan: &Arc<LogicalPlan>, other: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let nothing = LogicalPlanBuilder::from(other.as_ref().clone()).filter(lit(false))?.build()?;
     let sides = vec![numbered(plan, Arc::clone(plan))?, numbered(other, Arc::new(nothing))?];
@@ -141,13 +154,13 @@ fn as_one_type(plan: &Arc<LogicalPlan>, other: &Arc<LogicalPlan>) -> Result<Logi
     Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(union))?))
 }
 
-/// Rows of a plan, whose columns are called by their places: rules that make their types do not keep what they are of. A text in quotes
-/// stands there again, as it is of the type that the other side has.
+/// The rows of a plan with columns named by position, because the rules that determine the types do
+/// not keep qualifiers. String literals are put back, because they take the type of the other side.
 fn numbered(plan: &LogicalPlan, rows: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     let columns = plan.schema().columns().into_iter().enumerate();
     let items = columns.map(|(at, column)| {
-        let quoted = quoted(plan, at).map_or_else(|| Expr::Column(column), Expr::clone);
-        quoted.alias(format!("${at}"))
+        let item = quoted_at(plan, at).map_or_else(|| Expr::Column(column), Expr::clone);
+        item.alias(format!("${at}"))
     });
     let items: Vec<Expr> = items.collect();
     Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(items, rows)?)))

@@ -1,7 +1,8 @@
-//! Limits that DataFusion pushes into `DISTINCT`, so that it ends with the rows that are wanted.
+//! Limits that DataFusion pushes into `DISTINCT`, so that it ends after enough rows.
 //!
-//! It does so before it knows the order of the rows below. Where these come in order, its `DISTINCT` takes the limit for that of an
-//! `ORDER BY .. LIMIT` and fails. There it goes without; the limit above stays.
+//! DataFusion does this before it knows the order of the rows below. If these are ordered, its
+//! `DISTINCT` treats the limit as that of an `ORDER BY .. LIMIT` and fails. The limit is removed
+//! there; the limit above stays.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 
-/// The plan without limits that cannot be run.
+/// The plan without limits that fail at run time.
 pub(crate) fn runnable(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let runnable = plan.transform_up(|node| {
         let any = node.as_ref() as &dyn std::any::Any;

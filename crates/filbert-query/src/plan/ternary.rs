@@ -1,29 +1,33 @@
-//! Lists within lists: `a IN (1) AND a IN (3)`, `a IN (1, 2) AND a NOT IN (1, NULL)`.
+//! `IN` lists in three-valued logic: `a IN (1) AND a IN (3)`, `a IN (1, 2) AND a NOT IN (1, NULL)`.
 //!
-//! DataFusion makes one list of two about the same expression, and forgets that a null makes the result unknown: it takes the first
-//! for false where `a` is null (and its negation for true), the second for `a IN (2)`. It also takes items for different values that are
-//! different expressions: `a IN ($1, b) AND a NOT IN ($2, c)` is `a IN ($1, b)` for it, even where `$1` and `$2` are equal, and so are conditions
-//! of a query and of the subquery that it reads. So nulls are taken out of lists; lists that it would join wrongly, and all of items that are not
-//! constants, are kept from it.
+//! DataFusion merges two lists over the same expression, and forgets that a null makes the result
+//! unknown. It treats the first example as false where `a` is null (and its negation as true), and
+//! the second as `a IN (2)`. It also treats different expressions as different values:
+//! `a IN ($1, b) AND a NOT IN ($2, c)` becomes `a IN ($1, b)`, even where `$1` and `$2` are equal.
+//! The same happens with the conditions of a query and of the subquery that it reads. Therefore
+//! nulls are removed from lists. Lists that would be merged wrongly, and all lists with items that
+//! are not constants, are hidden from the optimizer.
 //!
-//! Zeros of floating-point numbers are equal whatever their sign, but not as items of lists and as literals that DataFusion compares: so
-//! a list has both of them, and a literal is compared as the positive one.
+//! Positive and negative zero are equal floating-point numbers, but not as list items or as
+//! literals in DataFusion's comparison. A list therefore contains both of them, and a literal is
+//! compared as the positive one.
 //!
-//! It also takes nulls for equal in all conditions of a join that has an `IS NOT DISTINCT FROM` (`null_safe`).
+//! DataFusion also treats nulls as equal in all conditions of a join that has an
+//! `IS NOT DISTINCT FROM` (`null_safe`).
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, binary_expr, lit};
 use datafusion::optimizer::AnalyzerRule;
 use filbert_functions::lists;
 use filbert_functions::named::map_named;
 
 use crate::subqueries::is_same;
 
-/// Keeps lists apart that are not to become one.
+/// Keeps lists separate that must not be merged.
 #[derive(Debug)]
 pub(crate) struct Lists;
 
@@ -35,7 +39,7 @@ impl AnalyzerRule for Lists {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let transformed = plan.transform_up_with_subqueries(|plan| {
             let is_condition = matches!(plan, LogicalPlan::Filter(_));
-            // Conditions that a join is made of.
+            // Conditions of a join.
             let is_joined = |input: &&LogicalPlan| matches!(input, LogicalPlan::Join(_));
             let joined = match &plan {
                 LogicalPlan::Join(_) => Some(merge_schema(&plan.inputs())),
@@ -59,9 +63,9 @@ impl AnalyzerRule for Lists {
     }
 }
 
-/// `a IN (1, b + 1)` as `a IN (1) OR a = b + 1`: DataFusion computes the list once over no rows, and takes what a `CASE` or `coalesce`
-/// gives for none for a constant, and a list of one scalar subquery for all rows of it. A list of constants and columns comes back as
-/// it is.
+/// `a IN (1, b + 1)` becomes `a IN (1) OR a = b + 1`. DataFusion evaluates the list once over no
+/// rows. It then takes the value of a `CASE` or `coalesce` over no rows for a constant, and a list
+/// of one scalar subquery for all its rows. A list of constants and columns is returned unchanged.
 fn compared(list: InList) -> std::result::Result<Expr, InList> {
     let is_plain = |item: &Expr| match uncast(item) {
         Expr::Column(_) => true,
@@ -79,10 +83,11 @@ fn compared(list: InList) -> std::result::Result<Expr, InList> {
     Ok(joined(&expr, plain, computed, negated))
 }
 
-/// A list of items some of which are not literals, as the optimizer may see it: a short one as comparisons, which it would make of it in
-/// the end. So is one of floating-point numbers, whose zeros have two signs.
+/// A list with items that are not literals, in a form that the optimizer may see. A short list
+/// becomes comparisons, which the optimizer would make of it anyway. So does a list of
+/// floating-point numbers, because zero has two signs.
 fn of_unknown_items(list: InList) -> Expr {
-    /// As `THRESHOLD_INLINE_INLIST` of DataFusion's.
+    /// Equal to `THRESHOLD_INLINE_INLIST` of DataFusion.
     const COMPARED_MAX: usize = 3;
     let InList { expr, list, negated } = list;
     let is_short = list.len() == 1 || list.len() <= COMPARED_MAX && matches!(*expr, Expr::Column(_));
@@ -92,7 +97,8 @@ fn of_unknown_items(list: InList) -> Expr {
     lists::kept(Expr::InList(InList { expr, list, negated }))
 }
 
-/// `first OR expr = item OR ..`, and of a negated list `first AND expr <> item AND ..`; a tree that is not deep though items are many.
+/// `first OR expr = item OR ..`, or, for a negated list, `first AND expr <> item AND ..`. The tree
+/// is balanced, so many items do not make it deep.
 fn joined(expr: &Expr, first: Option<Expr>, items: Vec<Expr>, negated: bool) -> Expr {
     let compared = items.into_iter().map(|item| match negated {
         true => expr.clone().not_eq(item),
@@ -134,7 +140,7 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Comparisons with -0.0 as such with 0.0.
+/// Turns comparisons with -0.0 into comparisons with 0.0.
 fn positive_zeros(expression: Expr) -> Result<Transformed<Expr>> {
     let positive =
         |side: &Expr| lists::floating(side).filter(lists::is_negative_zero).and_then(|zero| lists::other_zero(&zero));
@@ -150,7 +156,7 @@ fn positive_zeros(expression: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// `a IN (1, NULL)` as `a IN (1) OR NULL`; as a condition, as `a IN (1)`.
+/// `a IN (1, NULL)` becomes `a IN (1) OR NULL`; as a condition it becomes `a IN (1)`.
 fn without_null(list: InList, is_condition: bool) -> Transformed<Expr> {
     let is_null = |item: &Expr| matches!(uncast(item), Expr::Literal(scalar, _) if scalar.is_null());
     if !list.list.iter().any(is_null) {
@@ -170,7 +176,8 @@ fn without_null(list: InList, is_condition: bool) -> Transformed<Expr> {
     })
 }
 
-/// `t.a IS NOT DISTINCT FROM u.a` as equalities: DataFusion makes a join of it in which nulls are equal, also for `t.b = u.b`.
+/// `t.a IS NOT DISTINCT FROM u.a` becomes equalities. DataFusion would make a join with equal
+/// nulls, also for `t.b = u.b`.
 fn null_safe(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expression.transform_down(|inner| match &inner {
         Expr::BinaryExpr(BinaryExpr { op: Operator::And, .. }) => Ok(Transformed::no(inner)),
@@ -192,7 +199,7 @@ fn null_safe(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// What an expression compares with constants, if it is such a list or becomes one.
+/// The expression that is compared with constants, if an expression is such a list or becomes one.
 fn list_of(expression: &Expr) -> Option<(&Expr, bool)> {
     match expression {
         Expr::InList(InList { expr, negated, .. }) => Some((uncast(expr), *negated)),
@@ -218,20 +225,22 @@ fn uncast(expression: &Expr) -> &Expr {
     }
 }
 
-/// Keeps the lists of an expression apart; in a condition, unknown is as good as false.
+/// Keeps the lists of an expression separate. In a condition, unknown is equivalent to false.
 fn apart(expression: Expr, is_condition: bool) -> Result<Transformed<Expr>> {
     match expression {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
             let (left, right) = (apart(*left, is_condition)?, apart(*right, is_condition)?);
             let changed = left.transformed || right.transformed;
             let (left, right) = (left.data, right.data);
-            let clash = match op {
-                // Of a condition, the join of two lists is false where it should be unknown.
-                Operator::And => !is_condition && clashes(&left, &right, Operator::And, false),
-                // The join of two negated lists is true where it should be unknown.
-                _ => clashes(&left, &right, Operator::Or, true),
+            let right = match op {
+                // The merged list of a conjunction is false where it should be unknown, which
+                // matters outside of conditions.
+                Operator::And if is_condition => Transformed::no(right),
+                Operator::And => without_clashes(right, &left, Operator::And, false),
+                // The merged list of two negated lists is true where it should be unknown.
+                _ => without_clashes(right, &left, Operator::Or, true),
             };
-            let right = if clash { lists::kept(right) } else { right };
+            let (right, clash) = (right.data, right.transformed);
             let joined = Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) });
             Ok(Transformed::new_transformed(joined, changed || clash))
         }
@@ -253,13 +262,29 @@ fn apart(expression: Expr, is_condition: bool) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Whether a list on one side meets a list about the same expression on the other; `negated` = two negated ones.
-fn clashes(left: &Expr, right: &Expr, op: Operator, negated: bool) -> bool {
-    let (mut lefts, mut rights) = (Vec::new(), Vec::new());
-    terms(left, op, &mut lefts);
-    terms(right, op, &mut rights);
-    let matters = |list: &&(&Expr, bool)| !negated || list.1;
-    lefts.iter().filter(matters).any(|(of, _)| rights.iter().filter(matters).any(|(other, _)| of == other))
+/// Hides the lists of one side that would be merged with a list over the same expression on the
+/// other; `negated` = two negated lists. The other terms of a chain stay visible: some of them are
+/// moved to one side of a join, and guard what is moved there.
+fn without_clashes(side: Expr, other: &Expr, op: Operator, negated: bool) -> Transformed<Expr> {
+    let mut lists = Vec::new();
+    terms(other, op, &mut lists);
+    lists.retain(|list| !negated || list.1);
+    if lists.is_empty() { Transformed::no(side) } else { hidden(side, &lists, op, negated) }
+}
+
+fn hidden(side: Expr, others: &[(&Expr, bool)], op: Operator, negated: bool) -> Transformed<Expr> {
+    match side {
+        Expr::BinaryExpr(BinaryExpr { left, op: own, right }) if own == op => {
+            let (left, right) = (hidden(*left, others, op, negated), hidden(*right, others, op, negated));
+            let changed = left.transformed || right.transformed;
+            Transformed::new_transformed(binary_expr(left.data, op, right.data), changed)
+        }
+        term => {
+            let list = list_of(&term).filter(|list| !negated || list.1);
+            let clashes = list.is_some_and(|(of, _)| others.iter().any(|(other, _)| of == *other));
+            if clashes { Transformed::yes(lists::kept(term)) } else { Transformed::no(term) }
+        }
+    }
 }
 
 fn terms<'e>(expression: &'e Expr, op: Operator, found: &mut Vec<(&'e Expr, bool)>) {

@@ -1,7 +1,8 @@
-//! The names of a union's columns, which are those of its first query.
+//! The column names of a union, which are those of its first query.
 //!
-//! DataFusion leaves queries without rows out of a union and keeps its names. Where the first one was left out, the plan that runs has
-//! the names of the next one, and what is above finds no column of the old names.
+//! DataFusion removes queries without rows from a union and keeps the union's names. If the first
+//! query was removed, the plan that runs has the names of the next query, and the nodes above do
+//! not find their columns.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use datafusion::logical_expr::logical_plan::{Projection, Union};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// Gives the columns of a union's first query the names that the union has.
+/// Gives the columns of a union's first query the names of the union.
 #[derive(Debug)]
 pub(super) struct UnionNames;
 

@@ -1,8 +1,10 @@
-//! `VALUES` whose rows DataFusion does not make one relation of: as a `UNION ALL` of rows with their places, in the order of these.
+//! `VALUES` with rows that DataFusion cannot make one relation of. They become a `UNION ALL` of
+//! rows with their positions, ordered by position.
 //!
-//! DataFusion wants the items of a column to agree in what tells types apart that are one in Arrow, computes no subqueries among them,
-//! and knows the types of the columns before the operators have those of their dialect. A union of queries finds the common type of its
-//! columns when they have.
+//! DataFusion requires the items of a column to agree in metadata that distinguishes types with the
+//! same Arrow type. It evaluates no subqueries among them, and determines the column types before
+//! the dialect's types of operators are known. A union of queries determines the common types after
+//! that.
 
 use std::ops::ControlFlow;
 
@@ -15,13 +17,14 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_dialect::walk;
 
-/// Rows of a `VALUES` that are made queries, at most: the plan has a node for each.
+/// The maximum number of rows of a `VALUES` that become queries: the plan has a node for each.
 const ROWS_MAX: usize = 1_000;
-/// The column that has a row's place.
+/// The column of a row's position.
 const PLACE: &str = "$place";
 
-/// Whether a query has `VALUES` of several rows, and whether there are items among them whose types DataFusion tells too early: of
-/// subqueries, of what is computed, and of floating-point numbers.
+/// Whether a query has `VALUES` with several rows, and whether they contain items for which
+/// DataFusion determines the type too early: subqueries, computed values and floating-point
+/// numbers.
 pub(crate) fn found_in(query: &Query) -> (bool, bool) {
     struct Found(bool, bool);
     impl Visitor for Found {
@@ -43,8 +46,8 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
     (found.0, found.1)
 }
 
-/// The rows of an INSERT's `VALUES` as queries, in order: a row of which something is computed is a query of its own, so that each of its
-/// items is what its column makes of it, whatever other rows have there.
+/// The rows of an INSERT's `VALUES` as queries, in order. A row with a computed item is a query of
+/// its own, so each of its items is converted to its column's type whatever other rows have there.
 pub(crate) fn split(query: Query) -> Vec<Query> {
     let SetExpr::Values(values) = query.body.as_ref() else { return vec![query] };
     let width = |row: &Parens<Vec<Expr>>| row.content.len();
@@ -63,14 +66,14 @@ pub(crate) fn split(query: Query) -> Vec<Query> {
     groups.map(of_rows).collect()
 }
 
-/// Whether an item is the next number of a sequence: rows get theirs in order.
+/// Whether an item is the next value of a sequence. Rows get these values in order.
 fn is_counted(item: &Expr) -> bool {
     let Expr::Function(function) = item else { return false };
     let name = function.name.0.last().and_then(|part| part.as_ident());
     name.is_some_and(|name| name.value.eq_ignore_ascii_case("nextval"))
 }
 
-/// Whether an item is a literal or a parameter, maybe under a cast.
+/// Whether an item is a literal or a parameter, possibly under a cast.
 fn is_written_out(item: &Expr) -> bool {
     match item {
         Expr::Value(_) | Expr::TypedString(_) | Expr::Interval(_) | Expr::Identifier(_) => true,
@@ -97,11 +100,11 @@ fn is_float(data_type: &DataType) -> bool {
 
 /// Whether an error says that the items of a column do not agree.
 pub(crate) fn is_of_items(error: &DataFusionError) -> bool {
-    let told = |text: &str| text.starts_with("Inconsistent ") && text.contains(" across values list");
-    matches!(error.find_root(), DataFusionError::Plan(text) if told(text))
+    let says = |text: &str| text.starts_with("Inconsistent ") && text.contains(" across values list");
+    matches!(error.find_root(), DataFusionError::Plan(text) if says(text))
 }
 
-/// Makes queries of the rows of each `VALUES`.
+/// Turns the rows of each `VALUES` into queries.
 pub(crate) fn as_union(query: &mut Query) {
     struct Rewriter;
     impl VisitorMut for Rewriter {
@@ -141,7 +144,8 @@ fn rewrite(body: &mut SetExpr) {
     }
 }
 
-/// `SELECT column1, .. FROM (SELECT 0 AS "$place", a AS column1, .. UNION ALL .. ORDER BY "$place") AS "$values"`
+/// `SELECT column1, .. FROM (SELECT 0 AS "$place", a AS column1, .. UNION ALL .. ORDER BY "$place")
+/// AS "$values"`
 fn union_of(values: &Values) -> Option<SetExpr> {
     let rows = values.rows.iter().enumerate().map(|(at, row)| {
         let place = Expr::value(Value::Number(at.to_string(), false));
@@ -164,7 +168,7 @@ fn union_of(values: &Values) -> Option<SetExpr> {
     Some(*outer.body)
 }
 
-/// The union of queries, as a tree that is not deep.
+/// The union of queries, as a balanced tree.
 fn balanced(mut rows: Vec<SetExpr>) -> Option<SetExpr> {
     if rows.len() < 2 {
         return rows.pop();

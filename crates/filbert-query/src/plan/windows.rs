@@ -1,5 +1,5 @@
-//! Calls of window functions that DataFusion takes and answers otherwise than SQL has it, which are refused, and frames of types
-//! that it has no ranges of.
+//! Rejects calls of window functions that DataFusion accepts but evaluates differently from SQL,
+//! and rewrites frames over types without `RANGE` support.
 
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -16,8 +16,9 @@ use filbert_functions::named::map_named;
 use filbert_functions::numbers::is_shift;
 use filbert_grid::query::SqlError;
 
-/// Makes `RANGE` between rows that are equal `GROUPS`, which is the same, where DataFusion has no ranges of a type; and has whole numbers
-/// with a distance in an order of wider ones, for a bound beyond their type would have rows of NULL in it.
+/// Turns a `RANGE` between peer rows into `GROUPS`, which is equivalent, for types without `RANGE`
+/// support. Widens whole numbers in the order of a `RANGE` with a distance, because a bound beyond
+/// their type would include rows of NULL.
 #[derive(Debug)]
 pub(crate) struct Frames;
 
@@ -64,7 +65,8 @@ fn framed(expression: Expr, schema: &DFSchema) -> Planned<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::WindowFunction(function)))
 }
 
-/// Gives the order of a range with a distance a type that no bound is beyond; whether it had another.
+/// Gives the order of a `RANGE` with a distance a type that holds all bounds; returns whether the
+/// type changed.
 fn widen(function: &mut WindowFunction, schema: &DFSchema) -> bool {
     let frame = &function.params.window_frame;
     let distances = [&frame.start_bound, &frame.end_bound].into_iter().filter_map(|bound| match bound {
@@ -73,7 +75,7 @@ fn widen(function: &mut WindowFunction, schema: &DFSchema) -> bool {
         }
         _ => None,
     });
-    // A distance that is no whole number stays refused.
+    // A distance that is no whole number stays rejected.
     let are_whole = distances.map(|distance| match distance.try_as_str() {
         Some(written) => written.is_some_and(|written| written.parse::<i64>().is_ok()),
         None => whole(distance).is_some(),
@@ -101,7 +103,7 @@ fn lacks_ranges(function: &WindowFunction, schema: &DFSchema) -> bool {
     })
 }
 
-/// Refuses such calls.
+/// Rejects such calls.
 pub(crate) fn check(plan: &LogicalPlan) -> Result<(), SqlError> {
     let mut refused = None;
     let done = plan.apply_with_subqueries(|node| {

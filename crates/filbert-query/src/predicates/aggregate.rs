@@ -1,4 +1,4 @@
-//! Aggregators: one value made of many.
+//! Aggregators: one value from many entries.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -8,19 +8,19 @@ use filbert_data::criteria::{Aggregator, distinct_blob, entry_blob};
 use filbert_data::{Blob, DataError, FieldPath, FieldReader, Formats, Side, ToBlob, Value};
 use filbert_grid::GridError;
 
-/// Digits of a mean of decimals, as Hazelcast's `MathContext.DECIMAL128`.
+/// The digits of a mean of decimals, as in Java's `MathContext.DECIMAL128`.
 const MEAN_DIGITS: u64 = 34;
 
-/// What is kept while entries go by.
+/// The state between entries.
 enum State {
     Count(u64),
     Distinct(HashSet<Blob>),
-    /// The greatest (or least) value so far, with its entry where that is asked for.
+    /// The greatest or least value so far, with its entry where the result needs it.
     Extreme {
         wanted: Ordering,
         best: Option<Value<'static>>,
         entry: Option<Option<(Blob, Blob)>>,
-        /// The best value as it was stored, if whole values are compared: it keeps its type then.
+        /// The stored form of the best value, if whole values are compared: this keeps its type.
         stored: Option<Blob>,
     },
     Whole {
@@ -52,12 +52,12 @@ enum DecimalKind {
     Mean,
 }
 
-/// An aggregator at work.
+/// A running aggregation.
 pub(crate) struct Aggregation {
     state: State,
     reader: FieldReader,
     counts_entries: bool,
-    /// The half of the entry that is looked at as a whole.
+    /// The half of the entry that is read as a whole.
     whole: Option<Side>,
 }
 
@@ -97,14 +97,15 @@ impl Aggregation {
             }
             None => FieldPath::THIS,
         };
-        // Entries are counted whether the attribute is there or not, unless it finds many values in one entry.
+        // Entries count whether or not they have the attribute, unless its path may find several
+        // values in one entry.
         let counts_entries = matches!(state, State::Count(_)) && !path.path.finds_many();
         let whole = path.path.is_itself().then_some(path.side);
         let reader = FieldReader::new(vec![path], formats.clone());
         Ok(Aggregation { state, reader, counts_entries, whole })
     }
 
-    /// Takes in an entry.
+    /// Adds an entry.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<(), DataError> {
         if let (State::Count(count), true) = (&mut self.state, self.counts_entries) {
             *count += 1;
@@ -121,7 +122,7 @@ impl Aggregation {
         }
     }
 
-    /// Takes in so many entries of which nothing needs to be known; `false` if something does.
+    /// Adds a number of entries without reading them; `false` if they must be read.
     pub(crate) fn add_unread(&mut self, entries: usize) -> bool {
         match &mut self.state {
             State::Count(count) if self.counts_entries => {
@@ -235,7 +236,7 @@ fn whole(value: &Value<'_>) -> Result<i128, DataError> {
         Value::Int16(number) => i128::from(*number),
         Value::Int32(number) => i128::from(*number),
         Value::Int64(number) => i128::from(*number),
-        // Fractions are cut off, as Java's `Number.longValue` does.
+        // Fractions are truncated, as in Java's `Number.longValue`.
         Value::Float32(number) => f64::from(*number).trunc().to_i128().ok_or_else(|| not_a_number(value))?,
         Value::Float64(number) => number.trunc().to_i128().ok_or_else(|| not_a_number(value))?,
         Value::Decimal(number) => number.to_i128().ok_or_else(|| not_a_number(value))?,

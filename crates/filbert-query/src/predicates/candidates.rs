@@ -1,4 +1,5 @@
-//! Which entries a predicate has to be checked on: those of keys that it names, those that an index finds, or all.
+//! The entries that a predicate has to be checked on: the entries of keys in the predicate, the
+//! entries that an index finds, or all.
 
 use std::ops::Bound;
 
@@ -8,34 +9,34 @@ use filbert_grid::{GridError, IndexId, IndexKind, Map, PartitionId, Probe, threa
 
 use crate::scan::rows::RowBuffer;
 
-/// Entries between two questions whether anybody still waits for them.
+/// The number of entries between two checks whether the client still waits.
 const ENTRIES_BETWEEN_QUESTIONS: usize = 1_024;
 
-/// Takes the key and the value of an entry.
+/// Receives the key and the value of an entry.
 pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<(), GridError> + 'v;
 
-/// The entries to look at.
+/// The entries to check.
 #[derive(Debug)]
 pub(crate) enum Candidates {
     /// All of them.
     All,
-    /// Those of these keys.
+    /// The entries with these keys.
     Keys(Vec<Blob>),
-    /// What an index finds.
+    /// The entries that an index finds.
     Index(IndexId, Probe),
     /// None.
     Nothing,
 }
 
 impl Candidates {
-    /// The narrowest set that a predicate allows.
+    /// The smallest set that a predicate allows.
     pub(crate) fn of(map: &Map, predicate: &Predicate) -> Candidates {
         let mut best = (0, Candidates::All);
         consider(map, predicate, &mut best, 0);
         best.1
     }
 
-    /// Whether looking at them takes microseconds.
+    /// Whether visiting them takes microseconds.
     pub(crate) fn are_few(&self) -> bool {
         match self {
             Candidates::Nothing => true,
@@ -46,10 +47,12 @@ impl Candidates {
         }
     }
 
-    /// Visits them, partition by partition. Each partition is copied out under its lock and visited without it.
+    /// Visits the entries, partition by partition. Each partition is copied under its lock and
+    /// visited without it.
     ///
     /// # Errors
-    /// `visit` says so, or `is_over`, which is asked before each partition and every thousand entries.
+    /// `visit` fails, or `is_over` returns true. `is_over` is checked before each partition and
+    /// after every thousand entries.
     pub(crate) fn visit(
         &self,
         map: &Map,
@@ -109,7 +112,7 @@ impl Candidates {
     }
 }
 
-/// Visits what is in the buffer, and empties it.
+/// Visits the entries in the buffer, and empties it.
 fn drain(buffer: &mut RowBuffer, is_over: &dyn Fn() -> bool, visit: &mut Visit<'_>) -> Result<(), GridError> {
     let mut index = 0;
     while let Some((key, value)) = buffer.get(index) {
@@ -122,7 +125,7 @@ fn drain(buffer: &mut RowBuffer, is_over: &dyn Fn() -> bool, visit: &mut Visit<'
     Ok(())
 }
 
-/// In a loop over entries: an error if nobody waits for them any more.
+/// Fails within a loop over entries if nobody waits for them any more.
 fn go_on_at(index: usize, is_over: &dyn Fn() -> bool) -> Result<(), GridError> {
     if index.is_multiple_of(ENTRIES_BETWEEN_QUESTIONS) && is_over() {
         return Err(GridError::Query("the query was ended: nobody waits for its result any more".to_owned()));
@@ -130,7 +133,7 @@ fn go_on_at(index: usize, is_over: &dyn Fn() -> bool) -> Result<(), GridError> {
     Ok(())
 }
 
-/// How much better than all entries a set of candidates is; the highest wins.
+/// Rates candidates against a full scan; the highest score wins.
 fn consider(map: &Map, predicate: &Predicate, best: &mut (u32, Candidates), depth: usize) {
     let mut take = |score: u32, candidates: Option<Candidates>| {
         if let Some(candidates) = candidates
@@ -173,8 +176,8 @@ fn consider(map: &Map, predicate: &Predicate, best: &mut (u32, Candidates), dept
     }
 }
 
-/// A key's bytes can be looked up if each value that equals the wanted one has the same bytes; numbers have one form for
-/// each of Java's types.
+/// A key can be looked up by bytes if all values that equal the wanted one have the same bytes.
+/// Numbers have one form for each of Java's types.
 fn keys_of(attribute: &str, values: &[Value<'static>]) -> Option<Candidates> {
     if attribute != "__key" {
         return None;
@@ -215,15 +218,16 @@ fn keys_of(attribute: &str, values: &[Value<'static>]) -> Option<Candidates> {
     Some(Candidates::Keys(keys))
 }
 
-/// The key of a predicate's value in an index, if all values that equal it stand there under that key. Of what types the values are
-/// is for the index to tell: those of another type than the wanted one are converted before they are compared, or it is.
+/// The index key of a predicate's value, if all equal values have the same key in the index. `seen`
+/// has the types of the indexed values. Values of another type than the wanted one are converted
+/// before they are compared, or the wanted one is.
 fn index_key(value: &Value<'static>, seen: Kinds) -> Option<Vec<u8>> {
     let mut key = Vec::new();
     if seen.are_within(Kinds::compared_with(value)) {
         value.append_index_key(&mut key);
         return Some(key);
     }
-    // A text is read as a number where all values are numbers.
+    // A text is parsed as a number if all values are numbers.
     let Value::Text(text) = value else { return None };
     if !seen.are_within(Kinds::NUMBERS.and(Kinds::NULL)) {
         return None;
@@ -233,7 +237,7 @@ fn index_key(value: &Value<'static>, seen: Kinds) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// Whether a text can be meant as nothing but a text.
+/// Whether a text can be nothing but a text.
 fn is_only_text(value: &Value<'static>) -> bool {
     let others = [FieldType::Double, FieldType::Boolean, FieldType::TimestampTz, FieldType::Time, FieldType::Uuid];
     others.iter().all(|other| value.clone().convert(other).is_err())
@@ -252,7 +256,8 @@ fn one_of(map: &Map, attribute: &str, values: &[Value<'static>]) -> Option<Candi
     Some(Candidates::Index(index.id, probe))
 }
 
-/// Several attributes that each equal one value: an index over exactly these finds the entries at once.
+/// Several attributes that each equal one value: an index over exactly these attributes finds the
+/// entries directly.
 fn consider_composite(map: &Map, all: &[Predicate], best: &mut (u32, Candidates)) {
     let equal: Vec<(FieldPath, &Value<'static>)> = all
         .iter()

@@ -1,4 +1,4 @@
-//! How a field's value is compared with a predicate's.
+//! Comparison of a field's value with a predicate's value.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ pub(super) fn equals(found: &Value<'_>, wanted: &Value<'_>) -> bool {
     }
 }
 
-/// Compares a field with a predicate's value, which is taken as the field's type if it is of another.
+/// Compares a field with a predicate's value, which is converted to the field's type if necessary.
 pub(super) fn compare(found: &Value<'_>, wanted: &Value<'_>) -> Option<Ordering> {
     if found.is_null() || wanted.is_null() {
         return None;
@@ -24,11 +24,11 @@ pub(super) fn compare(found: &Value<'_>, wanted: &Value<'_>) -> Option<Ordering>
     })
 }
 
-/// The type that a value of another type is taken as to be compared with this one.
+/// The type that another value is converted to for a comparison with this one.
 fn type_of(value: &Value<'_>) -> Option<FieldType> {
     Some(match value {
         Value::Boolean(_) => FieldType::Boolean,
-        // Texts are read as numbers of any kind.
+        // Texts are parsed as numbers of any kind.
         Value::Int8(_) | Value::Int16(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal(_) => {
             FieldType::Decimal(None)
         }

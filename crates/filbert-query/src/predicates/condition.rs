@@ -1,4 +1,4 @@
-//! Predicates made ready to be checked on entry after entry.
+//! Compiled predicates, which are checked on entry after entry.
 
 use std::cmp::Ordering;
 
@@ -10,12 +10,12 @@ use regex::{Regex, RegexBuilder};
 use super::compare::{compare, equals};
 use super::members::Members;
 
-/// How deep predicates may be nested: each level costs stack.
+/// The maximum nesting of predicates: each level uses stack.
 const DEPTH_MAX: usize = 200;
-/// Bytes that one compiled pattern may take.
+/// The maximum size of one compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// What must hold.
+/// A condition.
 enum Node {
     Constant(bool),
     All(Vec<Node>),
@@ -25,7 +25,7 @@ enum Node {
     InstanceOf(String),
 }
 
-/// What is asked of one field.
+/// The condition on one field.
 enum Test {
     Equal(Value<'static>),
     Compare { value: Value<'static>, equal: bool, less: bool },
@@ -42,7 +42,8 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    /// Compiles a predicate. `Predicate::Partition` narrows elsewhere; here it is what it contains.
+    /// Compiles a predicate. The partition of a `Predicate::Partition` is handled elsewhere; here
+    /// only its inner predicate counts.
     pub(crate) fn compile(predicate: &Predicate, formats: &Formats) -> Result<Condition, GridError> {
         let mut fields = Vec::new();
         let node = compile(predicate, &mut fields, 0)?;
@@ -50,7 +51,7 @@ impl Condition {
         Ok(Condition { node, reader, formats: formats.clone() })
     }
 
-    /// Whether it holds for every entry, so that none needs to be looked at.
+    /// Whether it holds for every entry, so none needs to be read.
     pub(crate) fn is_always_true(&self) -> bool {
         matches!(self.node, Node::Constant(true))
     }
@@ -104,7 +105,8 @@ fn compile(predicate: &Predicate, fields: &mut Vec<FieldPath>, depth: usize) -> 
         }
         Predicate::And(all) => Node::All(compile_all(all, fields, depth)?),
         Predicate::Or(any) => Node::Any(compile_all(any, fields, depth)?),
-        // As Hazelcast does: the opposite of a comparison is another comparison, which nulls do not pass either.
+        // As in Hazelcast, the negation of a comparison is the opposite comparison, which nulls do
+        // not satisfy either.
         Predicate::Not(inner) if matches!(**inner, Predicate::Compare { .. }) => match &**inner {
             Predicate::Compare { attribute, value, equal, less } => {
                 test(attribute, Test::Compare { value: value.clone(), equal: !*equal, less: !*less })?
@@ -143,7 +145,7 @@ fn compile_all(nodes: &[Predicate], fields: &mut Vec<FieldPath>, depth: usize) -
 impl Test {
     fn holds(&self, found: &Value<'_>) -> bool {
         match found {
-            // What a path with `[any]` finds: one of them is enough.
+            // The values of a path with `[any]`: one match is enough.
             Value::Array(items) => items.iter().any(|item| self.holds_for_one(item)),
             one => self.holds_for_one(one),
         }
@@ -172,7 +174,7 @@ impl Test {
     }
 }
 
-/// A pattern of `%` and `_` as a regular expression; `\` takes the next character as it is.
+/// A pattern of `%` and `_` as a regular expression; `\` escapes the next character.
 fn like_pattern(pattern: &str, ignore_case: bool) -> Result<Regex, GridError> {
     let mut text = String::with_capacity(pattern.len() + 8);
     let mut chars = pattern.chars();
@@ -204,7 +206,7 @@ fn build(text: &str, pattern: &str, ignore_case: bool) -> Result<Regex, GridErro
         })
 }
 
-/// Whether a value would be an instance of a Java class, as far as its format tells.
+/// Whether a value would be an instance of a Java class, as far as its format shows.
 fn is_instance(value: &[u8], class: &str, formats: &Formats) -> bool {
     let Ok(id) = type_id(value) else { return false };
     let simple = match id {

@@ -1,4 +1,5 @@
-//! The values of an `IN`: found at once among texts and whole numbers, however many there are.
+//! The values of an `IN`, as hash sets for texts and whole numbers. A lookup takes constant time,
+//! whatever the number of values.
 
 use std::collections::HashSet;
 
@@ -6,14 +7,14 @@ use filbert_data::{FieldType, Value};
 
 use super::compare::equals;
 
-/// Values of which a field has one.
+/// The values of an `IN`.
 pub(super) struct Members {
     all: Vec<Value<'static>>,
-    /// Those that are whole numbers.
+    /// The whole numbers.
     numbers: HashSet<i64>,
-    /// Those that are not: a whole number may equal them as well.
+    /// The other values: a whole number may equal them as well.
     others: Vec<Value<'static>>,
-    /// All of them as a text field is compared with them.
+    /// All values in the form for comparison with a text field.
     texts: HashSet<String>,
 }
 
@@ -58,7 +59,7 @@ fn whole(value: &Value<'_>) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// Whatever is found and wanted, the answer is that of all comparisons one by one.
+    /// For any field value and any list, the result equals that of single comparisons.
     #[test]
     fn members_are_what_equals_one_of_them() {
         let text = |text: &'static str| Value::Text(text.into());

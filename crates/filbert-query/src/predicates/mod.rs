@@ -1,4 +1,5 @@
-//! Queries of the map API: predicates, aggregators, projections and pages over the entries of one map.
+//! Queries of the map API: predicates, aggregators, projections and pages over the entries of one
+//! map.
 //!
 //! ```text
 //!  blob ── criteria ──► Predicate ── compile ──► Condition (true or false for each entry)
@@ -6,8 +7,9 @@
 //!  entries that match ──► answers │ Aggregation │ projection │ page
 //! ```
 //!
-//! A predicate is true or false, never unknown: a null equals a null. That is where it differs from SQL, and why it is not
-//! handed to the planner of statements; fields, comparison, indexes and columns are the same.
+//! A predicate is true or false, never unknown: a null equals a null. In this it differs from SQL,
+//! and therefore it does not use the SQL planner. Fields, comparison, indexes and columns are the
+//! same.
 
 mod aggregate;
 mod candidates;

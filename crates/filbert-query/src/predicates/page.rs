@@ -1,4 +1,5 @@
-//! Pages of a query: the entries in order, cut into pages, with the last entry of each as an anchor for the next.
+//! Pages of a query: sorts the entries and cuts them into pages. The last entry of each page is an
+//! anchor for the next.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -7,10 +8,10 @@ use filbert_data::criteria::IterationType;
 use filbert_data::{Blob, DataError, FieldPath, FieldReader, Formats, Value};
 use filbert_grid::query::PageEnd;
 
-/// Entries that are sorted to find one page, at most: pages behind that need an anchor.
+/// The maximum number of entries that are sorted to find one page. Later pages need an anchor.
 pub(crate) const ENTRIES_MAX: usize = 10_000_000;
 
-/// An entry with what it is ordered by.
+/// An entry with its sort value.
 struct Sorted {
     by: Value<'static>,
     key: Blob,
@@ -18,8 +19,8 @@ struct Sorted {
 }
 
 impl Sorted {
-    /// Values of types that cannot be compared are ordered by their bytes; equal ones by their keys, so that the order
-    /// is the same for every page.
+    /// Values of types without an order are ordered by their bytes, and equal values by their keys.
+    /// The order is thus the same for every page.
     fn order(&self, other: &Sorted) -> Ordering {
         self.by
             .compare(&other.by)
@@ -52,10 +53,10 @@ impl Ord for Sorted {
     }
 }
 
-/// Finds one page of the entries that are added.
+/// Finds one page of the added entries.
 pub(crate) struct Pager {
     reader: FieldReader,
-    /// The least entries so far, the greatest of them on top.
+    /// The smallest entries so far, the greatest of them on top.
     least: BinaryHeap<Sorted>,
     keep: usize,
     after: Option<Sorted>,
@@ -68,7 +69,8 @@ pub(crate) struct Pager {
 pub(crate) type Anchor = (usize, Blob, Blob);
 
 impl Pager {
-    /// For a page, counted from 0. Of the anchors the last one before the page saves sorting what comes before it.
+    /// Creates a pager for a page, counted from 0. The last anchor before the page saves sorting
+    /// the entries before it.
     pub(crate) fn new(
         iteration: IterationType,
         page: usize,
@@ -111,7 +113,7 @@ impl Pager {
         Ok(())
     }
 
-    /// The entries of the page, and the anchors of the pages that were found on the way to it, itself included.
+    /// The entries of the page, and the anchors up to this page.
     pub(crate) fn finish(self) -> (Vec<(Blob, Blob)>, Vec<Anchor>) {
         let sorted = self.least.into_sorted_vec();
         let mut anchors = Vec::new();

@@ -1,4 +1,4 @@
-//! Queries of the map API, ready to run.
+//! Prepared queries of the map API.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::predicates::condition::Condition;
 use crate::predicates::page::{Anchor, Pager};
 use crate::scan::rows::key_text;
 
-/// Makes a query ready to run.
+/// Prepares a query.
 pub(crate) fn prepare(
     map: &Arc<Map>,
     formats: &Formats,
@@ -47,18 +47,18 @@ fn unreadable(error: DataError) -> GridError {
     GridError::Serialization(error.to_string())
 }
 
-/// The entry whose value cannot be read as the query needs it.
+/// The error of an entry that the query cannot read.
 fn of_entry(key: &[u8], error: &DataError) -> GridError {
     GridError::Query(format!("entry with the key {}: {error}", key_text(key)))
 }
 
-/// The entries that a predicate finds.
+/// The entries that satisfy a predicate.
 struct Entries {
     map: Arc<Map>,
     condition: Condition,
     candidates: Candidates,
     partitions: Option<Vec<PartitionId>>,
-    /// Whether nobody waits for them any more.
+    /// Returns whether nobody waits for the result any more.
     is_over: Option<Ending>,
 }
 
@@ -95,7 +95,7 @@ impl Entries {
         self.candidates.are_few()
     }
 
-    /// Entries that need not be looked at to know that they match; `None` if they must be.
+    /// The number of matching entries, if it is known without reading them; `None` otherwise.
     fn count_unread(&self) -> Option<usize> {
         let all = self.condition.is_always_true() && matches!(self.candidates, Candidates::All);
         (all && self.partitions.is_none()).then(|| self.map.size())
@@ -156,12 +156,12 @@ impl PreparedQuery for Aggregated {
     }
 }
 
-/// Makes a value of each entry.
+/// Projects entries.
 pub(crate) struct Projector {
     reader: FieldReader,
     many: bool,
     identity: bool,
-    /// The half of the entry that is asked for as a whole, which keeps its type then.
+    /// The half of the entry that is returned as a whole, which keeps its type.
     whole: Option<Side>,
 }
 
@@ -299,12 +299,13 @@ impl PreparedQuery for Removed {
         let Removed { entries, caller } = self;
         let mut removed = 0;
         entries.visit(&mut |key, value| {
-            // Only the value that was found to match goes; one that was written meanwhile stays.
+            // Only the value that satisfied the predicate is removed; a value written meanwhile
+            // stays.
             let change = Change::RemoveIfSame { key, expected: value };
             let partition = entries.map.partition_of(key);
             match entries.map.change(partition, *caller, change, |reply| matches!(reply, Reply::Flag(true))) {
                 Ok(gone) => removed += usize::from(gone),
-                // As Hazelcast: entries that somebody has locked stay.
+                // As in Hazelcast, locked entries stay.
                 Err(Refused::Locked { .. }) => {}
                 Err(Refused::Error(error)) => return Err(error),
             }

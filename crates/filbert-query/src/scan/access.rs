@@ -1,26 +1,28 @@
-//! How the entries that a filter asks for are found: by key, by an index, or by looking at all.
+//! Access paths: finds the entries of a filter by key, by index, or by a full scan.
 //!
-//! An [`AccessPlan`] is made once of a statement's filter and may hold parameters; [`AccessPlan::resolve`] puts in their values.
-//! What it finds are candidates: the filter is checked on each of them afterwards.
+//! An [`AccessPlan`] is made once from a statement's filter and may contain parameters.
+//! [`AccessPlan::resolve`] inserts their values. The access path finds candidates: the filter is
+//! checked on each of them afterwards.
 
 use std::borrow::Cow;
 use std::ops::Bound;
 
+use arrow_schema::DataType;
 use datafusion::logical_expr::expr::{InList, Like, Placeholder};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
-use filbert_data::{Blob, FieldPath, FieldType, Kinds, Value, uuid_of};
+use filbert_data::{Blob, FieldPath, FieldType, Kinds, Side, Value, uuid_of};
 use filbert_functions::error::data_error;
 use filbert_functions::lists;
 use filbert_functions::types::value_of;
 use filbert_grid::query::SqlError;
 use filbert_grid::{IndexId, IndexKind, Probe};
 
-use crate::scan::table::MapTable;
+use crate::scan::table::{MapTable, TableColumn};
 
-/// Keys of one lookup, at most; longer lists look at all entries.
+/// The maximum number of keys of one lookup; longer lists use a full scan.
 const LOOKUPS_MAX: usize = 10_000;
 
-/// A constant of a statement, or the number of the parameter that gives it.
+/// A constant of a statement, or the number of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operand {
     Constant(Value<'static>),
@@ -38,35 +40,36 @@ impl Operand {
     }
 }
 
-/// What one column is asked for.
+/// The condition on one column.
 #[derive(Clone, Debug)]
 enum Wanted {
     OneOf(Vec<Operand>),
     Range(Bound<Operand>, Bound<Operand>),
 }
 
-/// How candidates are found, with parameters open.
+/// An access path with open parameters.
 #[derive(Clone, Debug)]
 pub(crate) enum AccessPlan {
     /// All entries.
     All,
-    /// The entries of these keys.
+    /// The entries with these keys.
     Keys(Vec<Operand>),
-    /// The entries of keys that are made of several columns: alternatives for each of them.
+    /// The entries with composite keys: alternatives for each key column.
     Composite(Vec<Vec<Operand>>),
-    /// What an index finds.
+    /// The entries that an index finds.
     Index {
         id: IndexId,
         name: String,
-        /// One list of alternatives for each leading attribute, then maybe a range of the next one.
+        /// One list of alternatives for each leading attribute, optionally followed by a range of
+        /// the next one.
         equal: Vec<Vec<Operand>>,
         range: Option<(Bound<Operand>, Bound<Operand>)>,
-        /// The columns' types, for each of the attributes that are asked for.
+        /// The column types of the attributes in use.
         types: Vec<FieldType>,
     },
 }
 
-/// How candidates are found.
+/// An access path.
 #[derive(Clone, Debug)]
 pub(crate) enum Access {
     All,
@@ -81,7 +84,7 @@ pub(crate) enum Access {
 }
 
 impl AccessPlan {
-    /// The best way to the entries for which all of `filters` hold.
+    /// The best access path for the entries that satisfy all `filters`.
     pub(crate) fn choose(table: &MapTable, filters: &[Expr]) -> AccessPlan {
         let mut wanted: Vec<(&FieldPath, &FieldType, Wanted)> = Vec::new();
         for filter in filters {
@@ -110,7 +113,7 @@ impl AccessPlan {
             let mut combinations = 1usize;
             for attribute in &index.fields {
                 let Some((_, field_type, _)) = wanted.iter().find(|(field, ..)| *field == attribute) else { break };
-                // A field may be shown by several columns, in other types: one is enough.
+                // Several columns may expose a field in different types: one of them suffices.
                 let of_attribute =
                     || wanted.iter().filter(|(field, other, _)| *field == attribute && other == field_type);
                 types.push((*field_type).clone());
@@ -138,7 +141,8 @@ impl AccessPlan {
             if !usable {
                 continue;
             }
-            // Equal attributes narrow most, then a range; a hash index finds one key faster than a sorted one.
+            // Equal attributes narrow most, then a range. A hash index finds one key faster than a
+            // sorted one.
             let few = u32::from(combinations == 1);
             let score = u32::try_from(equal.len()).unwrap_or(0) * 8
                 + few * 4
@@ -151,7 +155,8 @@ impl AccessPlan {
         best.map_or(AccessPlan::All, |(_, plan)| plan)
     }
 
-    /// Puts in the values of parameters. An index that is gone, or whose values the columns do not show as they are, narrows nothing.
+    /// Inserts the values of parameters. An index that was dropped, or has values that the columns
+    /// convert, is not used.
     pub(crate) fn resolve(&self, table: &MapTable, parameters: &[Value<'_>]) -> Result<Access, SqlError> {
         match self {
             AccessPlan::All => Ok(Access::All),
@@ -220,7 +225,8 @@ impl AccessPlan {
                                     None => return Ok(Access::Nothing),
                                 }
                             }
-                            // All that begins with the equal attributes, whatever the others are, nulls included.
+                            // All entries with the equal attributes, for any values of the other
+                            // attributes, including nulls.
                             None => Probe::Range {
                                 to: successor(prefix.clone()).map_or(Bound::Unbounded, Bound::Excluded),
                                 from: Bound::Included(prefix),
@@ -235,7 +241,8 @@ impl AccessPlan {
     }
 }
 
-/// The alternatives for each column of a key of several, if all of them are asked for by equality.
+/// The alternatives for each column of a composite key, if the filter compares all of them by
+/// equality.
 fn composite(table: &MapTable, wanted: &[(&FieldPath, &FieldType, Wanted)]) -> Option<Vec<Vec<Operand>>> {
     let columns = table.key_columns();
     let mut combinations = 1usize;
@@ -252,7 +259,8 @@ fn composite(table: &MapTable, wanted: &[(&FieldPath, &FieldType, Wanted)]) -> O
     (!alternatives.is_empty() && combinations <= LOOKUPS_MAX).then_some(alternatives)
 }
 
-/// The keys of all combinations; one with a null or with a value that is not of its column's type is no row's.
+/// The keys of all combinations. No row has a key with a null, or with a value that does not fit
+/// its column's type.
 fn composite_keys(table: &MapTable, columns: &[Vec<Operand>], parameters: &[Value<'_>]) -> Result<Vec<Blob>, SqlError> {
     let mut combinations: Vec<Vec<&Value<'_>>> = vec![Vec::new()];
     for operands in columns {
@@ -272,7 +280,8 @@ fn composite_keys(table: &MapTable, columns: &[Vec<Operand>], parameters: &[Valu
     Ok(keys)
 }
 
-/// The keys that begin with `prefix` and go on within the bounds; `None` if a bound is null.
+/// The index keys that begin with `prefix` and continue within the bounds; `None` if a bound is
+/// null.
 fn range_probe(
     prefix: &[u8],
     from: &Bound<Operand>,
@@ -291,10 +300,11 @@ fn range_probe(
         Ok(Some(Some(key)))
     };
     let (Some(low), Some(high)) = (encoded(from)?, encoded(to)?) else { return Ok(None) };
-    // Bounds are checked again by the filter, so both belong to the range here: a decimal's key may be rounded.
+    // The filter checks the bounds again, so the range includes both: a decimal's key may be
+    // rounded.
     let from = match low {
         Some(key) => Bound::Included(key),
-        // Nulls come first and are never asked for by a range.
+        // Nulls come first, and a range never includes them.
         None => {
             let mut nulls = prefix.to_vec();
             Value::Null.append_index_key(&mut nulls);
@@ -308,7 +318,7 @@ fn range_probe(
     Ok(Some(Probe::Range { from, to, descending: false }))
 }
 
-/// A value as rows keep it: the text of a UUID in its one form.
+/// A value in its stored form: a UUID as its canonical text.
 fn as_kept<'v>(value: &'v Value<'v>, field_type: &FieldType) -> Cow<'v, Value<'v>> {
     match (value, field_type) {
         (Value::Text(text), FieldType::Uuid) => match uuid_of(text.trim()) {
@@ -319,7 +329,8 @@ fn as_kept<'v>(value: &'v Value<'v>, field_type: &FieldType) -> Cow<'v, Value<'v
     }
 }
 
-/// The least text of bytes greater than all that begin with these; `None` if there is none.
+/// The smallest byte string that is greater than all byte strings with this prefix; `None` if there
+/// is none.
 pub(crate) fn successor(mut key: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = key.pop() {
         if last < u8::MAX {
@@ -345,7 +356,7 @@ fn merged_range<'w>(wanted: impl Iterator<Item = &'w Wanted>) -> Option<(Bound<O
     range
 }
 
-/// Adds what a filter asks of single columns. What it does not understand narrows nothing.
+/// Collects the conditions of a filter on single columns. Other conditions narrow nothing.
 fn collect<'t>(table: &'t MapTable, filter: &Expr, wanted: &mut Vec<(&'t FieldPath, &'t FieldType, Wanted)>) {
     match filter {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
@@ -354,9 +365,7 @@ fn collect<'t>(table: &'t MapTable, filter: &Expr, wanted: &mut Vec<(&'t FieldPa
         }
         Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => {
             let mut operands = Vec::new();
-            if let Some(name) = alternatives(filter, &mut operands)
-                && let Some(column) = table.column(&name)
-            {
+            if let Some(column) = alternatives(table, filter, &mut operands) {
                 wanted.push((&column.path, &column.field_type, Wanted::OneOf(operands)));
             }
         }
@@ -412,33 +421,55 @@ fn collect<'t>(table: &'t MapTable, filter: &Expr, wanted: &mut Vec<(&'t FieldPa
     }
 }
 
-/// The operands of `c = a OR c = b OR ..`, and the name of `c`.
-fn alternatives(filter: &Expr, operands: &mut Vec<Operand>) -> Option<String> {
+/// The operands of `c = a OR c = b OR ..`, and the column `c`.
+fn alternatives<'t>(table: &'t MapTable, filter: &Expr, operands: &mut Vec<Operand>) -> Option<&'t TableColumn> {
     match filter {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-            let name = alternatives(left, operands)?;
-            (alternatives(right, operands)? == name).then_some(name)
+            let column = alternatives(table, left, operands)?;
+            (alternatives(table, right, operands)?.name == column.name).then_some(column)
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
-            let Expr::Column(column) = &**left else { return None };
+            let column = column_of(table, left)?;
             operands.push(operand_of(right)?);
-            Some(column.name.clone())
+            Some(column)
         }
         Expr::InList(InList { expr, list, negated: false }) => {
-            let Expr::Column(column) = &**expr else { return None };
+            let column = column_of(table, expr)?;
             for item in list {
                 operands.push(operand_of(item)?);
             }
-            Some(column.name.clone())
+            Some(column)
         }
-        other => alternatives(lists::what_is_kept(other)?, operands),
+        other => alternatives(table, lists::what_is_kept(other)?, operands),
     }
 }
 
-fn column_of<'t>(table: &'t MapTable, expr: &Expr) -> Option<&'t crate::scan::table::TableColumn> {
+/// The column that an expression is, also as a decimal with more digits: equal numbers have equal
+/// index keys, whatever their types are. Keys of entries are looked up in their own type alone.
+fn column_of<'t>(table: &'t MapTable, expr: &Expr) -> Option<&'t TableColumn> {
     match expr {
         Expr::Column(column) => table.column(&column.name),
+        Expr::Cast(cast) => match cast.expr.as_ref() {
+            Expr::Column(column) => table
+                .column(&column.name)
+                .filter(|column| holds(cast.field.data_type(), &column.field_type) && column.path.side == Side::Value),
+            _ => None,
+        },
         _ => None,
+    }
+}
+
+/// Whether a decimal type has all digits of a column's decimals.
+fn holds(wider: &DataType, of_column: &FieldType) -> bool {
+    match (wider, of_column) {
+        (
+            DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale),
+            FieldType::Decimal(Some((own_precision, own_scale))),
+        ) => {
+            let before = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
+            scale >= own_scale && before(*precision, *scale) >= before(*own_precision, *own_scale)
+        }
+        _ => false,
     }
 }
 
@@ -448,7 +479,7 @@ fn operand_of(expr: &Expr) -> Option<Operand> {
             let value = value_of(scalar, &FieldType::Varchar);
             Some(Operand::Constant(value))
         }
-        // What a UUID is compared with is brought into its form where keys are made.
+        // The conversion of keys also normalizes the operand of a UUID.
         Expr::ScalarFunction(call) if call.func.name() == "cast_uuid" => match call.args.as_slice() {
             [operand @ Expr::Placeholder(_)] => operand_of(operand),
             _ => None,

@@ -1,7 +1,7 @@
-//! Scans of columns: chunks of a map's columns as Arrow arrays over the same memory.
+//! Column scans: chunks of a map's columns as Arrow arrays over the same memory.
 //!
-//! A chunk is shared, never copied: an array's buffers hold it for as long as they live, and a writer that comes meanwhile
-//! writes to a copy of its own.
+//! A chunk is shared, never copied. An array's buffers keep the chunk alive, and a concurrent
+//! writer writes to a copy of its own.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use filbert_grid::{Chunk, ColumnId, ColumnView, Columns, Map, PartitionId};
 use crate::scan::scanner::ScanSpec;
 use crate::scan::table::MapTable;
 
-/// Whether a scan of all entries needs nothing but columns that the map keeps.
+/// Whether a full scan needs nothing but columns that the map keeps.
 pub(crate) fn reads_columns(spec: &ScanSpec) -> bool {
     columns_of(&spec.table, &spec.columns).is_some()
 }
 
-/// The map's columns for some of the table's, by number; `None` if it does not keep them all.
+/// The map's columns for some of the table's columns, by number; `None` if one of them is missing.
 fn columns_of(table: &MapTable, columns: &[usize]) -> Option<Vec<ColumnId>> {
     let layout = table.map().layout();
     if layout.columns.is_empty() || columns.is_empty() {
@@ -42,7 +42,7 @@ fn columns_of(table: &MapTable, columns: &[usize]) -> Option<Vec<ColumnId>> {
     columns.iter().map(find).collect()
 }
 
-/// Goes through the chunks of one partition after the other.
+/// Reads the chunks of one partition after the other.
 pub(crate) struct ColumnScan {
     map: Arc<Map>,
     schema: SchemaRef,
@@ -54,7 +54,7 @@ pub(crate) struct ColumnScan {
 }
 
 impl ColumnScan {
-    /// A scan by columns, if the map keeps all that are asked for.
+    /// A column scan, if the map keeps all columns of the scan.
     pub(crate) fn of(spec: &ScanSpec) -> Option<ColumnScan> {
         let ids = columns_of(&spec.table, &spec.columns)?;
         let types = spec.columns.iter().filter_map(|index| spec.table.columns().get(*index));
@@ -69,8 +69,9 @@ impl ColumnScan {
         })
     }
 
-    /// Takes a snapshot of a partition; `false` if its entries must be read instead: the columns are gone, or hold values
-    /// that could not be read as their types, which the entries tell more about.
+    /// Takes a snapshot of a partition. `false` if its entries must be read instead, because the
+    /// columns were removed, or contain values that could not be read as their types. Reading the
+    /// entries reports such values.
     pub(crate) fn begin(&mut self, partition: PartitionId) -> bool {
         self.next = 0;
         self.snapshot = None;
@@ -119,7 +120,7 @@ enum Part {
     Live,
 }
 
-/// A part of a chunk's memory, which lives as long as this.
+/// A part of a chunk's memory. It keeps the chunk alive.
 struct Shared {
     chunk: Arc<Chunk>,
     part: Part,
@@ -144,7 +145,7 @@ fn bits(chunk: &Arc<Chunk>, part: Part, len: usize) -> BooleanBuffer {
     BooleanBuffer::new(buffer(chunk, part), 0, len)
 }
 
-/// One column of a chunk, free slots included.
+/// One column of a chunk, including free slots.
 fn array(chunk: &Arc<Chunk>, position: usize, field_type: &FieldType) -> Result<ArrayRef> {
     let slots = chunk.slots();
     let nulls = chunk.validity(position).map(|_| NullBuffer::new(bits(chunk, Part::Validity(position), slots)));
@@ -166,8 +167,8 @@ fn array(chunk: &Arc<Chunk>, position: usize, field_type: &FieldType) -> Result<
         Some(ColumnView::Time(_)) => numbers!(Time64NanosecondArray),
         Some(ColumnView::Timestamp(_)) => numbers!(TimestampMicrosecondArray),
         Some(ColumnView::TimestampTz(_)) => {
-            let moments = TimestampMicrosecondArray::new(ScalarBuffer::new(values(), 0, slots), nulls);
-            Arc::new(moments.with_timezone("UTC"))
+            let timestamps = TimestampMicrosecondArray::new(ScalarBuffer::new(values(), 0, slots), nulls);
+            Arc::new(timestamps.with_timezone("UTC"))
         }
         Some(ColumnView::Decimal(_)) => {
             let (precision, scale) = match field_type {

@@ -1,7 +1,8 @@
-//! A scan of a map as the leaf of a DataFusion plan.
+//! A scan of a map as a leaf of a DataFusion plan.
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Poll;
 
 use arrow_schema::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -21,6 +22,7 @@ use futures::stream;
 use crate::scan::access::Access;
 use crate::scan::chunks::reads_columns;
 use crate::scan::scanner::{ScanSpec, Scanner};
+use crate::turns::is_slice_over;
 
 /// Reads a map.
 pub(crate) struct MapScanExec {
@@ -32,7 +34,7 @@ pub(crate) struct MapScanExec {
 }
 
 impl MapScanExec {
-    /// A scan in `tasks` parts; with a limit it may end when it has that many rows.
+    /// A scan in `tasks` parts. With a limit, it may end after that many rows.
     pub(crate) fn new(spec: ScanSpec, limit: Option<usize>, tasks: usize, statistics: Statistics) -> Result<Self> {
         let asked: Vec<usize> = (0..spec.width).collect();
         let schema: SchemaRef = Arc::new(spec.schema.project(&asked)?);
@@ -138,7 +140,9 @@ impl ExecutionPlan for MapScanExec {
         let partitions_read = MetricBuilder::new(&self.metrics).counter("partitions_read", task);
         let mut scanner = Scanner::new(self.spec.clone(), partitions);
         let mut left = self.limit.unwrap_or(usize::MAX);
+        let span = tracing::debug_span!("scan", map = self.spec.table.map().name(), task);
         let batches = std::iter::from_fn(move || {
+            let _entered = span.enter();
             if left == 0 {
                 return None;
             }
@@ -161,7 +165,15 @@ impl ExecutionPlan for MapScanExec {
             baseline.record_output(batch.num_rows());
             Some(Ok(batch))
         });
-        let stream = RecordBatchStreamAdapter::new(self.schema(), stream::iter(batches));
+        let mut batches = batches;
+        let batches = stream::poll_fn(move |context| {
+            if is_slice_over() {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(batches.next())
+        });
+        let stream = RecordBatchStreamAdapter::new(self.schema(), batches);
         Ok(make_cooperative(Box::pin(stream)))
     }
 

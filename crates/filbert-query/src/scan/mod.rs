@@ -1,10 +1,10 @@
-//! Reading maps: from a map's entries to Arrow batches.
+//! Reads maps: from a map's entries to Arrow batches.
 //!
 //! ```text
-//!  MapTable ── AccessPlan (key, index, all) ──► Access ──► Scanner ── per partition ──► RecordBatch
-//!                                                  │  rows: bytes copied under the lock, fields read after it
-//!                                                  │  columns: chunks shared under the lock, no bytes copied
-//!                                                  └─ the filter is checked on each batch
+//!  MapTable ─ AccessPlan (key, index, all) ─► Access ─► Scanner ─ per partition ─► RecordBatch
+//!                                                │  rows: bytes copied under the lock, then read
+//!                                                │  columns: chunks shared, no bytes copied
+//!                                                └─ the filter is checked on each batch
 //!  MapScanExec: the same as a leaf of a DataFusion plan, with metrics
 //! ```
 

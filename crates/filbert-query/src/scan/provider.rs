@@ -1,4 +1,4 @@
-//! A map as a table of DataFusion.
+//! A map as a DataFusion table.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use filbert_functions::error::carried;
+use filbert_functions::guards;
 
 use crate::scan::access::AccessPlan;
 use crate::scan::exec::MapScanExec;
@@ -23,7 +24,7 @@ use crate::scan::table::MapTable;
 pub(crate) struct MapProvider(pub(crate) Arc<MapTable>);
 
 impl MapProvider {
-    /// A scan of some columns for the rows that all filters hold for.
+    /// A scan of some columns for the rows that satisfy all filters.
     pub(crate) fn scan_spec(
         &self,
         state: &dyn Session,
@@ -60,10 +61,10 @@ pub(crate) fn physical_filter(
 ) -> Result<Option<Arc<dyn PhysicalExpr>>> {
     let Some(filter) = conjunction(filters.iter().cloned().map(unqualified)) else { return Ok(None) };
     let schema = DFSchema::try_from(schema.clone())?;
-    state.create_physical_expr(filter, &schema).map(Some)
+    state.create_physical_expr(guards::condition(filter, &schema)?, &schema).map(Some)
 }
 
-/// The expression with its columns' names alone: within one table they are enough.
+/// The expression with unqualified column names, which suffice within one table.
 pub(crate) fn unqualified(expr: Expr) -> Expr {
     use datafusion::common::tree_node::{Transformed, TreeNode};
     let strip = |expr: Expr| {

@@ -1,4 +1,4 @@
-//! Entries as rows: reading the fields of serialized keys and values into Arrow columns.
+//! Entries as rows: reads the fields of serialized keys and values into Arrow columns.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use filbert_grid::threads;
 
 use crate::scan::table::TableColumn;
 
-/// Characters of a key that an error shows.
+/// The maximum number of characters of a key in an error.
 const KEY_TEXT_CHARS_MAX: usize = 200;
 
 /// Copies of entries, one after the other.
 #[derive(Default)]
 pub(crate) struct RowBuffer {
     bytes: Vec<u8>,
-    /// Where the key and the value of each entry end.
+    /// The ends of the key and the value of each entry.
     ends: Vec<(usize, usize)>,
 }
 
@@ -41,7 +41,7 @@ impl RowBuffer {
         self.ends.clear();
     }
 
-    /// Key and value of an entry.
+    /// The key and value of an entry.
     pub(crate) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let (key_end, end) = *self.ends.get(index)?;
         let start = match index.checked_sub(1) {
@@ -52,23 +52,24 @@ impl RowBuffer {
     }
 }
 
-/// Where a column of a batch comes from.
+/// The source of a batch column.
 enum Source {
-    /// The reader's field of this number.
+    /// The reader's field with this number.
     Field,
-    /// The whole key or value, as it is stored.
+    /// The whole stored key or value.
     Blob(Side),
 }
 
-/// How entries are read into columns: made once for a plan, and shared by all that run it.
+/// A plan for reading entries into columns. It is made once for a query plan, and shared by its
+/// runs.
 pub(crate) struct RowPlan {
     schema: SchemaRef,
-    /// The fields that must be read, and for each the column it goes to.
+    /// The fields to read, and the target column of each.
     reader: FieldReader,
     targets: Vec<usize>,
     /// Columns that are whole keys or values.
     blobs: Vec<(usize, Side)>,
-    /// Name and type of each column.
+    /// The name and type of each column.
     columns: Vec<(String, FieldType)>,
 }
 
@@ -79,7 +80,7 @@ impl std::fmt::Debug for RowPlan {
 }
 
 impl RowPlan {
-    /// Reads these columns, for batches of `schema`.
+    /// A plan that reads these columns, for batches of `schema`.
     pub(crate) fn new<'c>(
         schema: SchemaRef,
         columns: impl IntoIterator<Item = &'c TableColumn>,
@@ -112,7 +113,7 @@ pub(crate) struct RowReader {
 }
 
 impl RowReader {
-    /// Reads as a plan says.
+    /// Creates a reader for a plan.
     pub(crate) fn new(plan: Arc<RowPlan>) -> Self {
         let builders = plan.columns.iter().map(|(_, field_type)| ColumnBuilder::new(field_type)).collect();
         RowReader { plan, builders, rows: 0 }
@@ -159,7 +160,7 @@ impl RowReader {
         batch(&self.plan.schema, columns, rows)
     }
 
-    /// As [`RowReader::append`], as DataFusion reports errors.
+    /// Like [`RowReader::append`], with DataFusion's error type.
     pub(crate) fn append_carried(&mut self, key: &[u8], value: &[u8]) -> datafusion::common::Result<()> {
         self.append(key, value).map_err(carried)
     }
@@ -172,7 +173,7 @@ fn source_of(path: &FieldPath, field_type: &FieldType) -> Source {
     }
 }
 
-/// A key for people to read.
+/// A readable form of a key.
 pub(crate) fn key_text(key: &[u8]) -> String {
     let value = Value::from_blob(key).unwrap_or(Value::Object(Cow::Borrowed(key)));
     let text = match value {

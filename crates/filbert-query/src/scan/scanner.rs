@@ -1,4 +1,5 @@
-//! One pass over some partitions of a map: candidates by the access that was chosen, the filter, batches.
+//! One pass over some partitions of a map: it finds candidates by the access path, checks the
+//! filter, and makes batches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,28 +19,29 @@ use crate::scan::chunks::ColumnScan;
 use crate::scan::rows::{RowBuffer, RowPlan, RowReader};
 use crate::scan::table::MapTable;
 
-/// Rows of one batch, near enough.
+/// The approximate number of rows of a batch.
 pub(crate) const BATCH_ROWS: usize = 8_192;
 
-/// What is read of a map, and how.
+/// The definition of a scan.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanSpec {
     pub(crate) table: Arc<MapTable>,
-    /// The table's columns that are read, by number: those asked for, then those that only the filter needs.
+    /// The table's columns to read, by number: first the columns of the result, then those that
+    /// only the filter needs.
     pub(crate) columns: Arc<[usize]>,
     /// Their schema.
     pub(crate) schema: SchemaRef,
-    /// How many of the columns are asked for.
+    /// The number of columns of the result.
     pub(crate) width: usize,
-    /// Which rows, over the columns that are read.
+    /// The filter over the columns that are read.
     pub(crate) filter: Option<Arc<dyn PhysicalExpr>>,
     pub(crate) access: Access,
-    /// How entries become rows of these columns.
+    /// The plan for reading entries into these columns.
     rows: Arc<RowPlan>,
 }
 
 impl ScanSpec {
-    /// A scan of some of the table's columns, by number, of which the first `width` are asked for.
+    /// A scan of some of the table's columns, by number. The first `width` belong to the result.
     pub(crate) fn new(table: Arc<MapTable>, columns: Vec<usize>, width: usize) -> Result<Self> {
         let schema = Arc::new(table.arrow_schema().project(&columns)?);
         let read = columns.iter().filter_map(|index| table.columns().get(*index));
@@ -48,16 +50,16 @@ impl ScanSpec {
     }
 }
 
-/// Counts of one scanner.
+/// Counters of one scanner.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ScanCounts {
-    /// Candidates that were looked at.
+    /// Checked candidates.
     pub(crate) rows_read: usize,
-    /// Partitions that were asked.
+    /// Visited partitions.
     pub(crate) partitions: usize,
 }
 
-/// Reads the rows of some partitions, batch by batch.
+/// Reads the rows of some partitions in batches.
 pub(crate) struct Scanner {
     spec: ScanSpec,
     partitions: Range<u32>,
@@ -67,10 +69,11 @@ pub(crate) struct Scanner {
     next_row: usize,
     keys_done: bool,
     counts: ScanCounts,
-    /// More candidates than this are not looked at.
+    /// The maximum number of candidates.
     candidates_max: usize,
     stopped: bool,
-    /// The partitions that an index may find something in, last first; `None` as long as it was not asked.
+    /// The partitions in which an index may find entries, the last one first; `None` before the
+    /// index was probed.
     found_in: Option<Vec<PartitionId>>,
 }
 
@@ -93,12 +96,12 @@ impl Scanner {
         }
     }
 
-    /// Gives up when there are more candidates than this.
+    /// Sets the maximum number of candidates, beyond which the scanner stops.
     pub(crate) fn stop_after(&mut self, candidates_max: Option<usize>) {
         self.candidates_max = candidates_max.unwrap_or(usize::MAX);
     }
 
-    /// Whether it gave up.
+    /// Whether the scanner stopped.
     pub(crate) fn was_stopped(&self) -> bool {
         self.stopped
     }
@@ -107,14 +110,14 @@ impl Scanner {
         self.counts
     }
 
-    /// The next rows for which the filter holds; `None` at the end. A batch may be empty.
+    /// The next rows that satisfy the filter; `None` at the end. A batch may be empty.
     pub(crate) fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let batch = match &mut self.columns {
             Some(_) => self.next_of_columns()?,
             None => self.next_of_rows()?,
         };
         if self.spec.table.map().is_destroyed() {
-            // What was read may be a part of what was there.
+            // If the map was destroyed, the rows may be incomplete.
             return Err(carried(gone(self.spec.table.name())));
         }
         let Some(batch) = batch else { return Ok(None) };
@@ -130,7 +133,8 @@ impl Scanner {
             if let Some(batch) = columns.next_chunk()? {
                 rows += batch.num_rows();
                 parts.push(batch);
-                // Chunks of a few thousand rows go on as they are; only small ones are worth copying together.
+                // Chunks of some thousand rows are passed on as they are; only small ones are worth
+                // concatenating.
                 if rows >= BATCH_ROWS / 4 {
                     break;
                 }
@@ -229,14 +233,15 @@ impl Scanner {
                     buffer.push(key, value);
                     buffer.len() <= *candidates_max
                 });
-                // An index that was dropped meanwhile finds all entries: without a filter that is too many.
+                // An index that was dropped meanwhile finds all entries. Without a filter they
+                // would all become results.
                 *stopped |= !by_index && spec.filter.is_none();
                 !*stopped
             }
         }
     }
 
-    /// The rows for which the filter holds, without the columns that only it needs.
+    /// The rows that satisfy the filter, without the columns that only the filter needs.
     fn checked(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let batch = match &self.spec.filter {
             None => batch,
@@ -254,7 +259,7 @@ impl Scanner {
     }
 }
 
-/// The error of a read whose map went meanwhile.
+/// The error of a read from a map that was destroyed meanwhile.
 fn gone(table: &str) -> SqlError {
     let text = format!("{table:?} was dropped or altered while the statement read it: the statement can be run again");
     SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001")

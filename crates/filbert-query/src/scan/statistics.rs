@@ -1,5 +1,6 @@
-//! What is known of a map without reading it, for the optimizer: rows, and of indexed and columnar fields the distinct
-//! values, the least and the greatest. It decides the order of joins and which side is held in memory.
+//! Statistics of a map for the optimizer, without reading the map: the number of rows, and the
+//! distinct values, minimum and maximum of indexed and columnar fields. They decide the order of
+//! joins, and the side of a join that is held in memory.
 
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
@@ -10,10 +11,10 @@ use crate::scan::access::Access;
 use crate::scan::scanner::ScanSpec;
 use crate::scan::table::{MapTable, TableColumn};
 
-/// Part of the rows that a filter leaves of which nothing else is known: one in so many.
+/// The assumed selectivity of other filters: one row of so many passes.
 const SELECTIVITY: usize = 5;
 
-/// Statistics of all columns of a table, without looking at any.
+/// Statistics of a table's columns that need no reading.
 pub(crate) fn of_table(table: &MapTable) -> Statistics {
     Statistics {
         num_rows: Precision::Inexact(table.map().size()),
@@ -22,7 +23,7 @@ pub(crate) fn of_table(table: &MapTable) -> Statistics {
     }
 }
 
-/// Statistics of the rows and columns that a scan answers.
+/// Statistics of the rows and columns of a scan.
 pub(crate) fn of_scan(spec: &ScanSpec) -> Statistics {
     let table = &spec.table;
     let all = table.map().size();
@@ -44,7 +45,7 @@ pub(crate) fn of_scan(spec: &ScanSpec) -> Statistics {
     }
 }
 
-/// Entries that one key of an index has, on average.
+/// The average number of entries for one key of an index.
 fn of_index(table: &MapTable, id: IndexId, all: usize) -> usize {
     match table.map().index_statistics(id) {
         Some(statistics) if statistics.distinct > 0 => statistics.entries.div_ceil(statistics.distinct).max(1),

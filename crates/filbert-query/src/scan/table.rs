@@ -1,4 +1,4 @@
-//! A map as a table: its columns, and how keys are written.
+//! A map as a table: its columns, and the form of its keys.
 
 use std::sync::Arc;
 
@@ -16,23 +16,22 @@ pub(crate) struct TableColumn {
     pub(crate) name: String,
     /// Its type in statements.
     pub(crate) field_type: FieldType,
-    /// Where its values are in entries.
+    /// The path of its values within entries.
     pub(crate) path: FieldPath,
-    /// Whether `*` leaves it out.
+    /// Whether `*` omits it.
     pub(crate) hidden: bool,
 }
 
-/// A map that statements can ask.
+/// A map as a table in statements.
 pub(crate) struct MapTable {
     name: String,
     map: Arc<Map>,
     columns: Vec<TableColumn>,
     schema: SchemaRef,
     formats: Formats,
-    /// Whether its rows are declared: all of them were written as a table's.
+    /// Whether its rows are declared: all of them were written as a table's rows.
     is_declared: bool,
-    /// What its columns tell of its rows: those of the key tell all others.
-    /// Writes keys of several columns.
+    /// Writes composite keys.
     key_writer: Option<(Vec<TableColumn>, compact::Writer)>,
 }
 
@@ -45,7 +44,7 @@ impl std::fmt::Debug for MapTable {
 impl MapTable {
     pub(crate) fn new(name: String, map: Arc<Map>, columns: Vec<TableColumn>, formats: Formats) -> Self {
         let fields = columns.iter().map(|column| {
-            // A key is never null, what is in it may be.
+            // A key is never null, but its fields may be.
             let nullable = column.path != FieldPath::KEY;
             field(&column.name, &column.field_type, nullable)
         });
@@ -53,7 +52,7 @@ impl MapTable {
         MapTable { name, map, columns, schema, formats, is_declared: false, key_writer: None }
     }
 
-    /// The same, whose columns' metadata tells what their objects declare of their members.
+    /// Adds the declared object members of columns to their metadata.
     pub(crate) fn with_members(mut self, members: impl Fn(usize) -> Option<String>) -> Self {
         let fields = self.schema.fields().iter().enumerate().map(|(index, field)| match members(index) {
             Some(members) => with_members(field, members),
@@ -63,7 +62,8 @@ impl MapTable {
         self
     }
 
-    /// The same, whose columns' metadata tells as which of PostgreSQL's types they are declared, where Arrow has none for it.
+    /// Adds the declared PostgreSQL types of columns to their metadata, where Arrow has no such
+    /// type.
     pub(crate) fn with_pg_types(mut self, pg_type: impl Fn(usize) -> Option<PgType>) -> Self {
         let fields = self.schema.fields().iter().enumerate().map(|(index, field)| match pg_type(index) {
             Some(pg_type) => pg_type.mark(field.as_ref().clone()),
@@ -73,13 +73,14 @@ impl MapTable {
         self
     }
 
-    /// The same, of a table whose rows are declared.
+    /// Marks the rows as declared.
     pub(crate) fn declared(mut self) -> Self {
         self.is_declared = true;
         self
     }
 
-    /// The same table, whose keys are Compact objects of a type: those of its columns that are fields of the key.
+    /// Makes the keys Compact objects of a type. Their fields are the columns with a path in the
+    /// key.
     pub(crate) fn with_composite_key(mut self, type_name: &str) -> Self {
         let of_key = |column: &&TableColumn| column.path.side == Side::Key && !column.path.path.is_itself();
         let columns: Vec<TableColumn> = self.columns.iter().filter(of_key).cloned().collect();
@@ -92,12 +93,12 @@ impl MapTable {
         self
     }
 
-    /// The columns that a key of several is made of; none if it is one value.
+    /// The columns of a composite key; empty if the key is one value.
     pub(crate) fn key_columns(&self) -> &[TableColumn] {
         self.key_writer.as_ref().map(|(columns, _)| columns.as_slice()).unwrap_or_default()
     }
 
-    /// A key of several columns, as rows are written; `None` if no row can have it.
+    /// A serialized composite key; `None` if no row can have it.
     pub(crate) fn composite_key(&self, values: &[&Value<'_>]) -> Result<Option<Blob>, SqlError> {
         let Some((columns, writer)) = &self.key_writer else { return Ok(None) };
         let converted = values.iter().zip(columns).map(|(value, column)| self.key_value(value, &column.field_type));
@@ -129,7 +130,8 @@ impl MapTable {
         &self.formats
     }
 
-    /// Whether a value of this type, as a whole, has one serialized form, so that it can be looked up by its bytes.
+    /// Whether equal values of this type have the same serialized form, so a lookup by bytes finds
+    /// them.
     pub(crate) fn writes_key_as(&self, field_type: &FieldType) -> bool {
         !matches!(field_type, FieldType::Json | FieldType::Array(_) | FieldType::Decimal(_) | FieldType::Char)
     }
@@ -146,10 +148,13 @@ impl MapTable {
         }
     }
 
-    /// A value as a key has it; `None` if it is not of the type. Moments of tables are kept without their offsets.
+    /// A value in the form of a key; `None` if it does not have the type. Tables store timestamps
+    /// without their offsets.
     fn key_value<'v>(&self, value: &Value<'v>, field_type: &FieldType) -> Option<Value<'v>> {
         match value.clone().convert(field_type).ok()? {
-            Value::TimestampTz(moment) if self.is_declared => Some(Value::TimestampTz(moment.to_utc().fixed_offset())),
+            Value::TimestampTz(timestamp) if self.is_declared => {
+                Some(Value::TimestampTz(timestamp.to_utc().fixed_offset()))
+            }
             value => Some(value),
         }
     }

@@ -1,4 +1,4 @@
-//! Sessions: their settings, their transactions' state, and the statements about both.
+//! Sessions: their settings, the state of their transactions, and the statements about both.
 
 mod run;
 mod settings;

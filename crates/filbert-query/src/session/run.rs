@@ -1,4 +1,4 @@
-//! Running statements about the session.
+//! Runs statements about the session.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::settings::{self, SETTINGS};
 use super::transaction;
 use crate::cursor::ReadyRows;
 
-/// The words that PostgreSQL reports when a statement is done.
+/// The command tag that PostgreSQL reports for a completed statement.
 pub(crate) fn tag(command: &SessionCommand) -> &'static str {
     match command {
         SessionCommand::Set { value: Some(_), .. } | SessionCommand::SetGlobal => "SET",
@@ -33,7 +33,7 @@ pub(crate) fn tag(command: &SessionCommand) -> &'static str {
     }
 }
 
-/// The columns of what a statement shows.
+/// The columns of a statement that shows settings.
 pub(crate) fn value_columns(command: &SessionCommand) -> Option<Arc<[ColumnMeta]>> {
     let column = |name: &str| ColumnMeta {
         name: name.to_owned(),
@@ -58,10 +58,11 @@ fn shown_name(name: &str) -> String {
     }
 }
 
-/// Runs a statement; `kill` ends jobs and tells how many.
+/// Runs a statement; `kill` ends jobs and returns their number.
 ///
 /// # Errors
-/// A setting is not there or does not take the value, there is no session, or no transaction where one has to be.
+/// A setting does not exist or does not accept the value, there is no session, or no transaction
+/// where one is required.
 pub(crate) fn run(
     command: &SessionCommand,
     session: Option<&Arc<Session>>,
@@ -95,7 +96,7 @@ pub(crate) fn run(
             return shown(command, vec![vec![value]]);
         }
         SessionCommand::ShowAll => return shown_all(command, session, dialect),
-        // Planned as the query that it is.
+        // Planned as a query.
         SessionCommand::Ask(_) => {}
         SessionCommand::Begin { .. }
         | SessionCommand::SetTransaction(_)

@@ -1,14 +1,14 @@
-//! The settings of sessions: names, defaults and kinds, as PostgreSQL has them.
+//! Session settings: names, defaults and kinds, as in PostgreSQL.
 
 use filbert_dialect::catalog_of;
 use filbert_grid::query::{Dialect, Session, SqlError, SqlErrorCode};
 
-/// The version of PostgreSQL whose catalogs and protocol this is.
+/// The version of PostgreSQL with the same system relations and protocol.
 pub(crate) const SERVER_VERSION: &str = concat!("14.0 (Filbert ", env!("CARGO_PKG_VERSION"), ")");
-/// The version of CrateDB whose catalogs this is.
+/// The version of CrateDB with the same system relations.
 pub(crate) const CRATE_VERSION: &str = "5.10.0";
 
-/// What `version()` tells.
+/// The result of `version()`.
 pub(crate) fn version(dialect: Dialect) -> String {
     let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
     let own = env!("CARGO_PKG_VERSION");
@@ -18,7 +18,7 @@ pub(crate) fn version(dialect: Dialect) -> String {
     }
 }
 
-/// What values a setting takes.
+/// The kind of a setting's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     /// Milliseconds.
     Time,
     OneOf(&'static [&'static str]),
-    /// One that nobody sets.
+    /// A read-only setting.
     Fixed,
 }
 
@@ -116,7 +116,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
 ];
 
 impl Setting {
-    /// What it is where nobody set it.
+    /// Its default.
     pub(crate) fn default_value(&self, session: Option<&Session>, dialect: Dialect) -> String {
         match self.name {
             "filbert.dialect" => dialect.name().to_owned(),
@@ -126,7 +126,7 @@ impl Setting {
         }
     }
 
-    /// Whether nobody sets it.
+    /// Whether it is read-only.
     pub(crate) fn is_fixed(&self) -> bool {
         self.kind == Kind::Fixed
     }
@@ -147,12 +147,12 @@ impl Setting {
     }
 }
 
-/// Whether a setting is the open transaction's own.
+/// Whether a setting belongs to the open transaction.
 pub(super) fn is_of_transaction(name: &str) -> bool {
     matches!(name, "transaction_read_only" | "transaction_isolation")
 }
 
-/// What a setting of the transaction is where it says nothing.
+/// The default of a transaction's setting.
 pub(super) fn default_of_transaction(session: &Session, dialect: Dialect, name: &str) -> String {
     value_of(Some(session), dialect, &format!("default_{name}")).unwrap_or_default()
 }
@@ -161,7 +161,7 @@ fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name.eq_ignore_ascii_case(name))
 }
 
-/// A setting's value for a session; `None` = there is no such setting.
+/// A setting's value in a session; `None` = the setting does not exist.
 pub(crate) fn value_of(session: Option<&Session>, dialect: Dialect, name: &str) -> Option<String> {
     if let Some(session) = session.filter(|_| is_of_transaction(name)) {
         return match name {
@@ -177,13 +177,14 @@ pub(crate) fn value_of(session: Option<&Session>, dialect: Dialect, name: &str) 
     }
 }
 
-/// Checks a value that a setting is to have, and writes it as it is shown.
+/// Checks a new value of a setting, and returns it in its display form.
 ///
 /// # Errors
-/// There is no such setting, nobody sets it, or it does not take the value.
+/// The setting does not exist, is read-only, or does not accept the value.
 pub(crate) fn check(name: &str, value: &str, dialect: Dialect) -> Result<String, SqlError> {
     let Some(setting) = find(name) else {
-        // Names with a point are anybody's; CrateDB takes all, for what its further settings say means nothing here.
+        // Names with a dot are user-defined. CrateDB's dialect accepts all names, because its
+        // further settings have no effect here.
         if name.contains('.') || dialect == Dialect::Crate {
             return Ok(value.to_owned());
         }
@@ -237,14 +238,14 @@ pub(crate) fn check(name: &str, value: &str, dialect: Dialect) -> Result<String,
     }
 }
 
-/// How dates are written, and in which order their parts are read: there is one way.
+/// The format of dates, and the order of their parts: only one is supported.
 fn date_style(value: &str) -> Option<String> {
     let served = ["iso", "mdy", "us", "noneuro", "noneuropean", "default"];
     let mut words = value.split([',', ' ']).filter(|word| !word.is_empty());
     words.all(|word| served.contains(&word.to_ascii_lowercase().as_str())).then(|| "ISO, MDY".to_owned())
 }
 
-/// The error for a setting that is not there.
+/// The error for an unknown setting.
 pub(crate) fn unknown(name: &str) -> SqlError {
     let text = format!("unrecognized configuration parameter {name:?}");
     SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42704")
@@ -258,7 +259,7 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// A time as PostgreSQL writes it, in milliseconds.
+/// A duration in PostgreSQL's notation, in milliseconds.
 fn milliseconds(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
@@ -275,18 +276,19 @@ fn milliseconds(text: &str) -> Option<u64> {
     number.checked_mul(unit)
 }
 
-/// How long a session's statements may run; `None` = it says nothing.
+/// The statement timeout of a session; `None` = not set.
 pub(crate) fn statement_timeout_ms(session: &Session) -> Option<u64> {
     milliseconds(&session.setting("statement_timeout")?).filter(|timeout| *timeout > 0)
 }
 
-/// The database's name as a session sees it: PostgreSQL's clients find the one that they asked for.
+/// The database name that a session sees. For PostgreSQL's clients it is the one that they
+/// connected to.
 pub(crate) fn database(session: Option<&Session>, dialect: Dialect) -> String {
     let asked_for = session.filter(|_| dialect == Dialect::Postgres).and_then(|session| session.setting("database"));
     asked_for.unwrap_or_else(|| catalog_of(dialect).to_owned())
 }
 
-/// The schemas in which a session's names are looked for; with `implicit` also those that always are.
+/// The search path of a session; with `implicit` also the schemas that are always searched.
 pub(crate) fn search_path(session: Option<&Session>, dialect: Dialect, implicit: bool) -> Vec<String> {
     let path = value_of(session, dialect, "search_path").unwrap_or_default();
     let names =

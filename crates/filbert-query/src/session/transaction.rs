@@ -1,4 +1,5 @@
-//! Transactions: statements take effect one by one, and what is different from a transaction that takes changes back is told or refused.
+//! Transactions. Each statement takes effect on its own. Differences from a transaction that can
+//! roll back are reported or rejected.
 
 use filbert_dialect::{Modes, SessionCommand};
 use filbert_grid::query::{Session, Severity, SqlError, SqlErrorCode, TransactionState};
@@ -10,7 +11,8 @@ const ISOLATION: &str = "transaction_isolation";
 /// Runs a statement about transactions.
 ///
 /// # Errors
-/// There is no transaction where one has to be, no such savepoint, or it is too late to say what the transaction is to be.
+/// There is no transaction where one is required, no such savepoint, or it is too late to set the
+/// transaction's modes.
 pub(super) fn run(command: &SessionCommand, session: &Session) -> Result<(), SqlError> {
     let in_transaction = session.transaction() != TransactionState::Idle;
     match command {
@@ -65,7 +67,8 @@ pub(super) fn run(command: &SessionCommand, session: &Session) -> Result<(), Sql
     }
 }
 
-/// Ends the transaction. One in which a statement failed cannot be committed, and what it changed before stays as well.
+/// Ends the transaction. A transaction with a failed statement cannot be committed; its earlier
+/// changes stay as well.
 fn end(session: &Session, words: &str, chain: bool, is_rollback: bool) -> Result<(), SqlError> {
     let state = session.transaction();
     if state == TransactionState::Idle {
@@ -88,7 +91,7 @@ fn end(session: &Session, words: &str, chain: bool, is_rollback: bool) -> Result
     Ok(())
 }
 
-/// Says how the open transaction is to be.
+/// Sets the modes of the open transaction.
 fn set_modes(session: &Session, modes: &Modes) -> Result<(), SqlError> {
     if let Some(read_only) = modes.read_only {
         set(session, READ_ONLY, if read_only { "on" } else { "off" })?;
@@ -116,7 +119,7 @@ pub(super) fn set(session: &Session, name: &str, value: &str) -> Result<(), SqlE
     session.set_local(name, Some(value.to_owned()))
 }
 
-/// Tells that a statement has no effect outside of a transaction.
+/// Warns that a statement has no effect outside of a transaction.
 pub(super) fn warn_outside(session: &Session, words: &str) {
     session.tell(Severity::Warning, "25P01", format!("{words} can only be used in transaction blocks"));
 }
@@ -133,7 +136,7 @@ fn no_savepoint(name: &str) -> SqlError {
     SqlError::new(SqlErrorCode::Generic, format!("savepoint {name:?} does not exist")).with_sqlstate("3B001")
 }
 
-/// Fails if a session may change nothing now; `command` are the words by which PostgreSQL names the statement.
+/// Fails if a session may not change anything now. `command` is PostgreSQL's name of the statement.
 ///
 /// # Errors
 /// SQLSTATE 25006.

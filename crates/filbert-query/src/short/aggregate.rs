@@ -1,4 +1,5 @@
-//! One pass of aggregation without groups: DataFusion's accumulators, and a faster sum of whole numbers.
+//! One pass of aggregation without groups: DataFusion's accumulators, and a faster sum of whole
+//! numbers.
 
 use std::sync::Arc;
 
@@ -18,14 +19,14 @@ use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggrega
 
 use crate::short::query::plain_column;
 
-/// How one aggregate is computed.
+/// The computation of one aggregate.
 #[derive(Clone)]
 enum Kind {
-    /// Rows are counted.
+    /// Counts rows.
     Rows,
-    /// The sum of a column of whole numbers, exact, in this type.
+    /// The exact sum of a column of whole numbers, in this type.
     WholeSum { column: usize, output: DataType },
-    /// Whatever DataFusion has.
+    /// An accumulator of DataFusion.
     General {
         function: Arc<AggregateFunctionExpr>,
         arguments: Vec<Arc<dyn PhysicalExpr>>,
@@ -33,7 +34,8 @@ enum Kind {
     },
 }
 
-/// Aggregates that keep no more of many rows than of a few, by DataFusion's names. Nobody counts here what others keep.
+/// DataFusion's names of aggregates with a bounded state. The state of other aggregates is not
+/// counted against a memory limit here.
 const KEEPING_LITTLE: [&str; 25] = [
     "count",
     "sum",
@@ -62,14 +64,14 @@ const KEEPING_LITTLE: [&str; 25] = [
     "regr_syy",
 ];
 
-/// What is kept of the rows so far.
+/// The state after the rows so far.
 enum State {
     Rows(i64),
     WholeSum { sum: i128, any: bool },
     General(Box<dyn Accumulator>),
 }
 
-/// The aggregates of one query: as a template, or at work.
+/// The aggregates of one query, as a template or during a run.
 pub(crate) struct Aggregates {
     kinds: Arc<[Kind]>,
     states: Vec<State>,
@@ -77,7 +79,8 @@ pub(crate) struct Aggregates {
 }
 
 impl Aggregates {
-    /// Compiles aggregate expressions over the columns of `input`; `None` if one is beyond a short plan.
+    /// Compiles aggregate expressions over the columns of `input`; `None` if a short plan does not
+    /// support one of them.
     pub(crate) fn compile(
         session: &SessionState,
         exprs: &[Expr],
@@ -108,7 +111,7 @@ impl Aggregates {
         Some(Aggregates { kinds: kinds.into(), states: Vec::new(), schema: schema.clone() })
     }
 
-    /// The same, with nothing seen yet.
+    /// Copies the aggregates with empty states.
     pub(crate) fn begin(&self) -> Result<Aggregates> {
         let states = self.kinds.iter().map(|kind| {
             Ok(match kind {
@@ -124,12 +127,12 @@ impl Aggregates {
         })
     }
 
-    /// Whether the number of rows is all that it takes.
+    /// Whether all aggregates need the number of rows alone.
     pub(crate) fn needs_only_counts(&self) -> bool {
         self.kinds.iter().all(|kind| matches!(kind, Kind::Rows))
     }
 
-    /// Takes in rows of which only the number matters.
+    /// Adds a number of rows to aggregates that need the number alone.
     pub(crate) fn add_rows(&mut self, rows: usize) {
         for state in &mut self.states {
             if let State::Rows(count) = state {
@@ -138,7 +141,7 @@ impl Aggregates {
         }
     }
 
-    /// Takes in the rows of a batch.
+    /// Adds the rows of a batch.
     pub(crate) fn update(&mut self, batch: &RecordBatch) -> Result<()> {
         let rows = batch.num_rows();
         if rows == 0 {
@@ -172,7 +175,7 @@ impl Aggregates {
         Ok(())
     }
 
-    /// Takes in what others have seen.
+    /// Merges the states of other parts.
     pub(crate) fn merge(&mut self, others: Aggregates) -> Result<()> {
         for (state, other) in self.states.iter_mut().zip(others.states) {
             match (state, other) {
@@ -192,7 +195,7 @@ impl Aggregates {
         Ok(())
     }
 
-    /// The one row of results.
+    /// The single row of results.
     pub(crate) fn finish(self) -> Result<RecordBatch> {
         let mut columns = Vec::with_capacity(self.states.len());
         for (kind, state) in self.kinds.iter().zip(self.states) {
@@ -221,7 +224,7 @@ fn whole(sum: Option<i128>, output: &DataType) -> Result<ScalarValue> {
     })
 }
 
-/// The faster way of an aggregate that has one.
+/// The faster computation of an aggregate, if it has one.
 fn special(
     session: &SessionState,
     expr: &Expr,
@@ -241,7 +244,7 @@ fn special(
             _ => None,
         },
         "sum" => {
-            // A cast to a type that holds every sum changes nothing about it.
+            // A cast to a type that holds every sum does not change the sum.
             let argument = match argument {
                 Expr::Cast(cast) => &*cast.expr,
                 other => other,
@@ -266,7 +269,7 @@ fn without_alias(expr: &Expr) -> &Expr {
     }
 }
 
-/// The exact sum of a column of whole numbers; nulls are left out.
+/// The exact sum of a column of whole numbers; nulls are ignored.
 fn whole_sum(column: &ArrayRef) -> Result<i128> {
     Ok(match column.data_type() {
         DataType::Int8 => narrow_sum::<Int8Type>(column.as_primitive()),
@@ -277,7 +280,7 @@ fn whole_sum(column: &ArrayRef) -> Result<i128> {
     })
 }
 
-/// A batch has too few rows for such a sum to leave 64 bits.
+/// A batch has too few rows for the sum to exceed 64 bits.
 fn narrow_sum<T>(column: &PrimitiveArray<T>) -> i128
 where
     T: ArrowPrimitiveType,
@@ -289,8 +292,8 @@ where
     i128::from(column.iter().flatten().map(i64::from).sum::<i64>())
 }
 
-/// The halves of the numbers are summed apart: each sum stays within 64 bits, which the processor adds several of at
-/// once, unlike 128.
+/// Sums the halves of the numbers separately. Each sum stays within 64 bits, which the processor
+/// adds in vectors, unlike 128 bits.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low half is what is meant")]
 fn wide_sum(column: &PrimitiveArray<Int64Type>) -> i128 {
     let add = |(high, low): (i64, u64), value: i64| (high + (value >> 32), low + u64::from(value as u32));

@@ -1,5 +1,5 @@
-//! Changes of rows by their keys as short plans: of constants, parameters and expressions over the row. What one of them changes
-//! is one entry, or rows that are added together.
+//! Short plans that change rows by key, with constants, parameters and expressions over the row.
+//! Such a statement changes one entry, or adds several rows together.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use filbert_dialect::{Delete, Insert, Parsed, Update, schema_of};
 use filbert_grid::query::{SqlError, StatementResult};
 use filbert_grid::{Caller, Change, Map, Refused};
 
-use crate::asker::ParameterTypes;
+use crate::client_context::ParameterTypes;
 use crate::cursor::ReadyRows;
 use crate::dml::adding::{Added, Adding};
 use crate::dml::apply::{Outcome, is_passing, outcome};
@@ -23,16 +23,16 @@ use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::{assigned_columns, fit_targets, target_columns};
-use crate::occasion::Occasion;
+use crate::execution::Execution;
 use crate::scan::access::Operand;
 use crate::scan::table::MapTable;
 use crate::short::key::Key;
 use crate::tables::{Mapped, Tables};
 
-/// Rows that one statement writes in place.
+/// The maximum number of rows that one statement writes in place.
 const ROWS_IN_PLACE_MAX: usize = 1_000;
 
-/// A change of entries that needs no planning any more.
+/// A change of entries that needs no further planning.
 pub(crate) struct ShortDml {
     what: What,
     returning: Option<Returning>,
@@ -59,11 +59,12 @@ struct Keyed {
     key: Key,
 }
 
-/// What was done: rows that were changed, and what is told of them; `None` = a key is locked, and nothing was changed.
+/// The result of a change: the number of changed rows, and the rows of `RETURNING`; `None` = a key
+/// is locked, and nothing was changed.
 type Done = Result<Option<Added>, SqlError>;
 
 impl ShortDml {
-    /// The short plan of a statement, if it has that shape.
+    /// The short plan of a statement, if its shape allows one.
     pub(crate) fn of(
         tables: &Tables,
         state: &SessionState,
@@ -106,22 +107,24 @@ impl ShortDml {
         format!("{what}: map={}, access=one key, rows={rows}", table.name())
     }
 
-    /// Makes the changes in the caller's thread; `None` if it would have to wait for a locked key. Nothing has been changed then.
+    /// Makes the changes on the caller's thread. `None` if it would have to wait for a locked key;
+    /// nothing was changed then.
     pub(crate) fn run_in_place(
         &self,
         parameters: &[Value<'_>],
-        occasion: &Occasion,
+        execution: &Execution,
     ) -> Option<Result<StatementResult, SqlError>> {
-        let done = self.run(parameters, occasion).transpose()?;
-        Some(done.map(|(count, told)| match (&self.returning, told) {
-            (Some(returning), Some(told)) => {
-                StatementResult::Rows(Box::new(ReadyRows::new(returning.columns().clone(), told)))
+        let done = self.run(parameters, execution).transpose()?;
+        Some(done.map(|(count, returned)| match (&self.returning, returned) {
+            (Some(returning), Some(returned)) => {
+                StatementResult::Rows(Box::new(ReadyRows::new(returning.columns().clone(), returned)))
             }
             _ => StatementResult::Count(count),
         }))
     }
 
-    /// Whether it means the same with parameters as with the literals in whose place they are: `other` has those.
+    /// Whether this plan with parameters is equivalent to `other`, which has literals in their
+    /// place.
     pub(crate) fn same_as_with_literals(&self, other: &ShortDml) -> bool {
         let columns = |short: &ShortDml| short.returning.as_ref().map(|returning| returning.columns().clone());
         let computes_alike = match &self.what {
@@ -131,13 +134,13 @@ impl ShortDml {
         computes_alike && columns(self) == columns(other)
     }
 
-    /// What `RETURNING` tells.
+    /// The `RETURNING` clause.
     pub(crate) fn returning(&self) -> Option<&Returning> {
         self.returning.as_ref()
     }
 
-    fn run(&self, parameters: &[Value<'_>], occasion: &Occasion) -> Done {
-        let run = Run { returning: self.returning.as_ref(), parameters, occasion };
+    fn run(&self, parameters: &[Value<'_>], execution: &Execution) -> Done {
+        let run = Run { returning: self.returning.as_ref(), parameters, execution };
         match &self.what {
             What::Write { inserter, targets, rows } => run.write_rows(inserter, targets, rows),
             What::Delete(keyed) => run.delete(keyed),
@@ -150,33 +153,34 @@ impl ShortDml {
 struct Run<'r> {
     returning: Option<&'r Returning>,
     parameters: &'r [Value<'r>],
-    occasion: &'r Occasion,
+    execution: &'r Execution,
 }
 
 impl Run<'_> {
-    /// What is told of rows that are about to be changed.
-    fn tell(&self, rows: &[&[Value<'static>]]) -> Result<Option<RecordBatch>, SqlError> {
+    /// The rows of `RETURNING` for rows that are about to be changed.
+    fn returned_rows(&self, rows: &[&[Value<'static>]]) -> Result<Option<RecordBatch>, SqlError> {
         let rows = rows.iter().copied();
-        self.returning.map(|returning| returning.of_rows(rows, self.parameters, self.occasion)).transpose()
+        self.returning.map(|returning| returning.of_rows(rows, self.parameters, self.execution)).transpose()
     }
 
-    /// Nothing was there to be changed.
+    /// The result for no rows.
     fn nothing(&self) -> Done {
-        Ok(Some((0, self.tell(&[])?)))
+        Ok(Some((0, self.returned_rows(&[])?)))
     }
 
     fn write_rows(&self, inserter: &Inserter, targets: &[usize], rows: &[Vec<Cell>]) -> Done {
-        let of_cells = |cells| row(inserter.maker(), targets, cells, self.parameters, self.occasion);
+        let of_cells = |cells| row(inserter.maker(), targets, cells, self.parameters, self.execution);
         if let ([cells], None) = (rows, self.returning) {
-            let written = inserter.write(&of_cells(cells)?, self.parameters, self.occasion, &mut Scratch::default())?;
+            let written =
+                inserter.write(&of_cells(cells)?, self.parameters, self.execution, &mut Scratch::default())?;
             return Ok(written.map(|written| (written.count(), None)));
         }
         let pending = Pending::new(inserter.table().map(), None);
         let mut adding = Adding::new(inserter, pending, self.returning.is_some());
         for cells in rows {
-            adding.add(inserter, &of_cells(cells)?, self.parameters, self.occasion)?;
+            adding.add(inserter, &of_cells(cells)?, self.parameters, self.execution)?;
         }
-        adding.make_in_place(inserter, self.returning, self.parameters, self.occasion)
+        adding.make_in_place(inserter, self.returning, self.parameters, self.execution)
     }
 
     fn delete(&self, keyed: &Keyed) -> Done {
@@ -188,10 +192,10 @@ impl Run<'_> {
         for _ in 0..ROUNDS_MAX {
             let Some(old) = keyed.value(&key) else { return self.nothing() };
             let row = keyed.stored.read(keyed.maker.writer(), &key, &old)?;
-            let told = self.tell(&[&row])?;
+            let returned = self.returned_rows(&[&row])?;
             match keyed.change(Change::RemoveIfSame { key: &key, expected: &old })? {
                 None => return Ok(None),
-                Some(Outcome::Made) => return Ok(Some((1, told))),
+                Some(Outcome::Made) => return Ok(Some((1, returned))),
                 Some(Outcome::Differs) => {}
             }
         }
@@ -205,19 +209,19 @@ impl Run<'_> {
             let row = keyed.stored.read(keyed.maker.writer(), &key, &old)?;
             let mut new = row.clone();
             let inputs =
-                Inputs { row: &row, excluded: &[], parameters: self.parameters, occasion: Some(self.occasion) };
+                Inputs { row: &row, excluded: &[], parameters: self.parameters, execution: Some(self.execution) };
             for (target, value) in sets {
                 if let Some(place) = new.get_mut(*target) {
                     let computed = value.evaluate(&inputs)?;
                     *place = keyed.maker.convert_field(*target, computed, value.is_untyped())?.into_owned();
                 }
             }
-            keyed.maker.check(&mut new, self.occasion)?;
+            keyed.maker.check(&mut new, self.execution)?;
             let value = keyed.maker.writer().value(&new)?;
-            let told = self.tell(&[&new])?;
+            let returned = self.returned_rows(&[&new])?;
             match keyed.change(Change::ReplaceIfSame { key: &key, expected: &old, value: &value })? {
                 None => return Ok(None),
-                Some(Outcome::Made) => return Ok(Some((1, told))),
+                Some(Outcome::Made) => return Ok(Some((1, returned))),
                 Some(Outcome::Differs) => {}
             }
         }
@@ -225,13 +229,13 @@ impl Run<'_> {
     }
 }
 
-/// A whole row of values that are given.
+/// A complete row of given values.
 fn row<'v>(
     maker: &RowMaker,
     targets: &[usize],
     cells: &'v [Cell],
     parameters: &'v [Value<'v>],
-    occasion: &Occasion,
+    execution: &Execution,
 ) -> Result<Vec<Value<'v>>, SqlError> {
     let mut values = vec![Value::Null; maker.mapping().columns.len()];
     let mut given = vec![false; values.len()];
@@ -242,12 +246,12 @@ fn row<'v>(
             *given = true;
         }
     }
-    maker.complete(&mut values, &given, occasion)?;
+    maker.complete(&mut values, &given, execution)?;
     Ok(values)
 }
 
 impl Keyed {
-    /// The row of `WHERE <key> = <constant> AND ..`, if the condition says that and nothing else.
+    /// The row of `WHERE <key> = <constant> AND ..`, if the condition has exactly this form.
     fn of(
         tables: &Tables,
         state: &SessionState,
@@ -273,7 +277,7 @@ impl Keyed {
         self.map().entry_view(self.map().partition_of(key), key, |view| view.map(|view| Blob::from(view.value)))
     }
 
-    /// Makes a change; `None` if its key is locked, or nobody could be asked.
+    /// Makes a change; `None` if its key is locked, or no leader could be reached.
     fn change(&self, change: Change<'_>) -> Result<Option<Outcome>, SqlError> {
         let partition = self.map().partition_of(change.key().unwrap_or_default());
         match self.map().change(partition, Caller::default(), change, |reply| outcome(&reply)) {
@@ -301,7 +305,7 @@ fn write(
     for row in values {
         let row: &[Expr] = row;
         if row.len() != targets.len() {
-            // The general way says what is wrong.
+            // The general plan reports the error.
             return Ok(None);
         }
         let mut cells = Vec::with_capacity(row.len());
@@ -328,7 +332,7 @@ fn update_by_key(
 ) -> Result<Option<What>, SqlError> {
     let mapping = mapped.mapping.clone();
     let Some(keyed) = Keyed::of(tables, state, alias, update.selection.as_ref(), mapped)? else { return Ok(None) };
-    // What cannot be told of the row alone goes the general way, which also says what is wrong.
+    // The general plan handles conditions that the row alone does not decide, and reports errors.
     let Ok(assigned) = assigned_columns(&mapping, &update.assignments, false) else { return Ok(None) };
     let scope = RowScope::of(&mapping, alias, false, types)?;
     let mut sets = Vec::with_capacity(assigned.len());

@@ -1,4 +1,4 @@
-//! The key that a condition asks for: `WHERE key = ..`, or all columns of a key of several.
+//! The key in a condition: `WHERE key = ..`, or all columns of a composite key.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use filbert_data::{Blob, FieldPath, Side, Value};
@@ -12,14 +12,15 @@ use crate::scan::table::MapTable;
 
 /// One key.
 pub(crate) enum Key {
-    /// The value of the one column that it is.
+    /// The value of a key with one column.
     Whole(Operand),
-    /// The values of its columns, by their numbers.
+    /// The values of its columns, by column number.
     Columns(Vec<(usize, Operand)>),
 }
 
 impl Key {
-    /// The key that a condition asks for, if it asks for one and nothing else. The table goes by `alias` in it.
+    /// The key in a condition, if the condition compares the key and nothing else. The table has
+    /// the name `alias` in it.
     pub(crate) fn of(mapping: &Mapping, table: &MapTable, alias: &str, selection: &Expr) -> Option<Key> {
         let mut found = Vec::new();
         collect(mapping, alias, selection, &mut found)?;
@@ -29,7 +30,7 @@ impl Key {
         {
             return table.writes_key_as(&column.field_type).then(|| Key::Whole(operand.clone()));
         }
-        // Every column of the key, each once.
+        // Every column of the key occurs exactly once.
         mapping.table.as_ref()?;
         let columns = mapping.columns.iter().enumerate().filter(|(_, column)| column.path.side == Side::Key);
         let mut of_key = 0;
@@ -43,7 +44,7 @@ impl Key {
         (of_key == found.len()).then_some(Key::Columns(found))
     }
 
-    /// The key's bytes; `None` if no row has it.
+    /// The key's bytes; `None` if no row can have the key.
     ///
     /// # Errors
     /// A parameter has no value.
@@ -62,7 +63,7 @@ impl Key {
                 let mut row = vec![Value::Null; maker.mapping().columns.len()];
                 for (index, operand) in columns {
                     let value = operand.value(parameters)?;
-                    // What is not of the column's type is no row's.
+                    // No row has a value that cannot be converted to the column's type.
                     let Ok(value) = maker.convert(*index, value.clone()) else { return Ok(None) };
                     if value.is_null() {
                         return Ok(None);
@@ -77,7 +78,7 @@ impl Key {
     }
 }
 
-/// The columns of `column = constant AND ..`; `None` if the condition says anything else.
+/// The columns of `column = constant AND ..`; `None` for any other condition.
 fn collect(mapping: &Mapping, alias: &str, expr: &Expr, found: &mut Vec<(usize, Operand)>) -> Option<()> {
     match expr {
         Expr::Nested(inner) => collect(mapping, alias, inner, found),

@@ -1,15 +1,18 @@
-//! Short plans: statements whose shape is known, run without DataFusion's operators.
+//! Short plans: statements of a known shape that run without DataFusion's operators.
 //!
-//! A statement is planned and optimized by DataFusion once. If what comes out is a lookup by key or by an index, or one pass
-//! of aggregation over one map, it is kept in a form that needs no planning any more:
+//! DataFusion plans and optimizes a statement once. If the result is a lookup by key or by index,
+//! or one pass of aggregation over one map, the plan is kept in a form that needs no further
+//! planning:
 //!
 //! | statement | runs |
 //! |---|---|
-//! | rows by key, by keys, by what an index finds | in place, in the thread that asks |
-//! | `count`, `sum`, `min`, `max`, `avg` over a map, with or without a filter | on the engine's threads, one part of the map each |
+//! | rows by key, by keys, by index | in place, on the calling thread |
+//! | `count`, `sum`, `min`, `max`, `avg` over a map | on the engine's threads |
 //! | INSERT and SINK of constants, UPDATE and DELETE by key | in place |
 //!
-//! Conditions, conversions and results are those of the plan it was made from, as expressions and accumulators are the same.
+//! An aggregation may have a filter, and gives each thread one part of the map. Conditions,
+//! conversions and results are those of the original plan, because expressions and accumulators are
+//! the same.
 
 mod aggregate;
 mod dml;

@@ -15,8 +15,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use filbert_data::{FieldType, Value};
-use filbert_functions::ending;
 use filbert_functions::error::of_datafusion;
+use filbert_functions::{ending, guards};
 use filbert_grid::query::SqlError;
 
 use crate::plan::planner::{PlannedQuery, bind, bind_one};
@@ -26,12 +26,12 @@ use crate::scan::scanner::{ScanCounts, ScanSpec, Scanner};
 use crate::short::aggregate::Aggregates;
 use crate::threads::Threads;
 
-/// Rows that a network task may collect in place; more are read by a cursor.
+/// The maximum number of rows that a network task collects in place; a cursor reads larger results.
 const ROWS_IN_PLACE_MAX: usize = 1_000;
-/// Candidates that a network task may look at in place.
+/// The maximum number of candidates that a network task checks in place.
 const CANDIDATES_IN_PLACE_MAX: usize = 4_000;
 
-/// A query of one map that needs no planning any more.
+/// A query of one map that needs no further planning.
 pub(crate) struct ShortQuery {
     state: SessionState,
     spec: ScanSpec,
@@ -41,7 +41,7 @@ pub(crate) struct ShortQuery {
     filter: Option<Arc<dyn PhysicalExpr>>,
     /// Whether every candidate is known to pass the filter.
     access_is_exact: bool,
-    /// What is made of the rows that are read, step by step.
+    /// The steps that process the rows, in order.
     steps: Vec<Step>,
     output: SchemaRef,
     skip: usize,
@@ -50,14 +50,14 @@ pub(crate) struct ShortQuery {
 }
 
 enum Step {
-    /// Expressions over the columns of the step before.
+    /// Expressions over the columns of the previous step.
     Project { exprs: Vec<Arc<dyn PhysicalExpr>>, schema: SchemaRef },
-    /// One row of all rows.
+    /// Aggregates all rows into one row.
     Aggregate(Aggregates),
 }
 
 impl ShortQuery {
-    /// The short plan of an optimized plan, if it has that shape.
+    /// The short plan of an optimized plan, if its shape allows one.
     pub(crate) fn of(state: &SessionState, planned: &PlannedQuery, optimized: &LogicalPlan) -> Option<ShortQuery> {
         let mut short = Shape::default();
         let scan = short.peel(optimized)?;
@@ -90,7 +90,7 @@ impl ShortQuery {
         let asked: Vec<usize> = (0..width).collect();
         let mut schema: SchemaRef = Arc::new(spec.schema.project(&asked).ok()?);
         let mut steps = Vec::with_capacity(short.steps.len());
-        // They were found from the outside in.
+        // The steps were collected from the outermost node inwards.
         for step in short.steps.into_iter().rev() {
             let (step, next) = compile(state, step, &schema)?;
             steps.push(step);
@@ -112,7 +112,7 @@ impl ShortQuery {
         })
     }
 
-    /// Whether its parameters have the types that these literals have by themselves.
+    /// Whether its parameters have the natural types of these literals.
     pub(crate) fn takes_as_they_are(&self, literals: &[Value<'_>]) -> bool {
         let fits = |(wanted, literal): (&Option<DataType>, &Value<'_>)| match (wanted, literal) {
             (Some(wanted), Value::Int64(_)) => wanted.is_signed_integer(),
@@ -144,7 +144,8 @@ impl ShortQuery {
         self.steps.iter().any(|step| matches!(step, Step::Aggregate(_)))
     }
 
-    /// Runs it in the caller's thread; `None` if it would take longer than a network task may.
+    /// Runs the query on the caller's thread; `None` if it would take longer than a network task
+    /// may.
     pub(crate) fn run_in_place(&self, parameters: &[Value<'_>]) -> Option<Result<RecordBatch, SqlError>> {
         if matches!(self.access, AccessPlan::All) {
             return None;
@@ -152,7 +153,7 @@ impl ShortQuery {
         self.lookup(parameters, Some(CANDIDATES_IN_PLACE_MAX)).map(|result| result.map(|(rows, _)| rows)).transpose()
     }
 
-    /// Runs it on the engine's threads; `None` if the rows should be read by a cursor.
+    /// Runs the query on the engine's threads; `None` if a cursor should read the rows.
     pub(crate) async fn run(
         &self,
         threads: &Threads,
@@ -167,13 +168,13 @@ impl ShortQuery {
         Some(self.aggregate_in_parts(threads, parameters).await)
     }
 
-    /// Runs it here, to its end, and tells what it cost.
+    /// Runs the query here to its end, and returns its cost.
     pub(crate) fn run_counted(&self, parameters: &[Value<'_>]) -> Result<(usize, ScanCounts), SqlError> {
         let found = self.lookup(parameters, None)?;
         Ok(found.map_or((0, ScanCounts::default()), |(rows, counts)| (rows.num_rows(), counts)))
     }
 
-    /// What is to be read, with the parameters' values.
+    /// The scan with the values of parameters.
     fn resolve(&self, parameters: &[Value<'_>]) -> Result<ScanSpec, SqlError> {
         let mut spec = self.spec.clone();
         if parameters.is_empty() {
@@ -281,7 +282,7 @@ impl ShortQuery {
         Work::begin(&self.steps)
     }
 
-    /// The rows with the names and within the limits of the query.
+    /// The rows with the column names and within the limits of the query.
     fn result(&self, batches: Vec<RecordBatch>) -> Result<RecordBatch, SqlError> {
         let named = |batch: RecordBatch| {
             let rows = batch.num_rows();
@@ -302,9 +303,9 @@ impl ShortQuery {
     }
 }
 
-/// Rows on their way through the steps.
+/// The processing of rows through the steps.
 struct Work {
-    /// Before the aggregation, or all there are.
+    /// The projections before the aggregation, or all of them.
     before: Vec<(Vec<Arc<dyn PhysicalExpr>>, SchemaRef)>,
     aggregates: Option<Aggregates>,
     after: Vec<(Vec<Arc<dyn PhysicalExpr>>, SchemaRef)>,
@@ -374,7 +375,7 @@ fn project(steps: &[(Vec<Arc<dyn PhysicalExpr>>, SchemaRef)], mut batch: RecordB
     Ok(batch)
 }
 
-/// What stands above the scan, from the outside in.
+/// The nodes above the scan, from the outermost inwards.
 #[derive(Default)]
 struct Shape {
     steps: Vec<LogicalStep>,
@@ -394,7 +395,7 @@ impl Shape {
             LogicalPlan::Limit(limit) => {
                 let SkipType::Literal(skip) = limit.get_skip_type().ok()? else { return None };
                 let FetchType::Literal(fetch) = limit.get_fetch_type().ok()? else { return None };
-                // Below a projection of rows a limit means the same.
+                // Below a projection of rows a limit has the same meaning.
                 let only_projections = self.steps.iter().all(|step| matches!(step, LogicalStep::Project(..)));
                 if !only_projections || self.skip > 0 || self.limit.is_some() {
                     return None;
@@ -421,7 +422,7 @@ impl Shape {
                 self.peel(&aggregate.input)
             }
             LogicalPlan::Filter(filter) => {
-                // A filter above an aggregation or a limit is another thing.
+                // A filter above an aggregation or a limit has another meaning.
                 let LogicalPlan::TableScan(_) = &*filter.input else { return None };
                 if filter.predicate.is_volatile() || has_subquery(&filter.predicate) {
                     return None;
@@ -448,14 +449,19 @@ fn compile(state: &SessionState, step: LogicalStep, input: &SchemaRef) -> Option
     match step {
         LogicalStep::Project(exprs, schema) => {
             let input = DFSchema::try_from(input.clone()).ok()?;
-            let exprs: Option<Vec<Arc<dyn PhysicalExpr>>> =
-                exprs.into_iter().map(|expr| state.create_physical_expr(unqualified(expr), &input).ok()).collect();
+            let physical = |expr: Expr| {
+                let guarded = guards::value(unqualified(expr), &input).ok()?;
+                state.create_physical_expr(guarded, &input).ok()
+            };
+            let exprs: Option<Vec<Arc<dyn PhysicalExpr>>> = exprs.into_iter().map(physical).collect();
             let schema: SchemaRef = Arc::new(Schema::clone(schema.as_arrow()));
             Some((Step::Project { exprs: exprs?, schema: schema.clone() }, schema))
         }
         LogicalStep::Aggregate(exprs, schema) => {
             let schema: SchemaRef = Arc::new(Schema::clone(schema.as_arrow()));
-            let exprs: Vec<Expr> = exprs.into_iter().map(unqualified).collect();
+            let schema_of_input = DFSchema::try_from(input.clone()).ok()?;
+            let guarded = |expr: Expr| guards::value(unqualified(expr), &schema_of_input).ok();
+            let exprs = exprs.into_iter().map(guarded).collect::<Option<Vec<Expr>>>()?;
             let aggregates = Aggregates::compile(state, &exprs, input, &schema)?;
             Some((Step::Aggregate(aggregates), schema))
         }
@@ -485,8 +491,8 @@ fn with_values(expr: &Expr, values: &[ScalarAndMetadata]) -> Result<Expr, SqlErr
     replaced.map(|transformed| transformed.data).map_err(|error| of_datafusion(&error))
 }
 
-/// Whether a lookup finds exactly the rows for which the filter holds: one equality of one column whose values have one
-/// form in an index.
+/// Whether a lookup finds exactly the rows that satisfy the filter: one equality of one column with
+/// a single index form for each value.
 fn is_exact(access: &AccessPlan, filters: &[Expr], spec: &ScanSpec) -> bool {
     let [Expr::BinaryExpr(filter)] = filters else { return false };
     let whole = match access {
@@ -507,7 +513,7 @@ fn is_exact(access: &AccessPlan, filters: &[Expr], spec: &ScanSpec) -> bool {
     whole && is_plain && filter.op == datafusion::logical_expr::Operator::Eq
 }
 
-/// Whether an expression is a column as it is read.
+/// The column index of an expression that is a plain column.
 pub(crate) fn plain_column(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     (expr.as_ref() as &dyn std::any::Any).downcast_ref::<Column>().map(Column::index)
 }

@@ -1,4 +1,4 @@
-//! Which form a subquery has.
+//! Classifies subqueries by their form.
 
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, Result};
@@ -7,20 +7,21 @@ use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
     Projection, SkipType,
 };
+use filbert_functions::fallible;
 
-/// A subquery of which only matters whether it has rows: the conditions over its rows.
+/// The form of an EXISTS: its rows and the conditions over them.
 pub(super) struct ExistsForm {
     pub(super) terms: Vec<Expr>,
     pub(super) rows: LogicalPlan,
 }
 
-/// The form of an EXISTS; `Err` = it has rows whatever is in them, or none.
+/// The form of an EXISTS; `Err` = the result is known: it always has rows, or never.
 pub(super) fn exists_form(rows: &LogicalPlan) -> Result<std::result::Result<ExistsForm, bool>> {
     let mut rows = rows;
     let mut terms = Vec::new();
     loop {
         rows = match rows {
-            // Columns do not matter before the first condition, which may be about them.
+            // Before the first condition, which may use them, columns do not matter.
             LogicalPlan::Projection(projection) if terms.is_empty() && is_row_by_row(projection) => &projection.input,
             LogicalPlan::SubqueryAlias(alias) if terms.is_empty() => &alias.input,
             LogicalPlan::Distinct(Distinct::All(input)) => input,
@@ -43,7 +44,7 @@ pub(super) fn exists_form(rows: &LogicalPlan) -> Result<std::result::Result<Exis
     Ok(Ok(ExistsForm { terms, rows: rows.clone() }))
 }
 
-/// Rows to skip and to fetch, if they are known when a query is planned.
+/// The rows to skip and to fetch, if they are known at planning.
 pub(super) fn limited(limit: &Limit) -> Result<Option<(usize, Option<usize>)>> {
     Ok(match (limit.get_skip_type()?, limit.get_fetch_type()?) {
         (SkipType::Literal(skip), FetchType::Literal(fetch)) => Some((skip, fetch)),
@@ -51,13 +52,14 @@ pub(super) fn limited(limit: &Limit) -> Result<Option<(usize, Option<usize>)>> {
     })
 }
 
-/// Whether a projection has one row for each of its input.
+/// Whether a projection returns one row for each input row.
 fn is_row_by_row(projection: &Projection) -> bool {
     let unnests = |item: &Expr| item.exists(|inner| Ok(matches!(inner, Expr::Unnest(_)))).unwrap_or(true);
     !projection.expr.iter().any(unnests)
 }
 
-/// The rows of a subquery of one column for which a condition about the column and an outer expression holds.
+/// The rows of a one-column subquery that satisfy a condition over the column and an outer
+/// expression.
 pub(super) fn narrowed(
     rows: &LogicalPlan,
     expr: Expr,
@@ -74,7 +76,7 @@ pub(super) fn narrowed(
     LogicalPlanBuilder::from(rows.clone()).filter(condition(column, expr))?.build()
 }
 
-/// Whether a subquery has one row at most, for each outer row.
+/// Whether a subquery returns at most one row for each outer row.
 pub(super) fn is_one_row(rows: &LogicalPlan) -> bool {
     match rows {
         LogicalPlan::Projection(projection) => is_row_by_row(projection) && is_one_row(&projection.input),
@@ -88,7 +90,7 @@ pub(super) fn is_one_row(rows: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a subquery has a row, whatever there is in tables.
+/// Whether a subquery always returns a row, whatever the tables contain.
 pub(super) fn has_always_a_row(rows: &LogicalPlan) -> bool {
     match rows {
         LogicalPlan::Projection(projection) => is_row_by_row(projection) && has_always_a_row(&projection.input),
@@ -100,7 +102,7 @@ pub(super) fn has_always_a_row(rows: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a subquery's column is one of a table, as it is there.
+/// Whether a subquery's column is an unchanged column of a table.
 pub(super) fn is_of_table(rows: &LogicalPlan) -> bool {
     match rows {
         LogicalPlan::Projection(projection) => {
@@ -116,7 +118,8 @@ pub(super) fn is_of_table(rows: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a subquery is an aggregate over rows with `inner = outer`, which DataFusion makes an aggregation of.
+/// Whether a subquery is an aggregate over rows with `inner = outer`, which DataFusion turns into
+/// an aggregation.
 pub(super) fn is_plain_aggregate(rows: &LogicalPlan) -> bool {
     let (items, rows) = match rows {
         LogicalPlan::Projection(projection) => (projection.expr.as_slice(), projection.input.as_ref()),
@@ -135,7 +138,13 @@ pub(super) fn is_plain_aggregate(rows: &LogicalPlan) -> bool {
         }
         _ => false,
     };
+    // The aggregation is over all groups, also those that no outer row refers to.
+    let can_fail = |expressions: &[Expr], rows: &LogicalPlan| {
+        expressions.iter().any(|expression| fallible::can_fail(expression, rows.schema()))
+    };
     group_expr.is_empty()
+        && !can_fail(aggr_expr, input)
+        && !can_fail(items, rows)
         && !super::has_namesakes(source.schema(), split_conjunction(predicate))
         && !items.iter().chain(aggr_expr).any(of_outer)
         && source.all_out_ref_exprs().is_empty()

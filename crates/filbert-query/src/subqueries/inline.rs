@@ -1,6 +1,7 @@
-//! Subqueries that are one expression: `(SELECT x)` as `x`.
+//! Inlines subqueries that are one expression: `(SELECT x)` becomes `x`.
 //!
-//! Within the condition of another subquery DataFusion makes joins of them whose columns it confuses.
+//! Within the condition of another subquery, DataFusion would turn them into joins and confuse
+//! their columns.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
@@ -8,7 +9,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use filbert_functions::named::map_named;
 
-/// Puts the expressions of such subqueries in their places.
+/// Replaces such subqueries by their expressions.
 pub(super) fn inline(plan: LogicalPlan) -> Result<LogicalPlan> {
     let inlined = plan.transform_up_with_subqueries(|plan| {
         if !super::has_subqueries(&plan) {
@@ -31,7 +32,8 @@ pub(super) fn inline(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(inlined.data)
 }
 
-/// The expression that a subquery without rows of its own is; `None` for others, and for one that is to be computed once.
+/// The expression of a subquery without a relation; `None` for other subqueries, and for an
+/// expression that must be evaluated only once.
 fn expression_of(subquery: &Expr) -> Option<Expr> {
     let Expr::ScalarSubquery(subquery) = subquery else { return None };
     let LogicalPlan::Projection(projection) = subquery.subquery.as_ref() else { return None };
@@ -41,7 +43,7 @@ fn expression_of(subquery: &Expr) -> Option<Expr> {
     (is_row && !item.is_volatile() && !super::has_subquery(&item)).then_some(item)
 }
 
-/// The expression where the subquery stood: columns of the rows there are outer ones no more.
+/// The expression in place of the subquery. Outer columns become columns of the enclosing rows.
 fn within(expression: Expr, schema: &DFSchema) -> Result<Expr> {
     let placed = expression.transform_up(|inner| {
         Ok(match inner {

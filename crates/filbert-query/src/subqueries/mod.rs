@@ -1,23 +1,27 @@
-//! Subqueries within expressions, as joins and as what DataFusion plans right.
+//! Rewrites subqueries within expressions into joins, and into forms that DataFusion plans
+//! correctly.
 //!
-//! DataFusion's own rules know the forms below; what they make of others is refused late or wrong (a NOT IN beside other conditions,
-//! conditions that name outer columns only, EXISTS over an aggregate, three-valued IN within OR or CASE). So each subquery is
-//! given one of these forms before a plan is optimized:
+//! DataFusion's own rules handle the forms below. They reject other forms late, or plan them
+//! wrongly: a NOT IN beside other conditions, conditions over outer columns only, EXISTS over an
+//! aggregate, three-valued IN within OR or CASE. Each subquery therefore gets one of these forms
+//! before the plan is optimized:
 //!
 //! | subquery | form |
 //! |---|---|
-//! | refers to no outer row | a scalar subquery, which runs once; `IN` as a condition, a semi join; `NOT IN`, a null-aware anti join |
-//! | `EXISTS` as a condition, with outer columns in the conditions over its rows alone | a semi or anti join |
+//! | uncorrelated | a scalar subquery, which runs once |
+//! | uncorrelated `IN` and `NOT IN` as conditions | a semi join, a null-aware anti join |
+//! | `EXISTS` as a condition, correlated in conditions over its rows | a semi or anti join |
 //! | an aggregate over rows with `inner = outer` | one aggregation and a left join |
-//! | without rows of its own | the expression that it is (`inline`) |
-//! | everything else | a join with the distinct outer values (`push`) |
+//! | without a relation | its expression (`inline`) |
+//! | any other | a join with the distinct outer values (`push`) |
 //!
-//! `x IN (..)` within an expression is whether there is such a row, else whether there may be one for a null, else false; and so
-//! are `<op> ANY (..)` and `<op> ALL (..)`.
+//! `x IN (..)` within an expression is true if an equal row exists, otherwise unknown if a null may
+//! make one equal, otherwise false. The same holds for `<op> ANY (..)` and `<op> ALL (..)`.
 
 mod forms;
 mod inline;
 mod push;
+mod reached;
 mod single;
 
 use std::collections::HashSet;
@@ -30,7 +34,7 @@ use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::{NamePreserver, strip_outer_reference};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort, SortExpr,
     Subquery, SubqueryAlias, lit, not, when,
@@ -41,7 +45,7 @@ use filbert_functions::{compared_with_rows, key_of};
 use self::forms::{exists_form, has_always_a_row, is_of_table, is_one_row, is_plain_aggregate, narrowed};
 use self::push::Domain;
 
-/// Gives every subquery of a plan a form that DataFusion plans right.
+/// Gives every subquery of a plan a form that DataFusion plans correctly.
 pub(crate) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {
     let any = plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Subquery(_)) || has_subqueries(plan)))?;
     if !any {
@@ -49,14 +53,14 @@ pub(crate) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
     no_outer_aggregates(&plan)?;
     let plan = inline::inline(plan)?;
-    let mut unnest = Unnest { number: 0 };
+    let mut unnest = Unnest { number: 0, assumed: Vec::new() };
     Ok(plan.transform_up_with_subqueries(|plan| unnest.node(plan))?.data)
 }
 
-/// Outer rows, to which what subqueries give is joined, a column each.
+/// Outer rows, joined with the results of subqueries, one column each.
 struct Outer {
     rows: LogicalPlan,
-    /// The same rows before each column was joined to them, narrowest first.
+    /// The same rows before each of these joins, the narrowest first.
     narrower: Vec<LogicalPlan>,
 }
 
@@ -65,35 +69,37 @@ impl Outer {
         Outer { rows, narrower: Vec::new() }
     }
 
-    /// The same rows with another column.
+    /// Adds a column to the rows.
     fn widen(&mut self, rows: LogicalPlan) {
         self.narrower.push(std::mem::replace(&mut self.rows, rows));
     }
 
-    /// The narrowest of the plans that has these columns. A subquery's outer values are taken from it: taken from the rows
-    /// with what was joined to them, each subquery would double the plan.
+    /// The narrowest of the plans that has these columns. A subquery takes its outer values from
+    /// it. If it took them from the joined rows, each subquery would double the plan.
     fn with(&self, columns: &[Column]) -> &LogicalPlan {
         let has_all = |rows: &&LogicalPlan| columns.iter().all(|column| rows.schema().has_column(column));
         self.narrower.iter().find(has_all).unwrap_or(&self.rows)
     }
 }
 
-/// Makes the names of columns that joins add.
+/// Generates the names of columns that joins add, and tracks the conditions that rows satisfy.
 struct Unnest {
     number: usize,
+    /// The conditions under which the current expression is evaluated; see [`reached`].
+    assumed: Vec<Expr>,
 }
 
-/// Whether a subquery is wanted as a column, or whether it has rows.
+/// Whether the value of a subquery is wanted, or whether it has rows.
 #[derive(Clone, Copy, PartialEq)]
 enum Wanted {
     Value,
     Existence,
 }
 
-/// Where an expression stands.
+/// The location of an expression.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
-    /// In a condition over rows: there DataFusion knows `EXISTS`.
+    /// In a condition over rows, where DataFusion supports `EXISTS`.
     Condition,
     /// In a SELECT list.
     Item,
@@ -122,10 +128,15 @@ impl Unnest {
     fn filter(&mut self, filter: Filter) -> Result<LogicalPlan> {
         let before = columns(&filter.input);
         let mut input = Outer::new(Arc::unwrap_or_clone(filter.input));
-        let mut terms = Vec::new();
-        for term in split_conjunction_owned(filter.predicate) {
-            terms.push(if has_subquery(&term) { self.condition(term, &mut input)? } else { term });
-        }
+        let terms = split_conjunction_owned(filter.predicate);
+        let many = self.assumptions();
+        terms.iter().for_each(|term| self.assume(term.clone().is_true()));
+        let terms = terms.into_iter().map(|term| match has_subquery(&term) {
+            true => self.condition(term, &mut input),
+            false => Ok(term),
+        });
+        let terms = terms.collect::<Result<Vec<_>>>()?;
+        self.assume_only(many);
         let is_wider = input.rows.schema().fields().len() != before.len();
         let mut plan = LogicalPlanBuilder::from(input.rows);
         if let Some(condition) = conjunction(terms) {
@@ -146,22 +157,36 @@ impl Unnest {
         Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(input.rows))?))
     }
 
-    /// Subqueries of sort keys become columns of what is sorted: they may be about rows of which the result has nothing.
+    /// Sort keys with subqueries become columns of the sorted input, because their subqueries may
+    /// refer to columns that the result lacks, and their conditions decide for which rows a
+    /// subquery is evaluated.
     fn sorted(&mut self, keys: Vec<SortExpr>, input: &LogicalPlan) -> Result<LogicalPlan> {
         let LogicalPlan::Projection(projection) = input else { return Ok(input.clone()) };
         let before = columns(input);
         let mut items = projection.expr.clone();
         let mut rewritten = Vec::with_capacity(keys.len());
         for key in keys {
+            if !has_subquery(&key.expr) {
+                rewritten.push(key);
+                continue;
+            }
+            // A key may refer to columns of the result.
             let transformed = key.expr.clone().transform_up(|inner| {
-                if !is_subquery(&inner) {
-                    return Ok(Transformed::no(inner));
-                }
-                let name = self.name("sorted");
-                items.push(inner.alias(&name));
-                Ok(Transformed::yes(Expr::Column(Column::new_unqualified(name))))
+                let Expr::Column(column) = &inner else { return Ok(Transformed::no(inner)) };
+                let index = projection.schema.maybe_index_of_column(column);
+                Ok(match index.and_then(|index| projection.expr.get(index)) {
+                    Some(item) if item.is_volatile() => {
+                        return Err(unsupported(
+                            "a sort key with a subquery refers to a column that differs each time",
+                        ));
+                    }
+                    Some(item) => Transformed::yes(item.clone().unalias_nested().data),
+                    None => Transformed::no(inner),
+                })
             })?;
-            rewritten.push(key.with_expr(transformed.data));
+            let name = self.name("sorted");
+            items.push(transformed.data.alias(&name));
+            rewritten.push(key.with_expr(Expr::Column(Column::new_unqualified(name))));
         }
         let wider = self.projection(Projection::try_new(items, projection.input.clone())?)?;
         LogicalPlanBuilder::from(wider).sort(rewritten)?.project(before)?.build()
@@ -173,26 +198,15 @@ impl Unnest {
         let before = plan.schema().clone();
         let mut items = columns(&input);
         let mut input = Outer::new(input);
-        let mut subqueries: Vec<(Expr, String)> = Vec::new();
+        let mut hoisted: Vec<(Expr, String)> = Vec::new();
         let names = NamePreserver::new(&plan);
         let rewritten = plan.map_expressions(|expression| {
             let name = names.save(&expression);
-            let transformed = expression.transform_up(|inner| {
-                if !is_subquery(&inner) {
-                    return Ok(Transformed::no(inner));
-                }
-                let known = subqueries.iter().find(|(subquery, _)| *subquery == inner).map(|(_, name)| name.clone());
-                let column = known.unwrap_or_else(|| {
-                    let name = self.name("hoisted");
-                    subqueries.push((inner, name.clone()));
-                    name
-                });
-                Ok(Transformed::yes(Expr::Column(Column::new_unqualified(column))))
-            })?;
-            Ok(transformed.update_data(|expression| name.restore(expression)))
+            let rewritten = self.hoist(expression, &mut hoisted)?;
+            Ok(Transformed::yes(name.restore(rewritten)))
         })?;
-        for (subquery, name) in subqueries {
-            let value = self.value(subquery, &mut input, Place::Item)?;
+        for (expression, name) in hoisted {
+            let value = self.value(expression, &mut input, Place::Item)?;
             items.push(value.alias(name));
         }
         let input = LogicalPlanBuilder::from(input.rows).project(items)?.build()?;
@@ -202,11 +216,31 @@ impl Unnest {
         if plan.schema().fields().len() == before.fields().len() {
             return Ok(plan);
         }
-        // What was added to the input is not of the result.
+        // Columns that were added to the input are not part of the result.
         LogicalPlanBuilder::from(plan).project(before.columns().into_iter().map(Expr::Column))?.build()
     }
 
-    /// A join whose condition has subqueries: each is a column of the side that it refers to.
+    /// Replaces the expressions with subqueries by columns: the whole expressions over rows. Their
+    /// conditions decide for which rows a subquery is evaluated.
+    fn hoist(&mut self, expression: Expr, hoisted: &mut Vec<(Expr, String)>) -> Result<Expr> {
+        if !has_subquery(&expression) {
+            return Ok(expression);
+        }
+        let is_of_groups = |inner: &Expr| matches!(inner, Expr::AggregateFunction(_) | Expr::WindowFunction(_));
+        if expression.exists(|inner| Ok(is_of_groups(inner)))? {
+            return Ok(expression.map_children(|child| self.hoist(child, hoisted).map(Transformed::yes))?.data);
+        }
+        let known = hoisted.iter().find(|(known, _)| *known == expression).map(|(_, name)| name.clone());
+        let name = known.unwrap_or_else(|| {
+            let name = self.name("hoisted");
+            hoisted.push((expression, name.clone()));
+            name
+        });
+        Ok(Expr::Column(Column::new_unqualified(name)))
+    }
+
+    /// A join with subqueries in its condition. Each becomes a column of the side that it refers
+    /// to.
     fn condition_of_join(&mut self, mut join: Join) -> Result<LogicalPlan> {
         let Some(condition) = join.filter.take() else { return Ok(LogicalPlan::Join(join)) };
         let before: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
@@ -218,6 +252,8 @@ impl Unnest {
         }
         let (of_left, of_right) = (left.schema().clone(), right.schema().clone());
         let (mut left, mut right) = (Outer::new(left), Outer::new(right));
+        let many = self.assumptions();
+        split_conjunction(&condition).into_iter().for_each(|term| self.assume(term.clone().is_true()));
         let transformed = condition.transform_up(|inner| {
             if !is_subquery(&inner) {
                 return Ok(Transformed::no(inner));
@@ -237,6 +273,7 @@ impl Unnest {
             side.rows = LogicalPlanBuilder::from(side.rows.clone()).project(items)?.build()?;
             Ok(Transformed::new(Expr::Column(Column::new_unqualified(name)), true, TreeNodeRecursion::Jump))
         })?;
+        self.assume_only(many);
         let on = join.on.into_iter().map(|(left, right)| left.eq(right));
         let on: Vec<Expr> = on.chain([transformed.data]).collect();
         LogicalPlanBuilder::from(left.rows).join_on(right.rows, join.join_type, on)?.project(before)?.build()
@@ -264,7 +301,7 @@ impl Unnest {
         Ok(Transformed::yes(plan))
     }
 
-    /// A condition of its own, for which unknown is as good as false.
+    /// A term of a conjunction, where unknown is equivalent to false.
     fn condition(&mut self, term: Expr, input: &mut Outer) -> Result<Expr> {
         match term {
             Expr::Not(inner) => match *inner {
@@ -300,7 +337,7 @@ impl Unnest {
         let expr = if has_subquery(&expr) { self.value(expr, input, Place::Condition)? } else { expr };
         let is_free = rows.all_out_ref_exprs().is_empty();
         if is_free && (!negated || keeps_columns(&expr)) {
-            // DataFusion finds the subquery's column in a projection only.
+            // DataFusion finds the subquery's column only in a projection.
             let rows = match rows {
                 LogicalPlan::Projection(_) => rows.clone(),
                 other => LogicalPlanBuilder::from(other.clone()).project(columns(other))?.build()?,
@@ -308,7 +345,7 @@ impl Unnest {
             return Ok(Expr::InSubquery(InSubquery::new(Box::new(expr), subquery_of(rows), negated)));
         }
         let equal = |column: Expr, expr: Expr| match negated {
-            // It is among them, or it may be.
+            // The value is among them, or, for `NOT IN`, may be.
             true => compared(expr, Operator::Eq, column, rows.schema()).is_not_false(),
             false => compared(expr, Operator::Eq, column, rows.schema()),
         };
@@ -316,28 +353,28 @@ impl Unnest {
         self.exists(&rows, negated, input, Place::Condition)
     }
 
-    /// An expression without subqueries but those that DataFusion knows in its place.
+    /// Rewrites an expression so that it only has subqueries that DataFusion supports in this
+    /// location.
     fn value(&mut self, expression: Expr, input: &mut Outer, place: Place) -> Result<Expr> {
-        let transformed = expression.transform_up(|inner| {
-            let replaced = match inner {
-                Expr::Exists(Exists { subquery, negated }) => self.exists(&subquery.subquery, negated, input, place)?,
-                Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-                    let found = self.quantified(*expr, Operator::Eq, &subquery.subquery, true, input, place)?;
-                    if negated { not(found) } else { found }
-                }
-                Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
-                    let is_any = quantifier == SetQuantifier::Any;
-                    self.quantified(*expr, op, &subquery.subquery, is_any, input, place)?
-                }
-                Expr::ScalarSubquery(subquery) => self.scalar(subquery, input)?,
-                other => return Ok(Transformed::no(other)),
-            };
-            Ok(Transformed::yes(replaced))
-        })?;
-        Ok(transformed.data)
+        if !has_subquery(&expression) {
+            return Ok(expression);
+        }
+        match self.operands(expression, input, place)? {
+            Expr::Exists(Exists { subquery, negated }) => self.exists(&subquery.subquery, negated, input, place),
+            Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                let found = self.quantified(*expr, Operator::Eq, &subquery.subquery, true, input, place)?;
+                Ok(if negated { not(found) } else { found })
+            }
+            Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+                let is_any = quantifier == SetQuantifier::Any;
+                self.quantified(*expr, op, &subquery.subquery, is_any, input, place)
+            }
+            Expr::ScalarSubquery(subquery) => self.scalar(subquery, input),
+            other => Ok(other),
+        }
     }
 
-    /// `expr <op> ANY (rows)` or `ALL`, three-valued.
+    /// `expr <op> ANY (rows)` or `ALL`, in three-valued logic.
     fn quantified(
         &mut self,
         expr: Expr,
@@ -354,7 +391,7 @@ impl Unnest {
             false => compare(column, expr).is_false(),
         })?;
         let decided = self.exists(&decisive, false, input, place)?;
-        // A comparison is unknown for a null on either side.
+        // A comparison with a null on either side is unknown.
         let nulls = narrowed(rows, lit(true), |column, _| column.is_null())?;
         let of_null = self.exists(&nulls, false, input, place)?;
         let is_there = self.exists(rows, false, input, place)?;
@@ -372,7 +409,7 @@ impl Unnest {
             .terms
             .into_iter()
             .partition(|term| term.contains_outer() && term.column_refs().is_empty() && !has_subquery(term));
-        // What is about the outer row alone decides for all rows.
+        // A condition on the outer row alone holds for all rows or for none.
         let outside = conjunction(outside).map(strip_outer_reference);
         let outside = outside.map(|condition| coalesce(vec![condition, lit(false)]));
         let (rows, within) = distinctly_named(form.rows.clone(), within)?;
@@ -382,7 +419,8 @@ impl Unnest {
         }
         let plan = plan.build()?;
         let is_free = plan.all_out_ref_exprs().is_empty();
-        // Where both sides have a relation of one name, DataFusion takes the outer row's columns for the subquery's own.
+        // If both sides have a relation with the same name, DataFusion would take the outer row's
+        // columns for the subquery's own.
         let is_plain = form.rows.all_out_ref_exprs().is_empty()
             && refers_only_to(&plan, input.rows.schema())
             && !has_namesakes(plan.schema(), &within)
@@ -402,7 +440,7 @@ impl Unnest {
         })
     }
 
-    /// A subquery that is one value.
+    /// A scalar subquery.
     fn scalar(&mut self, subquery: Subquery, input: &mut Outer) -> Result<Expr> {
         let rows = subquery.subquery.as_ref();
         let is_kept = rows.all_out_ref_exprs().is_empty()
@@ -414,21 +452,26 @@ impl Unnest {
         if has_always_a_row(rows) || schema.field(0).is_nullable() && is_of_table(rows) {
             return Ok(Expr::ScalarSubquery(subquery_of(rows.clone())));
         }
-        // Without rows it is null, however its column never is: DataFusion takes `(SELECT true ..) IS NULL` for false, at the latest
-        // when it has found that a column never is.
+        // Without rows it is null, even if its column is not nullable. DataFusion takes
+        // `(SELECT true ..) IS NULL` for false, at the latest when it has found that the column is
+        // not nullable.
         let (_, field) = schema.qualified_field(0);
         let value = single::of(Expr::Column(Column::from(schema.qualified_field(0)))).alias(field.name());
         let rows = LogicalPlanBuilder::from(rows.clone()).aggregate(Vec::<Expr>::new(), [value])?.build()?;
         Ok(Expr::ScalarSubquery(subquery_of(rows)))
     }
 
-    /// Joins what a subquery gives to each outer row; the expression is about the column that `input` has from then on.
+    /// Joins the result of a subquery to each outer row. The returned expression uses the new
+    /// column of `input`.
     fn attach(&mut self, input: &mut Outer, rows: &LogicalPlan, wanted: Wanted) -> Result<Expr> {
         let correlated = outer_columns(rows, input.rows.schema());
         let (name, known) = (self.name("found"), columns(&input.rows));
         let domain = match correlated.is_empty() {
             true => None,
-            false => Some(Domain::of(input.with(&correlated), &correlated, self)?),
+            false => {
+                let rows = self.rows_that_reach(input.with(&correlated))?;
+                Some(Domain::of(&rows, &correlated, self)?)
+            }
         };
         let pushed = match &domain {
             Some(domain) => self.push(rows, domain)?,
@@ -464,7 +507,7 @@ impl Unnest {
             None => LogicalPlanBuilder::from(outer).join_on(found, JoinType::Left, [lit(true)])?,
         };
         let column = Expr::Column(Column::new_unqualified(name));
-        // Names of the outer values are not for those who read the result.
+        // The names of the outer values must not be visible in the result.
         input.widen(joined.project(known.into_iter().chain([column.clone()]))?.build()?);
         Ok(match wanted {
             Wanted::Value => column,
@@ -482,10 +525,10 @@ fn unsupported(message: &str) -> datafusion::common::DataFusionError {
     carried(parsing_error(format!("{message}, which is not served here")).with_sqlstate("0A000"))
 }
 
-/// That two values of a field are the same, or both null.
+/// Whether two values of a field are equal or both null.
 ///
-/// As equalities, which DataFusion joins by: over a join in which nulls are equal, it takes nulls for equal in every other
-/// condition as well.
+/// It consists of equalities, because DataFusion joins by them. In a join with equal nulls, it
+/// would treat nulls as equal in every other condition as well.
 pub(crate) fn is_same(left: Expr, right: Expr, field: &Field) -> Expr {
     let (left, right, some) = match key_of(field) {
         Some((key, none)) => (key(left), key(right), Ok(none)),
@@ -504,7 +547,7 @@ pub(crate) fn is_same(left: Expr, right: Expr, field: &Field) -> Expr {
     }
 }
 
-/// Whether a side of a join is for each row of the other.
+/// Whether a side of a join is lateral.
 fn is_lateral(side: &LogicalPlan) -> bool {
     match side {
         LogicalPlan::Subquery(_) => true,
@@ -513,7 +556,7 @@ fn is_lateral(side: &LogicalPlan) -> bool {
     }
 }
 
-/// A side of a join without the mark that it is for each row of the other.
+/// A side of a join without its lateral marker.
 fn unwrapped(side: &LogicalPlan) -> Result<LogicalPlan> {
     Ok(match side {
         LogicalPlan::Subquery(subquery) => subquery.subquery.as_ref().clone(),
@@ -524,7 +567,7 @@ fn unwrapped(side: &LogicalPlan) -> Result<LogicalPlan> {
     })
 }
 
-/// Refuses aggregates of outer columns alone: they would be aggregates of the outer query.
+/// Rejects aggregates of outer columns alone: in SQL they are aggregates of the outer query.
 fn no_outer_aggregates(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|plan| {
         let LogicalPlan::Aggregate(aggregate) = plan else { return Ok(TreeNodeRecursion::Continue) };
@@ -560,7 +603,7 @@ fn is_subquery(expression: &Expr) -> bool {
     matches!(expression, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
 }
 
-/// A comparison with a column of a subquery, as the types of both have it.
+/// A comparison with a column of a subquery, in the types of both.
 fn compared(expr: Expr, op: Operator, column: Expr, schema: &DFSchema) -> Expr {
     let plain = |expr, column| Expr::BinaryExpr(BinaryExpr::new(Box::new(expr), op, Box::new(column)));
     compared_with_rows(op, expr.clone(), column.clone(), schema).unwrap_or_else(|| plain(expr, column))
@@ -597,10 +640,10 @@ fn refers_only_to(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     plan.all_out_ref_exprs().len() == outer_columns(plan, schema).len()
 }
 
-/// The rows of `EXISTS`, and the conditions over them, with no two columns of one name: DataFusion knows them by their names alone once
-/// it has made a join of them.
+/// The rows of `EXISTS` and the conditions over them, with unique column names. DataFusion refers
+/// to the columns by name alone once it has made a join.
 fn distinctly_named(rows: LogicalPlan, terms: Vec<Expr>) -> Result<(LogicalPlan, Vec<Expr>)> {
-    // Subqueries within refer to the columns by their own names.
+    // Subqueries within the conditions refer to the columns by their original names.
     if !has_namesakes(rows.schema(), &terms) || terms.iter().any(has_subquery) {
         return Ok((rows, terms));
     }
@@ -621,7 +664,7 @@ fn distinctly_named(rows: LogicalPlan, terms: Vec<Expr>) -> Result<(LogicalPlan,
     Ok((renamed, terms.collect::<Result<_>>()?))
 }
 
-/// Whether a column that conditions about an outer row name has the name of another.
+/// Whether a column in conditions over an outer row has the same name as another column.
 fn has_namesakes<'t>(schema: &DFSchema, terms: impl IntoIterator<Item = &'t Expr>) -> bool {
     let correlated = terms.into_iter().filter(|term| term.contains_outer() || has_subquery(term));
     let named: HashSet<&str> = correlated.flat_map(Expr::column_refs).map(|column| column.name.as_str()).collect();
@@ -630,7 +673,7 @@ fn has_namesakes<'t>(schema: &DFSchema, terms: impl IntoIterator<Item = &'t Expr
     !schema.fields().iter().filter(is_named).all(|field| seen.insert(field.name()))
 }
 
-/// Whether a plan has a relation of the name of one of a schema.
+/// Whether a plan has a relation with the name of a relation of the schema.
 fn shares_a_relation(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     plan.exists(|node| {
         let mut qualifiers = node.schema().iter().filter_map(|(qualifier, _)| qualifier);
@@ -639,7 +682,7 @@ fn shares_a_relation(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     .unwrap_or(true)
 }
 
-/// The columns of an expression, and the outer ones of the subqueries within.
+/// The columns of an expression, and the outer columns of the subqueries within it.
 fn all_columns(expression: &Expr) -> Vec<Column> {
     let mut found = Vec::new();
     let _ = expression.apply(|inner| {
@@ -663,7 +706,7 @@ fn all_columns(expression: &Expr) -> Vec<Column> {
     found
 }
 
-/// An expression over the outer row, as it is written within a subquery.
+/// An expression over the outer row, in the form that it has within a subquery.
 fn outer(expression: Expr, schema: &DFSchema) -> Result<Expr> {
     let transformed = expression.transform_up(|inner| match inner {
         Expr::Column(column) => {
@@ -675,7 +718,7 @@ fn outer(expression: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(transformed.data)
 }
 
-/// Whether a subquery that refers to no outer row has rows.
+/// Whether an uncorrelated subquery has rows.
 fn any_row(rows: LogicalPlan) -> Result<Expr> {
     let counted = LogicalPlanBuilder::from(rows).project([lit(true).alias("$any")])?.limit(0, Some(1))?;
     let counted = counted.aggregate(Vec::<Expr>::new(), [count(lit(1_i64)).alias("$rows")])?.build()?;
@@ -685,8 +728,8 @@ fn any_row(rows: LogicalPlan) -> Result<Expr> {
 #[cfg(test)]
 mod tests;
 
-/// Whether an expression surely is about columns also when it is simplified. An anti join about what becomes a constant loses the rows of
-/// the subquery that are NULL.
+/// Whether an expression certainly still has columns after simplification. An anti join over a
+/// constant would lose the rows of the subquery that are NULL.
 fn keeps_columns(expression: &Expr) -> bool {
     match expression {
         Expr::Column(_) => true,

@@ -1,16 +1,20 @@
-//! A subquery for many outer rows at once: its plan over the distinct values that it refers to.
+//! Evaluates a subquery for many outer rows at once: its plan runs over the distinct outer values.
 //!
-//! The distinct outer values are joined with the relations at the leaves of the subquery, and every plan above them carries the
-//! values along (Neumann, Kemper: "Unnesting Arbitrary Queries", 2015):
+//! The distinct outer values are joined with the relations at the leaves of the subquery, and every
+//! plan above carries the values along (Neumann, Kemper: "Unnesting Arbitrary Queries", 2015):
 //!
 //! | plan | carries the values |
 //! |---|---|
-//! | nothing of the outer row below | joined with all of them |
+//! | uncorrelated | by a cross join with all values |
 //! | projection, condition | as further columns |
-//! | aggregate | as further keys; without keys of its own, values without rows get what the aggregate of no rows is |
+//! | aggregate | as further keys |
 //! | window | as further keys of its partitions |
-//! | `LIMIT`, `OFFSET` | by the number of a row among those of the same values |
-//! | join | on the side that refers to them; on both sides of one that adds rows of nulls, which are joined by them as well |
+//! | `LIMIT`, `OFFSET` | by the row number among the rows of the same values |
+//! | join | on the correlated side |
+//! | outer join | on both sides, as further join keys |
+//!
+//! An aggregate without keys also returns a row for values without rows: the result of an aggregate
+//! over no rows.
 
 use std::sync::Arc;
 
@@ -32,12 +36,12 @@ pub(super) struct Domain {
     plan: LogicalPlan,
     /// The outer columns.
     outer: Vec<Column>,
-    /// Their names here.
+    /// Their names in the subquery's plan.
     named: Vec<String>,
 }
 
 impl Domain {
-    /// The values of columns among outer rows.
+    /// The distinct values of columns among outer rows.
     pub(super) fn of(rows: &LogicalPlan, outer: &[Column], unnest: &mut Unnest) -> Result<Domain> {
         let named: Vec<String> = outer.iter().map(|_| unnest.name("outer")).collect();
         let items = outer.iter().zip(&named).map(|(column, name)| Expr::Column(column.clone()).alias(name));
@@ -46,7 +50,7 @@ impl Domain {
         Ok(Domain { plan, outer: outer.to_vec(), named })
     }
 
-    /// The same under other names, for another part of a plan.
+    /// The same values under other names, for another part of a plan.
     fn again(&self, unnest: &mut Unnest) -> Result<Domain> {
         let named: Vec<String> = self.named.iter().map(|_| unnest.name("outer")).collect();
         let items = self.columns().zip(&named).map(|(column, name)| column.alias(name));
@@ -62,7 +66,7 @@ impl Domain {
         self.names().map(|name| Expr::Column(Column::new_unqualified(name)))
     }
 
-    /// That the values are those of these columns.
+    /// Equality of the values with these columns.
     pub(super) fn equal(&self, others: &[Column]) -> impl Iterator<Item = Expr> {
         let others: Vec<Expr> = others.iter().cloned().map(Expr::Column).collect();
         self.are_same(others).into_iter()
@@ -77,7 +81,7 @@ impl Domain {
         self.columns().zip(others).zip(fields).map(|((own, other), field)| is_same(other, own, field)).collect()
     }
 
-    /// An expression with the values in the place of the outer columns.
+    /// An expression with the values in place of the outer columns.
     fn within(&self, expression: Expr) -> Result<Expr> {
         let transformed = expression.transform_up(|inner| {
             let Expr::OuterReferenceColumn(_, column) = &inner else { return Ok(Transformed::no(inner)) };
@@ -90,7 +94,7 @@ impl Domain {
         Ok(transformed.data)
     }
 
-    /// The same under the name that the expression had.
+    /// The same, under the original name of the expression.
     fn named(&self, expression: Expr, qualifier: Option<&TableReference>, name: &str) -> Result<Expr> {
         let inner = self.within(expression)?;
         let is_named = match &inner {
@@ -107,7 +111,7 @@ impl Domain {
             .any(|outer| matches!(outer, Expr::OuterReferenceColumn(_, column) if self.outer.contains(column)))
     }
 
-    /// The values, then the columns of a plan that carries them under the names of a schema.
+    /// The values, followed by the columns of a plan that carries them, named as in the schema.
     fn renamed(&self, plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
         let mut items: Vec<Expr> = self.columns().collect();
         let carried: Vec<Expr> = columns(&plan).into_iter().skip(items.len()).collect();
@@ -121,7 +125,7 @@ impl Domain {
 }
 
 impl Unnest {
-    /// The plan over all values of a domain, whose columns come first.
+    /// The plan over all values of a domain. The values are the first columns.
     pub(super) fn push(&mut self, plan: &LogicalPlan, domain: &Domain) -> Result<LogicalPlan> {
         if !domain.is_in(plan) {
             return self.leaf(plan, domain);
@@ -162,7 +166,7 @@ impl Unnest {
         }
     }
 
-    /// A union's values may come with a qualifier.
+    /// The values of a union may have a qualifier.
     fn unqualified(&mut self, plan: LogicalPlan, domain: &Domain, schema: &DFSchema) -> Result<LogicalPlan> {
         let carried = columns(&plan);
         let names = domain.names().map(|name| (None, name.to_owned()));
@@ -197,6 +201,7 @@ impl Unnest {
         }
         let input = self.push(&aggregate.input, domain)?;
         let (keys, results) = (aggregate.group_expr.len(), aggregate.schema.iter().collect::<Vec<_>>());
+        debug_assert_eq!(keys + aggregate.aggr_expr.len(), results.len(), "a group stands twice");
         let mut groups: Vec<Expr> = domain.columns().collect();
         for (key, (qualifier, field)) in aggregate.group_expr.iter().zip(&results) {
             groups.push(domain.named(key.clone(), *qualifier, field.name())?);
@@ -210,7 +215,7 @@ impl Unnest {
         if keys > 0 {
             return Ok(grouped);
         }
-        // Of values without rows there is an aggregate, too.
+        // An aggregate also returns a row for values without rows.
         let (every, mark) = (domain.again(self)?, self.name("grouped"));
         let mut marked = columns(&grouped);
         marked.push(lit(true).alias(&mark));
@@ -238,7 +243,7 @@ impl Unnest {
         let Some((skip, fetch)) = limited(limit)? else {
             return Err(unsupported("LIMIT of a subquery that refers to the outer row is a number"));
         };
-        // A projection of sorted rows is as well one of rows of which some were taken.
+        // Sorted rows with a projection above are handled like the sort itself.
         if let LogicalPlan::Projection(projection) = limit.input.as_ref()
             && let LogicalPlan::Sort(_) = projection.input.as_ref()
         {
@@ -253,7 +258,8 @@ impl Unnest {
         };
         let order = order.iter().map(|item| Ok(item.with_expr(domain.within(item.expr.clone())?)));
         let order = order.collect::<Result<Vec<_>>>()?;
-        // DataFusion numbers rows in an order only: that of values which are the same, if there is no other.
+        // DataFusion numbers rows only in an order. Without one, it is the order of the values,
+        // which are equal.
         let order = match order.is_empty() {
             true => domain.columns().map(|column| column.sort(true, false)).collect(),
             false => order,
@@ -354,14 +360,14 @@ impl Unnest {
     }
 }
 
-/// A plan whose values have other names.
+/// A plan with renamed values.
 fn renamed_values(plan: LogicalPlan, domain: &Domain, other: &Domain) -> Result<LogicalPlan> {
     let mut items: Vec<Expr> = domain.columns().zip(other.names()).map(|(column, name)| column.alias(name)).collect();
     items.extend(columns(&plan).into_iter().skip(items.len()));
     LogicalPlanBuilder::from(plan).project(items)?.build()
 }
 
-/// What an aggregate of no rows is.
+/// The result of an aggregate over no rows.
 fn of_no_rows(expression: &Expr, data_type: &arrow_schema::DataType) -> Result<ScalarValue> {
     let mut inner = expression;
     while let Expr::Alias(alias) = inner {

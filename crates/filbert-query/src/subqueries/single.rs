@@ -1,4 +1,4 @@
-//! The one value of a subquery: an aggregate that fails over more than one row.
+//! The value of a scalar subquery: an aggregate that fails over more than one row.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ static SINGLE: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
     Arc::new(AggregateUDF::new_from_impl(Single { signature: Signature::any(1, Volatility::Immutable) }))
 });
 
-/// The one value of an expression among the rows of a group.
+/// The only value of an expression among the rows of a group.
 pub(super) fn of(value: Expr) -> Expr {
     SINGLE.call(vec![value])
 }

@@ -1,4 +1,4 @@
-//! Rows of plans whose subqueries were given a form.
+//! Results of plans with rewritten subqueries.
 
 use datafusion::common::ScalarValue;
 use datafusion::prelude::SessionContext;

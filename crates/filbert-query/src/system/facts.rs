@@ -1,4 +1,5 @@
-//! What the catalog has, as PostgreSQL's and CrateDB's catalogs tell it: schemas, relations, columns, keys, indexes, with numbers.
+//! The content of the catalog for system relations of PostgreSQL and CrateDB: schemas, relations,
+//! columns, keys and indexes, with their OIDs.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::catalog::{Mapping, View};
 use crate::oids::{self, Oids};
 use crate::tables::Tables;
 
-/// What a relation is.
+/// The kind of a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelationKind {
     Table,
@@ -33,16 +34,16 @@ pub(crate) struct ColumnFacts {
     pub(crate) crate_type: String,
 }
 
-/// An index, a primary key's among them.
+/// An index, or the index of a primary key.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexFacts {
     pub(crate) oid: i64,
     pub(crate) name: String,
     pub(crate) is_primary: bool,
     pub(crate) is_hash: bool,
-    /// Places of its columns from 1; 0 where it is a path that is no column.
+    /// The positions of its columns, from 1; 0 for a path that is no column.
     pub(crate) columns: Vec<i64>,
-    /// What is indexed, as it is written.
+    /// The indexed attributes, as written.
     pub(crate) attributes: Vec<String>,
 }
 
@@ -77,17 +78,17 @@ pub(crate) struct RelationFacts {
 }
 
 impl RelationFacts {
-    /// Rows that are there now.
+    /// The current number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.map.as_ref().map_or(0, |map| map.size())
     }
 
-    /// Bytes that they take.
+    /// The size of the rows, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.map.as_ref().map_or(0, |map| map.statistics().bytes_owned)
     }
 
-    /// The letter of `relkind`.
+    /// The character of `relkind`.
     pub(crate) fn letter(&self) -> &'static str {
         match self.kind {
             RelationKind::Table => "r",
@@ -97,7 +98,7 @@ impl RelationFacts {
         }
     }
 
-    /// The names of columns at these places, from 1.
+    /// The names of columns at these positions, from 1.
     pub(crate) fn names_of<'r>(&'r self, places: &'r [i64]) -> impl Iterator<Item = &'r str> {
         let at = |place: &i64| usize::try_from(*place - 1).ok().and_then(|at| self.columns.get(at));
         places.iter().filter_map(at).map(|column| column.name.as_str())
@@ -109,22 +110,22 @@ impl RelationFacts {
     }
 }
 
-/// Where a relation is.
+/// The location of a relation.
 pub(super) struct Place {
     pub(super) schema: String,
     pub(super) schema_oid: i64,
     pub(super) name: String,
 }
 
-/// All that the catalog has.
+/// The content of the catalog.
 pub(crate) struct Facts {
-    /// Schemas with their numbers, those of the system first.
+    /// Schemas with their OIDs, system schemas first.
     pub(crate) schemas: Vec<(String, i64)>,
     pub(crate) relations: Vec<RelationFacts>,
 }
 
 impl Facts {
-    /// What there is now; the schema of names without one is called `default_schema`.
+    /// The current content. `default_schema` is the schema of names without a schema.
     pub(crate) fn of(tables: &Tables, default_schema: &str) -> Facts {
         let mut facts = Facts { schemas: system_schemas(default_schema), relations: system_relations() };
         let mut oids = Oids::default();
@@ -144,12 +145,12 @@ impl Facts {
         facts
     }
 
-    /// The relation of a number.
+    /// The relation with this OID.
     pub(crate) fn relation(&self, oid: i64) -> Option<&RelationFacts> {
         self.relations.iter().find(|relation| relation.oid == oid)
     }
 
-    /// The relation of an index's number, and the index.
+    /// The index with this OID, and its relation.
     pub(crate) fn index(&self, oid: i64) -> Option<(&RelationFacts, &IndexFacts)> {
         self.indexes().find(|(_, index)| index.oid == oid)
     }
@@ -164,7 +165,7 @@ impl Facts {
         self.relations.iter().filter(|relation| relation.kind != RelationKind::System)
     }
 
-    /// Schema and name of what a name of the catalog stands for.
+    /// The schema and the name of a catalog name.
     fn place(&mut self, name: &str, default_schema: &str, oids: &mut Oids) -> Place {
         let (schema, name) = match name.split_once('.') {
             Some((schema, name)) if !schema.is_empty() && !name.is_empty() => (schema, name),
@@ -211,7 +212,7 @@ pub(super) fn plain_column(name: &str, field_type: &FieldType) -> ColumnFacts {
     }
 }
 
-/// Maps without a mapping whose columns an entry tells.
+/// Maps without a mapping, with columns inferred from an entry.
 fn unmapped(tables: &Tables) -> Vec<Arc<Mapping>> {
     let Ok(grid) = tables.grid() else { return Vec::new() };
     let names = grid.map_names().into_iter().filter(|name| !name.starts_with("__"));

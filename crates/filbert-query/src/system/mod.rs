@@ -1,11 +1,13 @@
-//! The relations of the system: `information_schema` of each dialect, `pg_catalog` as PostgreSQL's clients ask for it, `sys` as CrateDB's do.
+//! System relations: `information_schema` of each dialect, `pg_catalog` for PostgreSQL's clients,
+//! and `sys` for CrateDB's clients.
 //!
 //! ```text
-//!  Tables, sessions, jobs ─► Facts (schemas, relations, columns, keys, with numbers) ─► Scene ─► Relation's rows ─► RecordBatch
+//!  Tables, sessions, jobs ─► Facts (schemas, relations, .., with OIDs)
+//!                                 └─► Scene ─► rows of a Relation ─► RecordBatch
 //! ```
 //!
-//! A relation is a row of a table: its name, its columns as one line, and the function that makes its rows. Its rows are made
-//! anew for each query, from what there is at that moment.
+//! A relation is one element of a constant: its name, its columns as one line, and the function
+//! that makes its rows. The rows are made for each query from the current content.
 
 mod facts;
 pub(crate) mod functions;
@@ -32,9 +34,9 @@ use crate::oids;
 use crate::server::Server;
 use relation::{Relation, SystemTable, Table};
 
-/// The standard's catalog.
+/// The schema of the standard's catalog.
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
-/// CrateDB's catalog.
+/// The schema of CrateDB's catalog.
 pub(crate) const SYS: &str = "sys";
 
 fn read(groups: &[&[Relation]]) -> Vec<Table> {
@@ -47,7 +49,7 @@ static OF_HAZELCAST: LazyLock<Vec<Table>> = LazyLock::new(|| read(&[information:
 static OF_POSTGRES: LazyLock<Vec<Table>> = LazyLock::new(|| read(information::POSTGRES));
 static OF_CRATE: LazyLock<Vec<Table>> = LazyLock::new(|| read(information::CRATE));
 
-/// The relations of a schema of the system; `None` if it is none.
+/// The relations of a system schema; `None` for other schemas.
 fn tables(schema: &str, dialect: Dialect) -> Option<&'static [Table]> {
     match (schema, dialect) {
         (INFORMATION_SCHEMA, Dialect::Hazelcast) => Some(&OF_HAZELCAST),
@@ -59,7 +61,7 @@ fn tables(schema: &str, dialect: Dialect) -> Option<&'static [Table]> {
     }
 }
 
-/// All relations of the system by their schemas, as PostgreSQL's users see them.
+/// All system relations by schema, as PostgreSQL's users see them.
 fn system_tables() -> [(&'static str, i64, &'static [Table]); 3] {
     [
         (PG_CATALOG, oids::PG_CATALOG, &POSTGRES),
@@ -68,17 +70,17 @@ fn system_tables() -> [(&'static str, i64, &'static [Table]); 3] {
     ]
 }
 
-/// Whether a name is that of a schema of the system.
+/// Whether a name is that of a system schema.
 pub(crate) fn is_system_schema(schema: &str, dialect: Dialect) -> bool {
     tables(schema, dialect).is_some()
 }
 
-/// Whether a schema of the system has a relation of a name.
+/// Whether a system schema has a relation with this name.
 pub(crate) fn has(schema: &str, name: &str, dialect: Dialect) -> bool {
     tables(schema, dialect).is_some_and(|tables| tables.iter().any(|table| table.name == name))
 }
 
-/// A schema of the system as DataFusion sees it.
+/// A system schema for DataFusion.
 #[derive(Debug)]
 pub(crate) struct SystemSchema {
     tables: &'static [Table],
@@ -87,12 +89,12 @@ pub(crate) struct SystemSchema {
 }
 
 impl SystemSchema {
-    /// The schema of a name, as a dialect has it.
+    /// The system schema with this name in a dialect.
     pub(crate) fn find(name: &str, server: &Arc<Server>, dialect: Dialect) -> Option<SystemSchema> {
         Some(SystemSchema { tables: tables(name, dialect)?, server: server.clone(), dialect })
     }
 
-    /// The relation of a name.
+    /// The relation with this name.
     pub(crate) fn relation(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         let table = self.tables.iter().find(|table| table.name == name)?;
         Some(Arc::new(SystemTable { table, server: self.server.clone(), dialect: self.dialect }))

@@ -1,4 +1,5 @@
-//! Relations of the system: columns as one line of text, rows by a function, made anew for each query.
+//! System relations: columns as one line of text, and a function that makes the rows for each
+//! query.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,16 +24,17 @@ use filbert_grid::query::Dialect;
 use super::scene::Scene;
 use crate::server::Server;
 
-/// A relation as it is declared.
+/// The declaration of a relation.
 pub(crate) struct Relation {
     pub(crate) name: &'static str,
-    /// Its columns: names and types of PostgreSQL between commas, such as `oid oid, relname name, relchecks int2=0`. What
-    /// follows `=` is the value where a row says nothing; else it is null.
+    /// Its columns: PostgreSQL names and types separated by commas, such as
+    /// `oid oid, relname name, relchecks int2=0`. The value after `=` is the default of a row; the
+    /// default is null otherwise.
     pub(crate) columns: &'static str,
     pub(crate) rows: fn(&Scene, &mut Rows<'_>),
 }
 
-/// The rows of a relation that has none here.
+/// The rows of a relation that is empty here.
 pub(crate) fn no_rows(_: &Scene, _: &mut Rows<'_>) {}
 
 /// A value of a row.
@@ -117,13 +119,13 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 /// A column of a relation.
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    /// Its type's name in `pg_type`.
+    /// The name of its type in `pg_type`.
     pub(crate) type_name: &'static str,
     pub(crate) field_type: FieldType,
     default: Cell,
 }
 
-/// A relation whose columns were read.
+/// A relation with parsed columns.
 pub(crate) struct Table {
     pub(crate) name: &'static str,
     pub(crate) columns: Vec<Column>,
@@ -137,13 +139,13 @@ impl fmt::Debug for Table {
     }
 }
 
-/// How values of a type of PostgreSQL are kept.
+/// The stored type of a PostgreSQL type.
 fn field_type(name: &str) -> FieldType {
     match name {
         "bool" => FieldType::Boolean,
         "int2" => FieldType::SmallInt,
         "int4" => FieldType::Integer,
-        // Numbers of objects have 32 bits without a sign.
+        // OIDs are unsigned 32-bit integers.
         "int8" | "oid" | "xid" | "regproc" => FieldType::BigInt,
         "float4" => FieldType::Real,
         "float8" => FieldType::Double,
@@ -175,7 +177,7 @@ impl Column {
         Column { name, type_name, field_type, default }
     }
 
-    /// The column as plans see it, with the type that PostgreSQL has for it where drivers look at that.
+    /// The column for plans, with its PostgreSQL type where drivers read it.
     fn field(&self) -> Field {
         let field = filbert_functions::types::field(self.name, &self.field_type, true);
         let is_own = matches!(
@@ -198,10 +200,10 @@ impl Column {
         }
     }
 
-    /// The number of its type in PostgreSQL.
+    /// The OID of its type in PostgreSQL.
     pub(crate) fn type_oid(&self) -> i64 {
         match self.type_name {
-            // As the name of a type in SQL, it is that of another one.
+            // In SQL, this name refers to another type.
             "char" => 18,
             "_char" => 1002,
             name => filbert_functions::pg_types::by_name(name).unwrap_or(25),
@@ -217,7 +219,7 @@ impl Table {
         Table { name: relation.name, columns, schema, rows: relation.rows }
     }
 
-    /// Its rows at the moment.
+    /// Its current rows.
     pub(crate) fn batch(&self, scene: &Scene) -> Result<RecordBatch> {
         let mut rows = Rows { table: self, cells: self.columns.iter().map(|_| Vec::new()).collect(), unknown: None };
         (self.rows)(scene, &mut rows);
@@ -228,17 +230,17 @@ impl Table {
     }
 }
 
-/// The rows of a relation while they are made.
+/// The rows of a relation under construction.
 pub(crate) struct Rows<'t> {
     table: &'t Table,
     /// By column.
     cells: Vec<Vec<Cell>>,
-    /// A column that a row gave and the relation has not: a mistake in the relation's function.
+    /// A column in a row that the relation does not have: a defect in the relation's function.
     unknown: Option<&'static str>,
 }
 
 impl Rows<'_> {
-    /// Adds a row of what it has beside the defaults.
+    /// Adds a row with these values and defaults for the other columns.
     pub(crate) fn push<const N: usize>(&mut self, row: [(&'static str, Cell); N]) {
         for (column, cells) in self.table.columns.iter().zip(&mut self.cells) {
             cells.push(column.default.clone());
@@ -320,7 +322,7 @@ fn array(field_type: &FieldType, cells: &[Cell]) -> ArrayRef {
     }
 }
 
-/// A relation as DataFusion sees it.
+/// A relation for DataFusion.
 #[derive(Debug)]
 pub(crate) struct SystemTable {
     pub(crate) table: &'static Table,
@@ -338,7 +340,7 @@ impl TableProvider for SystemTable {
         TableType::View
     }
 
-    /// Rows are made when a query begins to run: plans are kept, and what they show goes on changing.
+    /// Rows are made when a query starts to run, because plans are cached and the content changes.
     async fn scan(
         &self,
         state: &dyn Session,

@@ -1,4 +1,4 @@
-//! What the rows of the system's relations are made of: the member, who asks, and what the catalog has.
+//! The context of system relations: the member, the session, and the content of the catalog.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::facts::Facts;
 use crate::server::{Server, ServerOfSession};
 use crate::session;
 
-/// The schema of names without one, as PostgreSQL calls it.
+/// The schema of names without one, in PostgreSQL.
 pub(crate) const PUBLIC: &str = "public";
-/// The same as CrateDB calls it.
+/// The schema of names without one, in CrateDB.
 pub(crate) const DOC: &str = "doc";
 
-/// One moment of the member, as somebody sees it.
+/// A snapshot of the member as a session sees it.
 pub(crate) struct Scene {
     pub(crate) server: Arc<Server>,
     pub(crate) session: Option<Arc<Session>>,
@@ -29,14 +29,14 @@ impl Scene {
         Scene { server, session, dialect, facts: OnceCell::new() }
     }
 
-    /// What a function sees that is called with these settings.
+    /// The context of a function that is called with these settings.
     pub(crate) fn of(options: &ConfigOptions) -> Option<Scene> {
         let session = StatementContext::of(options)?.session().cloned();
         let dialect = session.as_ref().map_or(Dialect::Postgres, |session| session.dialect());
         Some(Scene::new(ServerOfSession::of(options)?.clone(), session, dialect))
     }
 
-    /// What the catalog has.
+    /// The content of the catalog; read on first use.
     pub(crate) fn facts(&self) -> &Facts {
         self.facts.get_or_init(|| Facts::of(&self.server.tables, self.default_schema()))
     }
@@ -46,12 +46,12 @@ impl Scene {
         default_schema(self.dialect)
     }
 
-    /// Who asks.
+    /// The user of the session.
     pub(crate) fn user(&self) -> &str {
         self.session.as_ref().map_or("filbert", |session| session.user())
     }
 
-    /// Into how many parts maps are divided.
+    /// The number of partitions.
     pub(crate) fn partitions(&self) -> i64 {
         self.server.tables.grid().map_or(0, |grid| i64::from(grid.partition_count()))
     }

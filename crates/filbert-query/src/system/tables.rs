@@ -1,4 +1,4 @@
-//! What the catalog has of tables and mappings: columns, keys, indexes and checks, with numbers.
+//! The catalog content of tables and mappings: columns, keys, indexes and checks, with their OIDs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::catalog::{self, Mapping, MappingColumn};
 use crate::oids::Oids;
 use crate::tables::Tables;
 
-/// The facts of a table or mapping.
+/// The catalog content of a table or mapping.
 pub(super) fn facts(tables: &Tables, mapping: Arc<Mapping>, place: Place, oids: &mut Oids) -> RelationFacts {
     let Place { schema, schema_oid, name } = place;
     let full = format!("{schema}.{name}");
@@ -100,12 +100,12 @@ fn of_declared(plain: ColumnFacts, facts: &catalog::ColumnFacts, table: &str) ->
     }
 }
 
-/// A declared type as `pg_attribute` has it.
+/// A declared type for `pg_attribute`.
 fn of_declared_type(declared: &DeclaredType) -> pg_types::Declared {
     match declared {
         DeclaredType::Plain(field_type) => pg_types::of_field_type(field_type),
         DeclaredType::Rounded(field_type, digits) => (pg_types::of_field_type(field_type).0, i64::from(*digits)),
-        // Four are added for a header that PostgreSQL once had there.
+        // PostgreSQL adds four to the length, for a former header.
         DeclaredType::Varchar(length) => (1043, length.map_or(-1, |length| i64::from(length) + 4)),
         DeclaredType::Character(length) => (1042, i64::from(*length) + 4),
         DeclaredType::Ip => (25, -1),
@@ -123,7 +123,7 @@ fn of_declared_type(declared: &DeclaredType) -> pg_types::Declared {
     }
 }
 
-/// A declared type as CrateDB's `information_schema` names it.
+/// A declared type for CrateDB's `information_schema`.
 fn crate_type(declared: &DeclaredType) -> String {
     match declared {
         DeclaredType::Plain(field_type) | DeclaredType::Rounded(field_type, _) => pg_types::crate_type(field_type),
@@ -145,7 +145,7 @@ fn name_at(columns: &[(&MappingColumn, ColumnFacts)], place: i64) -> String {
     columns.get(at).map(|(column, _)| column.name.clone()).unwrap_or_default()
 }
 
-/// The places of the primary key's columns.
+/// The positions of the primary key's columns.
 fn key(mapping: &Mapping, columns: &[(&MappingColumn, ColumnFacts)]) -> Vec<i64> {
     let at = |name: &str| columns.iter().position(|(column, _)| column.name == name).map(place_of);
     match &mapping.table {

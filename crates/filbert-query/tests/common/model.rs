@@ -149,7 +149,8 @@ impl Test {
         }
     }
 
-    /// What the map API says of it: a comparison with nothing is false, and its opposite by `NOT` is false as well.
+    /// What the map API says of it: a comparison with nothing is false, and its opposite by `NOT`
+    /// is false as well.
     pub fn in_predicates(&self, key: i32, row: &Row) -> bool {
         match self {
             Test::And(all) => all.iter().all(|test| test.in_predicates(key, row)),

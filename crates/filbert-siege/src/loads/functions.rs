@@ -1,4 +1,4 @@
-//! Results of functions: a few characters ask for gigabytes, or for hours.
+//! Results of functions: short statements that request gigabytes or hours.
 
 use crate::load::Expect::{Cancelled, Closed, Ends, Refused};
 use crate::load::{Kind, Load, States, Table};
@@ -6,10 +6,11 @@ use crate::load::{Kind, Load, States, Table};
 /// A value or a batch of values is too large.
 const TOO_LARGE: States = &["54000", "53200"];
 
-/// The same, where a number is beyond its type first.
+/// As [`TOO_LARGE`], or a number is out of the range of its type first.
 const OUT_OF_RANGE: States = &["54000", "53200", "22003"];
 
-/// A value of its own is refused as such, or the function does not know so large a number.
+/// As [`OUT_OF_RANGE`], or the function rejects the value, or no function accepts so large a
+/// number.
 const REFUSED: States = &["54000", "53200", "22003", "22023", "0A000", "42883"];
 
 pub(crate) fn loads() -> Vec<Load> {
@@ -74,7 +75,8 @@ pub(crate) fn loads() -> Vec<Load> {
     ]
 }
 
-/// An expression of a few kilobytes whose text is 1,000 characters, doubled thirty times: a terabyte.
+/// An expression of a few kilobytes. Its result is a text of 1,000 characters, doubled thirty
+/// times: a terabyte.
 fn doubled(open: &str, between: &str, close: &str) -> String {
     let columns: String = (0..30)
         .map(|step| {
@@ -86,7 +88,7 @@ fn doubled(open: &str, between: &str, close: &str) -> String {
     format!("WITH s AS (SELECT repeat('x', 1000) AS v0){columns} SELECT length(v30) FROM c29")
 }
 
-/// Where the text of a step comes from.
+/// The relation with the text of a step.
 fn source(step: usize) -> String {
     match step.checked_sub(1) {
         None => "s".to_owned(),

@@ -1,4 +1,4 @@
-//! HTTP, misused: bodies that unpack without measure, requests that never end, answers that nobody reads.
+//! Misuse of HTTP: bodies that decompress without limit, requests that never end, unread replies.
 
 use std::io::Write;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::random::Random;
 use crate::target::Target;
 use crate::wire::http::{Connection, post, statement};
 
-/// A request that is refused: not understood, not allowed, too large, too slow, or for want of room.
+/// The permitted statuses of a rejection: not understood, not allowed, too large, too slow, or no
+/// memory.
 const REFUSED: &[u16] = &[400, 403, 408, 411, 413, 414, 415, 417, 429, 431, 501, 503, 505];
 
 pub(crate) fn loads() -> Vec<Load> {
@@ -96,12 +97,12 @@ pub(crate) fn loads() -> Vec<Load> {
 
 fn pack(bytes: &[u8]) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-    // Writing into memory does not fail.
+    // Writing to memory cannot fail.
     let _ = packer.write_all(bytes);
     packer.finish().unwrap_or_default()
 }
 
-/// A statement with so many arguments.
+/// A statement with this number of arguments.
 fn args(count: usize) -> Vec<u8> {
     let mut body = b"{\"stmt\": \"SELECT 1\", \"args\": [1".to_vec();
     body.extend(b",1".repeat(count - 1));
@@ -109,14 +110,14 @@ fn args(count: usize) -> Vec<u8> {
     body
 }
 
-/// A statement behind so many blanks, of which a thousand pack into a few bytes.
+/// A statement after this number of blanks. A thousand blanks compress to a few bytes.
 fn spaces(count: usize) -> Vec<u8> {
     let mut body = vec![b' '; count];
     body.extend(b"{\"stmt\": \"SELECT 1\"}");
     body
 }
 
-/// The body in packed form, so often at once. Whoever is not refused is answered.
+/// Sends the compressed body `count` times concurrently. Each request is answered or rejected.
 async fn packed(target: Target, count: usize, body: Vec<u8>) -> Result<String> {
     let request = post("Content-Encoding: gzip\r\n", &pack(&body));
     drop(body);
@@ -128,7 +129,7 @@ async fn packed(target: Target, count: usize, body: Vec<u8>) -> Result<String> {
     Ok(summary(told))
 }
 
-/// Different answers, each with how often it came.
+/// The distinct replies, each with its count.
 fn summary(mut told: Vec<String>) -> String {
     told.sort();
     let mut words: Vec<(usize, String)> = Vec::new();
@@ -141,7 +142,7 @@ fn summary(mut told: Vec<String>) -> String {
     words.iter().map(|(count, word)| format!("{count} x {word}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The status that a request is answered with; an answer to a statement, or a refusal.
+/// Returns the status of a reply. It must be a success or a permitted rejection.
 async fn told(target: Target, request: &[u8]) -> Result<String> {
     match target.http().await?.ask(request).await {
         Ok(answer) => {
@@ -149,19 +150,20 @@ async fn told(target: Target, request: &[u8]) -> Result<String> {
             ensure!(expected, "answered with {} {:.200}", answer.status, answer.body);
             Ok(answer.status.to_string())
         }
-        // It refused, and closed before all was sent: the answer is lost with the connection.
+        // The member rejected the request and closed the connection before the body was sent. The
+        // reply is lost.
         Err(_) => Ok("closed".to_owned()),
     }
 }
 
-/// The status of a refusal.
+/// Returns the status of a request that must be rejected.
 async fn refused(target: Target, request: &[u8]) -> Result<String> {
     let told = told(target, request).await?;
     ensure!(told != "200", "was answered as if nothing were wrong");
     Ok(told)
 }
 
-/// Bodies of rows, of this length each, at once.
+/// Sends bulk inserts concurrently, each with a body of this length.
 async fn bulk(target: Target, count: usize, bytes: usize) -> Result<String> {
     target.session().await?.done("CREATE TABLE siege_bulk (id BIGINT PRIMARY KEY, t TEXT)").await?;
     let told = crowd(count, |index| async move {
@@ -178,7 +180,7 @@ async fn bulk(target: Target, count: usize, bytes: usize) -> Result<String> {
     Ok(summary(told))
 }
 
-/// Connections that send this and nothing more.
+/// Connections that send these bytes and nothing more.
 async fn waiting(target: Target, count: usize, begin: &'static [u8]) -> Result<String> {
     let open = crowd(count, |_| async move {
         let mut connection = target.http().await?;
@@ -190,7 +192,7 @@ async fn waiting(target: Target, count: usize, begin: &'static [u8]) -> Result<S
     Ok(format!("{} wait", open.len()))
 }
 
-/// Bodies of which a byte comes now and then.
+/// Bodies that arrive one byte at a time.
 async fn slow_bodies(target: Target) -> Result<String> {
     let open = crowd(500, |_| async move {
         let mut connection = target.http().await?;
@@ -208,7 +210,7 @@ async fn slow_bodies(target: Target) -> Result<String> {
     Ok(format!("{} slow", open.len()))
 }
 
-/// Chunks until the member has had enough, which it must have.
+/// Sends chunks until the member rejects the body. The member must do so.
 async fn chunked(target: Target, chunk: &[u8]) -> Result<String> {
     const BYTES_MAX: usize = 1 << 30;
     let mut connection = target.http().await?;
@@ -251,7 +253,7 @@ async fn pipelined(target: Target, request: Vec<u8>, count: usize) -> Result<Str
     Ok(if all { "all taken" } else { "not all taken" }.to_owned())
 }
 
-/// The largest pages that there are, by many who do not read them.
+/// Requests the largest page many times, on connections that do not read.
 async fn console(target: Target) -> Result<String> {
     let open = crowd(500, |_| async move {
         let mut connection = target.http().await?;
@@ -286,7 +288,7 @@ async fn garbage(target: Target) -> Result<String> {
     Ok("500 sent".to_owned())
 }
 
-/// Statements whose rows nobody reads; then the connections are closed.
+/// Statements with unread rows. Then the connections are closed.
 async fn unread(target: Target, count: usize, text: &'static str) -> Result<String> {
     let open: Vec<Connection> = crowd(count, |_| async move {
         let mut connection = target.http().await?;

@@ -1,8 +1,9 @@
-//! The loads: one table for each kind, a line for each load where that is enough.
+//! The loads: one table for each kind, and one line for each load where possible.
 //!
-//! A load is added as a line, with the name that `--only` takes. What it makes has a name that begins with `siege`, so that it is removed.
+//! To add a load, add a line with the name for `--only`. The names of all objects that a load
+//! creates begin with `siege`, so that they are removed.
 
-// One load a line reads best, however long its statement is.
+// One line per load is the most readable form, even with long statements.
 #[rustfmt::skip]
 mod functions;
 mod hazelcast;
@@ -34,7 +35,8 @@ pub(crate) fn all() -> Vec<Load> {
     kinds.into_iter().flatten().collect()
 }
 
-/// So many at once, by number; what all come to. They end with the first that fails.
+/// Runs this number of tasks concurrently and returns their results. The first failure ends all
+/// tasks.
 async fn crowd<T, F>(count: usize, one: impl Fn(usize) -> F) -> Result<Vec<T>>
 where
     T: Send + 'static,

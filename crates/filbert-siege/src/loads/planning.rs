@@ -1,4 +1,4 @@
-//! Statements that are hard to plan: they end by themselves, soon, with a plan or a refusal.
+//! Statements that are hard to plan. They must end by themselves soon, with a plan or an error.
 
 use std::fmt::Write;
 
@@ -7,10 +7,11 @@ use crate::load::Expect::{Ends, Refused};
 use crate::load::{Kind, Load, States, Table};
 use crate::wire::http;
 
-/// A statement is too complex, too long, or takes too much memory. The parser says so with 42601.
+/// A statement is too complex, too long, or needs too much memory. The parser reports this as
+/// 42601.
 const TOO_MUCH: States = &["54001", "54000", "53200", "54011", "54023", "42601"];
 
-/// The statement is more than one may be, or is not understood for its depth.
+/// A statement is too large, or too deeply nested to be parsed.
 const TOO_DEEP: States = &["54001", "54000", "53200", "42601"];
 
 pub(crate) fn loads() -> Vec<Load> {
@@ -71,7 +72,7 @@ pub(crate) fn loads() -> Vec<Load> {
     ]
 }
 
-/// So many pieces, numbered from 0.
+/// Joins this number of pieces, numbered from 0.
 fn listed(count: usize, between: &str, piece: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for index in 0..count {
@@ -83,23 +84,23 @@ fn listed(count: usize, between: &str, piece: impl Fn(usize) -> String) -> Strin
     text
 }
 
-/// A chain of joins of one table with itself.
+/// A chain of self-joins of one table.
 fn joins(count: usize) -> String {
     let joined = listed(count, " ", |i| format!("JOIN crowd t{} ON t{}.id = t{i}.a", i + 1, i + 1));
     format!("SELECT count(*) FROM crowd t0 {joined}")
 }
 
-/// Queries of which each names the one before twice.
+/// Common table expressions. Each references the previous one twice.
 fn doubling_ctes(count: usize, first: &str) -> String {
     let mut text = format!("WITH c0 AS ({first})");
     for step in 1..count {
-        // Writing into a text cannot fail.
+        // Writing to a text cannot fail.
         let _ = write!(text, ", c{step} AS (SELECT l.x FROM c{before} l JOIN c{before} r ON l.x = r.x)", before = step - 1);
     }
     format!("{text} SELECT count(*) FROM c{}", count - 1)
 }
 
-/// A scalar subquery with two in it, and so on.
+/// Nested scalar subqueries. Each contains two of the next level.
 fn doubling_scalars(depth: usize) -> String {
     if depth == 0 {
         return "(SELECT max(a) FROM crowd)".to_owned();
@@ -108,7 +109,8 @@ fn doubling_scalars(depth: usize) -> String {
     format!("(SELECT {inner} + {inner})")
 }
 
-/// Views of which each names the one before twice: a line each, a tree of millions.
+/// Views that each reference the previous view twice: one line each, but a plan with millions of
+/// nodes.
 async fn views_of_views(target: crate::target::Target) -> anyhow::Result<String> {
     const VIEWS: usize = 24;
     let mut session = target.session().await?;

@@ -1,14 +1,14 @@
-//! Statements that are hard to run: more rows than there is memory or time for.
+//! Statements that are hard to execute: their rows exceed the memory or the time.
 
 use crate::load::Door::Postgres;
 use crate::load::Expect::{Cancelled, Closed, Ends, Refused};
-use crate::load::{Kind, Load, States, Table};
+use crate::load::{HOLD, Kind, Load, States, Table};
 use crate::target::Target;
 
-/// There is no memory for what a query holds, or a value is too large.
+/// The query needs more memory than permitted, or a value is too large.
 const NO_MEMORY: States = &["53200", "54000"];
 
-/// The member's data has reached its limit.
+/// The data of the member has reached the memory limit.
 const FULL: States = &["53200", "53100", "54000"];
 
 pub(crate) fn loads() -> Vec<Load> {
@@ -65,11 +65,49 @@ pub(crate) fn loads() -> Vec<Load> {
         t.sql("indexes-of-all-columns", "CREATE TABLE siege_index AS SELECT * FROM crowd; CREATE INDEX ON siege_index (a); CREATE INDEX ON siege_index (g); CREATE INDEX ON siege_index (t)", Ends(FULL)),
         t.sql("alter-rewrites-all-rows", "CREATE TABLE siege_alter AS SELECT * FROM crowd; ALTER TABLE siege_alter ADD COLUMN w TEXT DEFAULT repeat('x', 1000)", Ends(&["53200", "53100", "54000", "0A000"])),
         t.sql("catalog-product", "SELECT count(*) FROM pg_attribute a, pg_attribute b, pg_attribute c, pg_attribute d", Ends(NO_MEMORY)),
+        t.does("long-statements-by-100", Postgres, long_statements).short(),
         t.does("statement-timeout-holds", Postgres, timeout_holds).open("LIKE with thousands of wildcards does not end by its limit"),
     ]
 }
 
-/// Statements with a limit of their own end by it, whoever waits.
+/// Statements that compute for long, and whose steps are short.
+const LONG: [&str; 4] = [
+    "SELECT g, count(*), max(t), sum(length(t)) FROM crowd, generate_series(1, 20) GROUP BY g",
+    "SELECT count(DISTINCT t || i) FROM crowd, generate_series(1, 3) AS s(i)",
+    "SELECT count(*) FROM crowd, generate_series(1, 10) WHERE t ~ '[0-9]+9[0-9]*8'",
+    "SELECT count(*) FROM crowd a JOIN crowd b ON a.id = b.id WHERE a.t <> b.t || 'x'",
+];
+
+/// A hundred sessions with one long statement after the other. Short statements pass them: see the
+/// latencies of the bystanders. A hundred joins may need more memory than all queries have
+/// together. Some are refused then, which takes no time, so a session may be refused many times
+/// while another statement computes: their proportion says nothing.
+async fn long_statements(target: Target) -> anyhow::Result<String> {
+    let begun = std::time::Instant::now();
+    let counts = super::crowd(100, |index| async move {
+        let mut session = target.session().await?;
+        let (mut done, mut refused) = (0, 0);
+        for text in LONG.iter().cycle().skip(index) {
+            if begun.elapsed() > 4 * HOLD {
+                break;
+            }
+            let answer = session.run(text).await?;
+            match answer.state() {
+                None => done += 1,
+                Some("53200") => refused += 1,
+                Some(_) => anyhow::bail!("{text:.60}: {answer}"),
+            }
+        }
+        Ok((done, refused))
+    });
+    let counts = counts.await?;
+    let done: usize = counts.iter().map(|(done, _)| done).sum();
+    let refused: usize = counts.iter().map(|(_, refused)| refused).sum();
+    anyhow::ensure!(done >= LONG.len(), "{done} statements done, {refused} refused");
+    Ok(format!("{done} statements done, {refused} refused"))
+}
+
+/// A statement timeout ends its statements, without a cancel request of the client.
 async fn timeout_holds(target: Target) -> anyhow::Result<String> {
     let mut session = target.session().await?;
     session.done("SET statement_timeout = '1s'").await?;

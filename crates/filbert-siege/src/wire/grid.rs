@@ -1,4 +1,5 @@
-//! The client protocol without a client: a connection that is logged in, sends frames as it is told to, and reads only when it wants to.
+//! The client protocol without a client library: an authenticated connection that sends any frames
+//! and reads only on request.
 
 use std::net::SocketAddr;
 
@@ -9,10 +10,10 @@ use filbert_wire::{CorrelationId, Limits, Message, MessageId, PREAMBLE, Request,
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What the service of maps is called where objects are made and destroyed.
+/// The name of the map service in requests that create and destroy objects.
 pub(crate) const MAP_SERVICE: &str = "hz:impl:mapService";
 
-/// The largest answer that is read.
+/// The size limit of a reply.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
 /// A connection.
@@ -23,14 +24,14 @@ pub(crate) struct Connection {
     correlation: i64,
 }
 
-/// A request as bytes.
+/// Encodes a request.
 pub(crate) fn encoded(request: &impl Request, correlation: i64, partition: i32) -> Vec<u8> {
     let mut bytes = Vec::new();
     request.encode(CorrelationId(correlation), partition, &mut bytes);
     bytes
 }
 
-/// The request by which a client of the cluster `dev` logs in.
+/// Encodes the authentication request of a client of the cluster `dev`.
 pub(crate) fn login(user: Option<&str>, password: Option<&str>) -> Vec<u8> {
     let request = client::authentication::Request {
         cluster_name: "dev",
@@ -49,7 +50,7 @@ pub(crate) fn login(user: Option<&str>, password: Option<&str>) -> Vec<u8> {
 }
 
 impl Connection {
-    /// Connects; only the preamble is sent.
+    /// Connects and sends only the preamble.
     pub(crate) async fn silent(address: SocketAddr) -> Result<Connection> {
         let mut stream = TcpStream::connect(address).await.context("connecting to Hazelcast's door")?;
         stream.set_nodelay(true)?;
@@ -58,7 +59,7 @@ impl Connection {
         Ok(Connection { stream, splitter: Splitter::new(limits), received: Vec::new(), correlation: 1 })
     }
 
-    /// Connects and logs in.
+    /// Connects and authenticates.
     pub(crate) async fn open(address: SocketAddr) -> Result<Connection> {
         let mut connection = Connection::silent(address).await?;
         connection.send(&login(None, None)).await?;
@@ -70,19 +71,20 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.stream.write_all(bytes).await.context("writing to Hazelcast's door")
     }
 
-    /// Sends a request and leaves its answer where it is.
+    /// Sends a request without reading its reply.
     pub(crate) async fn request(&mut self, request: &impl Request, partition: i32) -> Result<()> {
         self.correlation += 1;
         let bytes = encoded(request, self.correlation, partition);
         self.send(&bytes).await
     }
 
-    /// Sends a request and reads its answer, as a whole message; events before it are forgotten. The class of an error is an error.
+    /// Sends a request and reads its reply, as a complete message. Earlier events are discarded. An
+    /// error reply is an error with its class.
     pub(crate) async fn call(&mut self, request: &impl Request) -> Result<Vec<u8>> {
         self.request(request, -1).await?;
         let expected = CorrelationId(self.correlation);
@@ -120,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// Reads until the member closes the connection.
+    /// Reads until the member closes the connection. Returns the number of bytes.
     pub(crate) async fn drain(&mut self) -> u64 {
         let mut piece = [0; 16 << 10];
         let mut total = 0;
@@ -131,7 +133,7 @@ impl Connection {
     }
 }
 
-/// The class of the error that a message is, without its package.
+/// The exception class of an error reply, without its package.
 fn error_class(message: &Message<'_>) -> String {
     let Ok(error) = message.decode::<ErrorMessage<'_>>() else { return "an error that cannot be read".to_owned() };
     let Some(first) = error.holders.first() else { return "an empty error".to_owned() };

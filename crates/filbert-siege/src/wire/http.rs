@@ -1,4 +1,5 @@
-//! HTTP/1.1 by hand: requests are bytes, answers are a status and the begin of a body.
+//! HTTP/1.1 without a client library: requests are bytes, replies are a status and the beginning of
+//! a body.
 
 use std::net::SocketAddr;
 
@@ -6,15 +7,15 @@ use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 
-/// Bytes of a body that are kept; the rest is read and forgotten.
+/// The number of bytes of a body that are kept. The rest is read and discarded.
 const BODY_BYTES_KEPT: usize = 256 << 10;
 
-/// An answer.
+/// A reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: String,
-    /// Whether the member closes the connection after it.
+    /// Whether the member closes the connection after the reply.
     pub(crate) closes: bool,
 }
 
@@ -23,7 +24,7 @@ pub(crate) struct Connection {
     stream: BufStream<TcpStream>,
 }
 
-/// A POST to `/_sql` with this body and these headers besides.
+/// Encodes a POST to `/_sql` with this body and these additional headers.
 pub(crate) fn post(headers: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "POST /_sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n",
@@ -32,27 +33,27 @@ pub(crate) fn post(headers: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// A statement without arguments.
+/// Encodes a request with a statement without arguments.
 pub(crate) fn statement(text: &str) -> Vec<u8> {
     post("", serde_json::json!({ "stmt": text }).to_string().as_bytes())
 }
 
 impl Connection {
-    /// Connects; nothing is sent.
+    /// Connects without sending anything.
     pub(crate) async fn open(address: SocketAddr) -> Result<Connection> {
         let stream = TcpStream::connect(address).await.context("connecting to HTTP's door")?;
         stream.set_nodelay(true)?;
         Ok(Connection { stream: BufStream::with_capacity(64 << 10, 8 << 10, stream) })
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.stream.write_all(bytes).await.context("writing to HTTP's door")?;
         self.stream.flush().await.context("writing to HTTP's door")
     }
 
-    /// Sends a request and reads its answer. A member that refuses a body need not read it: then the answer is there although it could
-    /// not be sent to its end.
+    /// Sends a request and reads its reply. A member that rejects a body need not read it. Then the
+    /// reply is available even if the body could not be sent completely.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> Result<Answer> {
         let sent = self.send(request).await;
         match (self.answer().await, sent) {
@@ -61,7 +62,7 @@ impl Connection {
         }
     }
 
-    /// Reads an answer.
+    /// Reads a reply.
     pub(crate) async fn answer(&mut self) -> Result<Answer> {
         let first = self.line().await?;
         let status = first.split(' ').nth(1).and_then(|word| word.parse().ok());
@@ -121,7 +122,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads until the member closes the connection; how many bytes came.
+    /// Reads until the member closes the connection. Returns the number of bytes.
     pub(crate) async fn drain(&mut self) -> u64 {
         let mut piece = [0; 16 << 10];
         let mut total = 0;

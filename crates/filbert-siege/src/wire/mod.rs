@@ -1,6 +1,6 @@
-//! The three protocols from the side of a client that keeps no rules: bytes are sent as a load wants them, and read when it wants to.
+//! The three protocols from a client without rules: it sends any bytes and reads only on request.
 //!
-//! Drivers would refuse to send most of what is sent here. It must not know loads.
+//! Drivers would refuse to send most of these messages. This module must not know loads.
 
 pub(crate) mod grid;
 pub(crate) mod http;

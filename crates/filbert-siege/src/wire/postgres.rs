@@ -1,4 +1,4 @@
-//! PostgreSQL's protocol, version 3.0: a session that sends what it is told to. Rows are read and forgotten.
+//! PostgreSQL's protocol, version 3.0: a session that sends any bytes. Rows are read and discarded.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// The largest message of the member that is read. Rows of the loads have values of 64 MiB at most.
+/// The size limit of a message from the member. Rows of the loads have values of 64 MiB at most.
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
-/// The code of a request to cancel, in the place of a version.
+/// The code of a cancel request, in place of the protocol version.
 const CANCEL_REQUEST: i32 = 80_877_102;
 
-/// What a statement came to.
+/// The result of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It was run; so many rows came.
+    /// The statement succeeded with this number of rows.
     Rows(u64),
-    /// It was refused: SQLSTATE and text.
+    /// The statement failed: SQLSTATE and text.
     Refused(String, String),
 }
 
 impl Answer {
-    /// The SQLSTATE of a refusal.
+    /// The SQLSTATE of a failure.
     pub(crate) fn state(&self) -> Option<&str> {
         match self {
             Answer::Rows(_) => None,
@@ -42,7 +42,7 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// What a session must show to cancel its statement.
+/// The key that cancels a session's statement.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CancelKey {
     pub(crate) session: i32,
@@ -57,7 +57,7 @@ pub(crate) struct Session {
     body: Vec<u8>,
 }
 
-/// A message with its tag and length.
+/// Encodes a message with tag and length.
 pub(crate) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(body.len() + 5);
     bytes.push(tag);
@@ -66,17 +66,17 @@ pub(crate) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A simple query.
+/// Encodes a simple query.
 pub(crate) fn query(text: &str) -> Vec<u8> {
     message(b'Q', &[text.as_bytes(), &[0]].concat())
 }
 
-/// Prepares a statement under a name.
+/// Encodes the preparation of a named statement.
 pub(crate) fn parse(name: &str, text: &str) -> Vec<u8> {
     message(b'P', &[name.as_bytes(), &[0], text.as_bytes(), &[0, 0, 0]].concat())
 }
 
-/// Binds a prepared statement to a portal, with these values as texts.
+/// Encodes the binding of a prepared statement to a portal, with these values as texts.
 pub(crate) fn bind(portal: &str, statement: &str, values: &[&[u8]]) -> Vec<u8> {
     let mut body = [portal.as_bytes(), &[0], statement.as_bytes(), &[0, 0, 0]].concat();
     body.extend_from_slice(&(values.len() as u16).to_be_bytes());
@@ -88,17 +88,17 @@ pub(crate) fn bind(portal: &str, statement: &str, values: &[&[u8]]) -> Vec<u8> {
     message(b'B', &body)
 }
 
-/// Runs a portal, at most so many rows of it; 0 is all.
+/// Encodes the execution of a portal, with a row limit. 0 means no limit.
 pub(crate) fn execute(portal: &str, rows_max: i32) -> Vec<u8> {
     message(b'E', &[portal.as_bytes(), &[0], &rows_max.to_be_bytes()].concat())
 }
 
-/// The end of a series of messages.
+/// Encodes the end of a message series.
 pub(crate) fn sync() -> Vec<u8> {
     message(b'S', &[])
 }
 
-/// The first message of a session.
+/// Encodes the first message of a session.
 pub(crate) fn startup(parameters: &[(&str, &str)]) -> Vec<u8> {
     let mut body = 196_608_i32.to_be_bytes().to_vec();
     for (name, value) in parameters {
@@ -109,7 +109,7 @@ pub(crate) fn startup(parameters: &[(&str, &str)]) -> Vec<u8> {
 }
 
 impl Session {
-    /// Connects and logs in.
+    /// Connects and authenticates.
     pub(crate) async fn open(address: SocketAddr) -> Result<Session> {
         let stream = TcpStream::connect(address).await.context("connecting to PostgreSQL's door")?;
         stream.set_nodelay(true)?;
@@ -126,19 +126,19 @@ impl Session {
         }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.stream.write_all(bytes).await.context("writing to PostgreSQL's door")?;
         self.stream.flush().await.context("writing to PostgreSQL's door")
     }
 
-    /// Runs a text and waits for its end.
+    /// Executes a text and waits for its end.
     pub(crate) async fn run(&mut self, text: &str) -> Result<Answer> {
         self.send(&query(text)).await?;
         self.answer().await
     }
 
-    /// As [`Session::run`]; a refusal is an error.
+    /// As [`Session::run`], but a failed statement is an error.
     pub(crate) async fn done(&mut self, text: &str) -> Result<u64> {
         match self.run(text).await? {
             Answer::Rows(rows) => Ok(rows),
@@ -146,8 +146,8 @@ impl Session {
         }
     }
 
-    /// Reads until the member is ready for the next statement. Of several errors the first counts. The end of the connection after
-    /// an error is the answer as well.
+    /// Reads until the member is ready for the next statement. Returns the first of several errors.
+    /// If the connection closes after an error, the error is returned.
     pub(crate) async fn answer(&mut self) -> Result<Answer> {
         let mut answer = Answer::Rows(0);
         loop {
@@ -166,7 +166,7 @@ impl Session {
         }
     }
 
-    /// The tag of the next message; its body is in [`Session::body`].
+    /// Returns the tag of the next message. [`Session::body`] returns its body.
     pub(crate) async fn next(&mut self) -> Result<u8> {
         let tag = self.stream.read_u8().await.context("reading from PostgreSQL's door")?;
         let length = self.stream.read_i32().await.context("reading from PostgreSQL's door")?;
@@ -179,7 +179,7 @@ impl Session {
         Ok(tag)
     }
 
-    /// The body of the message that was read last.
+    /// The body of the last message.
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
@@ -208,18 +208,19 @@ impl Session {
         CancelKey { session: number(0), secret: number(4) }
     }
 
-    /// Whether the member has said something that was not read yet.
+    /// Whether the member has sent unread data.
     pub(crate) async fn has_answer(&self) -> bool {
         timeout(Duration::ZERO, self.stream.get_ref().peek(&mut [0])).await.is_ok()
     }
 
-    /// What cancels this session's statements, also while an answer is awaited.
+    /// Returns the handle to cancel this session's statements. It may be used while a reply is
+    /// awaited.
     pub(crate) fn canceller(&self) -> Canceller {
         Canceller { address: self.address, key: self.key }
     }
 }
 
-/// Ends what a session runs.
+/// Cancels the statement of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Canceller {
     address: SocketAddr,
@@ -227,18 +228,18 @@ pub(crate) struct Canceller {
 }
 
 impl Canceller {
-    /// Asks the member to, on a connection of its own.
+    /// Sends the cancel request on a separate connection.
     pub(crate) async fn cancel(self) -> Result<()> {
         cancel(self.address, self.key).await
     }
 }
 
-/// A request to cancel, with any key.
+/// Sends a cancel request with any key.
 pub(crate) async fn cancel(address: SocketAddr, key: CancelKey) -> Result<()> {
     let mut stream = TcpStream::connect(address).await.context("connecting to cancel a statement")?;
     let words = [16, CANCEL_REQUEST, key.session, key.secret];
     stream.write_all(&words.map(i32::to_be_bytes).concat()).await.context("cancelling a statement")?;
-    // The member closes when it has understood.
+    // The member closes the connection after it has processed the request.
     let _ = stream.read_u8().await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Reads commands out of a buffer, in place.
+//! Reads commands from a buffer, in place.
 
 use filbert_data::PartitionId;
 
@@ -8,7 +8,7 @@ use crate::{
     Change, ChangeOf, Command, Expiry, JournalSettings, LogCommand, MapId, MapSettings, Metadata, PutMode, batch, keys,
 };
 
-/// The commands of a buffer, each with its partition, in order; ends with the first error.
+/// The commands of a buffer, in order, each with its partition. Ends with the first error.
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
     reader: Reader<'a>,
@@ -16,10 +16,10 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// The commands of a buffer that an [`Encoder`](super::Encoder) has written.
+    /// Decodes a buffer that an [`Encoder`](super::Encoder) has written.
     ///
     /// # Errors
-    /// The buffer is empty, or of another version.
+    /// The buffer is empty, or has a different version.
     pub fn new(bytes: &'a [u8]) -> Result<Self, CodecError> {
         let mut reader = Reader::new(bytes, 0);
         reader.version("the version of commands")?;
@@ -98,12 +98,13 @@ fn change<'a>(reader: &mut Reader<'a>, number: u8) -> Result<Change<'a>, CodecEr
         kind::RELEASE_LOCKS => ChangeOf::ReleaseLocks { client: reader.uuid("a client")? },
         kind::EXPIRE => ChangeOf::Expire { limit: reader.size("a limit")? },
         kind::EVICT_KEYS => ChangeOf::EvictKeys { keys: whole(reader, "a list of keys", keys::broken_at)? },
-        // All other kinds were refused.
+        // All other kinds were rejected above.
         _ => ChangeOf::Touch { read_at: reader.millis("the time of a read")?, key: reader.bytes(KEY)? },
     })
 }
 
-/// Bytes with an inner form, which applying them would follow no further than it is whole.
+/// Reads bytes with an inner format, and checks that all of them have it: applying the command
+/// would ignore everything after a broken item.
 fn whole<'a>(
     reader: &mut Reader<'a>,
     what: &'static str,
@@ -132,7 +133,7 @@ fn mode(reader: &mut Reader<'_>) -> Result<(Expiry, PutMode), CodecError> {
         4 => PutMode::Transient,
         5 => PutMode::Try,
         6 => PutMode::Replace,
-        // All other modes were refused.
+        // All other modes were rejected above.
         _ => PutMode::Metadata(Metadata {
             created_ms: reader.i64("a time of creation")?,
             updated_ms: reader.i64("a time of update")?,

@@ -5,14 +5,15 @@ use filbert_data::PartitionId;
 use super::{COMMANDS_VERSION, kind};
 use crate::{Caller, Change, ChangeOf, Command, Expiry, LogCommand, MapSettings, PutMode};
 
-/// Commands on their way into a log.
+/// A buffer of commands for a log.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     bytes: Vec<u8>,
     len: usize,
 }
 
-/// A command that cannot be written: its key or a value has more bytes than 4 bytes can count. The encoder is as it was.
+/// A command that cannot be encoded: its key or one of its values is longer than a length of 4
+/// bytes allows. The encoder is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{bytes} bytes in one field of a command, expected at most {}", u32::MAX)]
 pub struct TooLong {
@@ -47,19 +48,20 @@ impl Encoder {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no commands.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// What [`Decoder`](super::Decoder) reads.
+    /// The encoded commands, for [`Decoder`](super::Decoder).
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What [`Decoder`](super::Decoder) reads; the encoder has no commands then.
+    /// Returns the encoded commands, for [`Decoder`](super::Decoder), and removes them from the
+    /// encoder.
     #[must_use]
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(self).bytes
@@ -175,8 +177,8 @@ fn append_mode(out: &mut Vec<u8>, expiry: Expiry, mode: PutMode) {
     append_i64(out, expiry.ttl_ms);
     append_i64(out, expiry.max_idle_ms);
     if let PutMode::Metadata(metadata) = mode {
-        for moment in [metadata.created_ms, metadata.updated_ms, metadata.accessed_ms, metadata.expires_ms] {
-            append_i64(out, moment);
+        for time in [metadata.created_ms, metadata.updated_ms, metadata.accessed_ms, metadata.expires_ms] {
+            append_i64(out, time);
         }
         out.extend_from_slice(&metadata.hits.to_le_bytes());
         out.extend_from_slice(&metadata.version.to_le_bytes());

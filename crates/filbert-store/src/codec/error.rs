@@ -1,40 +1,41 @@
-//! What can be wrong with bytes that come from elsewhere.
+//! Errors of reading bytes from elsewhere.
 
-/// Bytes that are not what they should be: what was read, where, what was found and what was expected.
+/// Bytes that cannot be read: what was read, where, what was found, and what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read {what} at byte {offset}: {problem}")]
 pub struct CodecError {
-    /// What was read.
+    /// The name of the field.
     pub what: &'static str,
-    /// Where it begins, or where it stops being what it should be, in bytes from the beginning of the buffer.
+    /// The beginning of the field, or the place from which its content is broken, in bytes from the
+    /// beginning of the buffer.
     pub offset: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong with bytes.
+/// The problem of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The buffer ends too early.
+    /// The buffer ends within the field.
     #[error("{left} bytes are left, expected {needed}")]
     TooShort {
-        /// Bytes up to the end of the buffer.
+        /// The number of bytes to the end of the buffer.
         left: usize,
-        /// Bytes that it takes.
+        /// The number of bytes required.
         needed: usize,
     },
-    /// A number that stands for nothing.
+    /// An invalid number, or bytes after the expected end.
     #[error("found {found}, expected {expected}")]
     Unexpected {
-        /// The number.
+        /// The number, or the number of bytes after the end.
         found: u64,
-        /// What would have been right.
+        /// The valid values.
         expected: &'static str,
     },
-    /// Bytes whose inner form is broken from the offset on.
+    /// The content of the field is broken from the offset on.
     #[error("its parts do not fit its length, expected {expected}")]
     Broken {
-        /// What would have been right.
+        /// The valid content.
         expected: &'static str,
     },
 }

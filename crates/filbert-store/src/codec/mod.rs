@@ -1,48 +1,69 @@
-//! Commands as bytes: the form in which a log keeps them and members send them to each other.
+//! Commands as bytes: the format of commands in a log and between members.
 //!
-//! A buffer holds any number of commands, of any partitions. It is written once, by [`Encoder`], and read in place, by
-//! [`Decoder`]: keys and values are borrowed from it. All numbers are little-endian; *bytes* are 4 bytes of length and as many
-//! bytes; *caller* is 16 bytes of client and 8 of thread (signed).
+//! A buffer contains any number of commands of any partitions. [`Encoder`] writes it once, and
+//! [`Decoder`] reads it in place: keys and values are borrowed from the buffer.
 //!
-//! | bytes | what |
+//! The types of fields, all little-endian:
+//!
+//! | type | content |
 //! |---|---|
-//! | 1 | version of the format: 1 |
-//! | .. | commands, one after the other, up to the end |
+//! | *u8*, *u32*, *u64* | unsigned numbers of 1, 4 and 8 bytes |
+//! | *i64* | a signed number of 8 bytes |
+//! | *flag* | 1 byte, 0 or 1 |
+//! | *bytes* | the length, *u32*, then as many bytes |
+//! | *caller* | the client, 16 bytes, then the thread, *i64* |
+//!
+//! A buffer:
+//!
+//! | type | content |
+//! |---|---|
+//! | *u8* | the version of the format: 1 |
+//! | .. | the commands, one after the other, to the end |
 //!
 //! A command:
 //!
-//! | bytes | what |
+//! | type | content |
 //! |---|---|
-//! | 1 | kind, from the table below |
-//! | 4 | partition |
-//! | 4 | map |
-//! | 8 | kinds below 32: time, in milliseconds since the Unix epoch, signed |
-//! | 24 | kinds below 32: caller |
-//! | .. | by kind |
+//! | *u8* | the kind, see below |
+//! | *u32* | the partition |
+//! | *u32* | the map |
+//! | *i64* | kinds below 32: the time, in milliseconds since the Unix epoch |
+//! | *caller* | kinds below 32: the caller |
+//! | .. | the fields of the kind |
 //!
-//! | kind | command | what follows |
+//! | kind | command | fields |
 //! |---|---|---|
-//! | 1 | Put | mode, 1: 1 put, 2 set, 3 if absent, 4 transient, 5 try, 6 replace, 7 metadata; time to live, 8, signed; max idle, 8, signed; for metadata: created, updated, accessed, expires, 8 each, signed; hits, version, 8 each; its time to live and max idle, 8 each, signed; then key, value, bytes |
-//! | 2 | ReplaceIfSame | key, expected, value, bytes |
-//! | 3, 4 | Remove, Delete | key, bytes |
-//! | 5 | RemoveIfSame | key, expected, bytes |
-//! | 6 | Evict | key, bytes |
-//! | 7 | SetTtl | time to live, 8, signed; key, bytes |
-//! | 8 | Lock | 1: whether there is a lease; lease, 8, signed (0 without); reference, 8, signed; key, bytes |
-//! | 9, 10 | Unlock, ForceUnlock | reference, 8, signed; key, bytes |
-//! | 11 | Await | key, bytes |
-//! | 12, 13 | Claim, WriteBatch | a [`Batch`](crate::Batch), bytes |
-//! | 14, 15, 16 | Unclaim, Clear, EvictAll | nothing |
-//! | 17 | ReleaseLocks | client, 16 |
-//! | 18 | Expire | limit, 8 |
-//! | 19 | EvictKeys | a [`KeyList`](crate::KeyList), bytes |
-//! | 20 | Touch | read at, 8, signed; key, bytes |
-//! | 32 | CreateMap | settings: time to live, max idle, 8 each, signed; sample size, 8; unlocks remembered, 8; 1: whether there is a journal; its capacity, 8 (0 without); its time to live, 8, signed (0 without) |
-//! | 33 | DestroyMap | nothing |
-//! | 34 | SetLayout | 1: whether there is a layout; its number, 8 (0 without) |
+//! | 1 | Put | mode, *u8*; expiry; metadata, for mode 7 only; key, value, *bytes* |
+//! | 2 | ReplaceIfSame | key, expected, value, *bytes* |
+//! | 3, 4 | Remove, Delete | key, *bytes* |
+//! | 5 | RemoveIfSame | key, expected, *bytes* |
+//! | 6 | Evict | key, *bytes* |
+//! | 7 | SetTtl | time to live, *i64*; key, *bytes* |
+//! | 8 | Lock | has a lease, *flag*; lease, *i64* (0 without); reference, *i64*; key, *bytes* |
+//! | 9, 10 | Unlock, ForceUnlock | reference, *i64*; key, *bytes* |
+//! | 11 | Await | key, *bytes* |
+//! | 12, 13 | Claim, WriteBatch | a [`Batch`](crate::Batch), *bytes* |
+//! | 14, 15, 16 | Unclaim, Clear, EvictAll | none |
+//! | 17 | ReleaseLocks | client, 16 bytes |
+//! | 18 | Expire | limit, *u64* |
+//! | 19 | EvictKeys | a [`KeyList`](crate::KeyList), *bytes* |
+//! | 20 | Touch | time of the read, *i64*; key, *bytes* |
+//! | 32 | CreateMap | settings |
+//! | 33 | DestroyMap | none |
+//! | 34 | SetLayout | has a layout, *flag*; its number, *u64* (0 without) |
 //!
-//! Whatever the bytes are, reading them neither panics nor takes memory by what they claim. A replica that cannot read a
-//! command must not go on to the next one: the decoder ends with the first error.
+//! The modes of Put: 1 put, 2 set, 3 if absent, 4 transient, 5 try, 6 replace, 7 metadata.
+//!
+//! | part | fields |
+//! |---|---|
+//! | expiry | time to live, max idle, *i64* |
+//! | metadata | created, updated, accessed, expires, *i64*; hits, version, *u64*; expiry |
+//! | settings | time to live, max idle, *i64*; sample size, remembered unlocks, *u64*; journal |
+//! | journal | has a journal, *flag*; capacity, *u64*; time to live, *i64* (both 0 without) |
+//!
+//! Reading arbitrary bytes does not panic, and does not allocate memory for sizes that the bytes
+//! only claim. A replica that cannot read a command must not continue with the next one: the
+//! decoder ends with the first error.
 
 mod decode;
 mod encode;
@@ -57,10 +78,11 @@ pub use reader::Reader;
 pub(crate) use decode::settings as read_settings;
 pub(crate) use encode::{append_bytes, append_caller, append_settings};
 
-/// The version of the format that is written, and the only one that is read, see [`Reader::version`].
+/// The version of the format that is written. It is also the only version that is read, see
+/// [`Reader::version`].
 pub const COMMANDS_VERSION: u8 = 1;
 
-/// The kinds of commands, as they are written.
+/// The encoded kinds of commands.
 mod kind {
     pub(super) const PUT: u8 = 1;
     pub(super) const REPLACE_IF_SAME: u8 = 2;
@@ -82,7 +104,7 @@ mod kind {
     pub(super) const EXPIRE: u8 = 18;
     pub(super) const EVICT_KEYS: u8 = 19;
     pub(super) const TOUCH: u8 = 20;
-    /// From here on, commands have neither time nor caller.
+    /// Commands from this kind on have neither time nor caller.
     pub(super) const CREATE_MAP: u8 = 32;
     pub(super) const DESTROY_MAP: u8 = 33;
     pub(super) const SET_LAYOUT: u8 = 34;

@@ -1,51 +1,53 @@
-//! Reads numbers and bytes out of a buffer, and tells where it stopped.
+//! Reads numbers and bytes from a buffer, and knows its position for errors.
 
 use uuid::Uuid;
 
 use super::{CodecError, Problem};
 use crate::{Caller, Millis};
 
-/// A position in a buffer of what [`Encoder`](crate::Encoder) and others write: little-endian numbers, and bytes behind their length.
+/// A position in a buffer. [`Encoder`](crate::Encoder) and other formats use the same encoding:
+/// little-endian numbers, and bytes after their length.
 ///
-/// Each method reads what it is named after and goes on behind it; `what` names it in errors. Nothing is copied, and no memory is taken
-/// by what the bytes claim.
+/// Each method reads the type that it is named after, and advances; `what` names the field in
+/// errors. Nothing is copied, and no memory is allocated for sizes that the bytes only claim.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
     offset: usize,
-    /// Where that began which was read last.
+    /// The offset of the field that was read last.
     last: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// At the beginning of `rest`, which begins at `offset` of what errors count from.
+    /// A reader at the beginning of `rest`. `offset` is the offset of `rest` in the buffer, for
+    /// errors.
     #[must_use]
     pub fn new(rest: &'a [u8], offset: usize) -> Self {
         Reader { rest, offset, last: offset }
     }
 
-    /// Where it is, in bytes.
+    /// The current offset in the buffer, in bytes.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Whether nothing is left.
+    /// Whether all bytes were read.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The error for what was read last, if it stands for nothing.
+    /// The error for an invalid value of the field that was read last.
     #[must_use]
     pub fn unexpected(&self, what: &'static str, found: u64, expected: &'static str) -> CodecError {
         CodecError { what, offset: self.last, problem: Problem::Unexpected { found, expected } }
     }
 
-    /// Checks that nothing is left.
+    /// Checks that all bytes were read.
     ///
     /// # Errors
-    /// There are bytes left.
+    /// There are more bytes.
     pub fn end(&self, what: &'static str) -> Result<(), CodecError> {
         if self.is_at_end() {
             return Ok(());
@@ -54,10 +56,10 @@ impl<'a> Reader<'a> {
         Err(CodecError { what, offset: self.offset, problem })
     }
 
-    /// Checks the version that a written form begins with: all have 1 so far.
+    /// Reads and checks the version at the beginning of a format. All formats have version 1.
     ///
     /// # Errors
-    /// The buffer has ended, or the version is another one.
+    /// The buffer has ended, or the version is different.
     pub fn version(&mut self, what: &'static str) -> Result<(), CodecError> {
         match self.u8(what)? {
             1 => Ok(()),
@@ -112,7 +114,7 @@ impl<'a> Reader<'a> {
         self.i64(what).map(Millis)
     }
 
-    /// A number of things in memory, 8 bytes: where it is larger than memory can be, as many as there can be.
+    /// Reads a size in memory, 8 bytes. A value larger than `usize::MAX` becomes `usize::MAX`.
     ///
     /// # Errors
     /// The buffer has ended.
@@ -120,7 +122,7 @@ impl<'a> Reader<'a> {
         Ok(usize::try_from(self.u64(what)?).unwrap_or(usize::MAX))
     }
 
-    /// 1 byte: whether something is so.
+    /// Reads a boolean, 1 byte.
     ///
     /// # Errors
     /// The buffer has ended, or the byte is neither 0 nor 1.
@@ -138,7 +140,7 @@ impl<'a> Reader<'a> {
         self.array(what).map(Uuid::from_bytes)
     }
 
-    /// 16 bytes of client, and 8 of thread.
+    /// Reads a caller: 16 bytes of client and 8 bytes of thread.
     ///
     /// # Errors
     /// The buffer has ended.
@@ -146,7 +148,7 @@ impl<'a> Reader<'a> {
         Ok(Caller { client: self.uuid(what)?, thread: self.i64(what)? })
     }
 
-    /// So many bytes.
+    /// Reads `len` bytes.
     ///
     /// # Errors
     /// The buffer has ended.
@@ -158,7 +160,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Bytes behind their length, 4 bytes.
+    /// Reads a length of 4 bytes, and as many bytes after it.
     ///
     /// # Errors
     /// The buffer has ended.

@@ -1,6 +1,6 @@
-//! Bits in words of 64, the least significant first, as Arrow has them.
+//! Bits in words of 64, the least significant bit first, as in Arrow.
 
-/// Words for so many bits.
+/// The number of words for a number of bits.
 pub(crate) fn words(bits: usize) -> usize {
     bits.div_ceil(64)
 }
@@ -9,7 +9,7 @@ pub(crate) fn get(words: &[u64], at: usize) -> bool {
     words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
 }
 
-/// Sets a bit to a value. Beyond the end nothing happens.
+/// Sets a bit to a value. Does nothing beyond the end.
 pub(crate) fn set(words: &mut [u64], at: usize, value: bool) {
     if let Some(word) = words.get_mut(at / 64) {
         let bit = 1 << (at % 64);

@@ -1,4 +1,5 @@
-//! A chunk: the columns of up to 4,096 slots, in buffers that Arrow's arrays can be made of without copying.
+//! A chunk: the columns of up to 4,096 slots, in buffers from which Arrow's arrays can be created
+//! without copying.
 
 use super::bits;
 use super::data::{Data, Stored};
@@ -8,17 +9,18 @@ use crate::layout::ColumnLayout;
 
 use filbert_data::{FieldType, Value};
 
-/// Slots of a chunk, at most: copying one that a scan still reads costs some tens of microseconds.
+/// The maximum number of slots of a chunk. Copying a chunk that a scan still reads takes some tens
+/// of microseconds.
 pub(crate) const CHUNK_SLOTS: usize = 4_096;
-/// Slots of a chunk, at least.
+/// The minimum number of slots of a chunk.
 const CHUNK_SLOTS_MIN: usize = 64;
 
-/// The columns of a run of slots. Immutable once it is shared.
+/// The columns of a range of slots. Immutable while it is shared.
 #[derive(Clone, Default)]
 pub struct Chunk {
-    /// Slots up to the last that was ever taken.
+    /// The number of slots up to the last one that was ever used.
     slots: usize,
-    /// Slots that there is room for, a multiple of 64.
+    /// The number of slots for which there is room, a multiple of 64.
     capacity: usize,
     live: Vec<u64>,
     live_count: usize,
@@ -30,53 +32,54 @@ struct Column {
     field_type: FieldType,
     data: Data,
     valid: Vec<u64>,
-    /// Live slots without a value, broken ones included.
+    /// The number of live slots without a value, including broken ones.
     null_count: usize,
-    /// Empty as long as nothing is broken.
+    /// Empty as long as no value is broken.
     broken: Vec<u64>,
     broken_count: usize,
 }
 
-/// The values of a column, one for each slot of the chunk. What stands in free slots and in those without a value means
-/// nothing.
+/// The values of a column, one for each slot of the chunk. The values of free slots and of slots
+/// without a value are undefined.
 #[derive(Clone, Copy, Debug)]
 pub enum ColumnView<'c> {
-    /// Bits, the least significant of each word first.
+    /// Bits, the least significant bit of each word first.
     Boolean(&'c [u64]),
-    /// 8-bit numbers.
+    /// 8-bit integers.
     Int8(&'c [i8]),
-    /// 16-bit numbers.
+    /// 16-bit integers.
     Int16(&'c [i16]),
-    /// 32-bit numbers.
+    /// 32-bit integers.
     Int32(&'c [i32]),
-    /// 64-bit numbers.
+    /// 64-bit integers.
     Int64(&'c [i64]),
     /// 32-bit floating-point numbers.
     Float32(&'c [f32]),
     /// 64-bit floating-point numbers.
     Float64(&'c [f64]),
-    /// Whole numbers of `10^-scale`.
+    /// Integers in units of `10^-scale`.
     Decimal(&'c [i128]),
     /// Days since 1970-01-01.
     Date(&'c [i32]),
     /// Nanoseconds since midnight.
     Time(&'c [i64]),
-    /// Microseconds since 1970-01-01.
+    /// Microseconds since 1970-01-01, without a time zone.
     Timestamp(&'c [i64]),
     /// Microseconds since 1970-01-01 in UTC.
     TimestampTz(&'c [i64]),
-    /// Arrow's string views, and the one buffer of long texts.
+    /// Arrow's string views, and the single buffer of long texts.
     Text(&'c [u128], &'c [u8]),
 }
 
-/// Bounds of the values of a column: none is beyond them, but they may be wider than the values that are left.
+/// The bounds of the values of a column. No value is outside of them, but they may be wider than
+/// the current values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ColumnRange {
-    /// Of whole numbers, days, nanoseconds or microseconds, in the column's own unit.
+    /// The bounds of integers, days, nanoseconds or microseconds, in the unit of the column.
     Whole(i64, i64),
-    /// Of floating-point numbers.
+    /// The bounds of floating-point numbers.
     Float(f64, f64),
-    /// Of decimals, as whole numbers of `10^-scale`.
+    /// The bounds of decimals, as integers in units of `10^-scale`.
     Decimal(i128, i128),
 }
 
@@ -84,7 +87,7 @@ impl Chunk {
     pub(crate) fn new(columns: &[ColumnLayout]) -> Chunk {
         let column = |layout: &ColumnLayout| Column {
             field_type: layout.field_type.clone(),
-            // A type without columns, which grids refuse, is one whose values are all broken.
+            // Grids reject types without columns. A column of such a type would have no values.
             data: Data::new(ColumnType::of(&layout.field_type).unwrap_or(ColumnType::Boolean)),
             valid: Vec::new(),
             null_count: 0,
@@ -94,20 +97,21 @@ impl Chunk {
         Chunk { columns: columns.iter().map(column).collect(), ..Chunk::default() }
     }
 
-    /// Slots that the chunk covers, free ones included: the length of every column.
+    /// The number of slots in the chunk, including free ones: the length of every column.
     #[must_use]
     #[inline]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Which slots hold an entry: a bit for each, the least significant of each word first.
+    /// The slots with an entry: one bit for each slot, the least significant bit of each word
+    /// first.
     #[must_use]
     pub fn live(&self) -> &[u64] {
         self.live.get(..bits::words(self.slots)).unwrap_or_default()
     }
 
-    /// How many slots hold an entry.
+    /// The number of slots with an entry.
     #[must_use]
     #[inline]
     pub fn live_count(&self) -> usize {
@@ -138,7 +142,8 @@ impl Chunk {
         })
     }
 
-    /// The same values as bytes in the machine's order, aligned for their type; empty if there is no such column.
+    /// The same values as bytes in the machine's byte order, aligned for their type. Empty if the
+    /// column does not exist.
     #[must_use]
     pub fn bytes_of(&self, position: usize) -> &[u8] {
         match self.column(position) {
@@ -160,7 +165,7 @@ impl Chunk {
         }
     }
 
-    /// The buffer of a text column's long texts; empty for other columns.
+    /// The buffer of the long texts of a text column. Empty for other columns.
     #[must_use]
     pub fn heap_of(&self, position: usize) -> &[u8] {
         match self.column(position) {
@@ -169,45 +174,47 @@ impl Chunk {
         }
     }
 
-    /// Which slots have a value in a column, as [`Chunk::live`]; `None` if all that hold an entry do.
+    /// The slots with a value in a column, in the format of [`Chunk::live`]; `None` if all entries
+    /// have a value.
     #[must_use]
     pub fn validity(&self, position: usize) -> Option<&[u64]> {
         let column = self.columns.get(position).filter(|column| column.null_count > 0)?;
         column.valid.get(..bits::words(self.slots))
     }
 
-    /// As [`Chunk::validity`], in bytes.
+    /// Same as [`Chunk::validity`], in bytes.
     #[must_use]
     pub fn validity_bytes(&self, position: usize) -> Option<&[u8]> {
         self.validity(position).map(bytemuck::cast_slice)
     }
 
-    /// As [`Chunk::live`], in bytes.
+    /// Same as [`Chunk::live`], in bytes.
     #[must_use]
     pub fn live_bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self.live())
     }
 
-    /// How many entries have no value in a column, those with a broken one included.
+    /// The number of entries without a value in a column, including those with a broken value.
     #[must_use]
     pub fn null_count(&self, position: usize) -> usize {
         self.columns.get(position).map_or(0, |column| column.null_count)
     }
 
-    /// Which slots hold an entry whose value could not be read, or is none of the column's type; empty if there are none.
+    /// The slots of entries with a broken value: one that could not be read, or not converted to
+    /// the type of the column. Empty if there are none.
     #[must_use]
     pub fn broken(&self, position: usize) -> &[u64] {
         let column = self.columns.get(position).filter(|column| column.broken_count > 0);
         column.and_then(|column| column.broken.get(..bits::words(self.slots))).unwrap_or_default()
     }
 
-    /// How many entries have a broken value in a column.
+    /// The number of entries with a broken value in a column.
     #[must_use]
     pub fn broken_count(&self, position: usize) -> usize {
         self.columns.get(position).map_or(0, |column| column.broken_count)
     }
 
-    /// Bounds of a column's values; `None` where there is none, or none that are known.
+    /// The bounds of a column's values; `None` if there are no values, or no known bounds.
     #[must_use]
     pub fn range(&self, position: usize) -> Option<ColumnRange> {
         fn whole<T: Into<i64>>(range: Option<(T, T)>) -> Option<ColumnRange> {
@@ -237,7 +244,7 @@ impl Chunk {
         }
     }
 
-    /// Whether a slot holds an entry.
+    /// Whether a slot has an entry.
     #[must_use]
     pub fn is_live(&self, slot: usize) -> bool {
         bits::get(&self.live, slot)
@@ -248,7 +255,7 @@ impl Chunk {
         at < self.capacity
     }
 
-    /// Takes a slot for an entry, new or there already.
+    /// Marks a slot as used by a new or existing entry.
     pub(crate) fn begin(&mut self, at: usize) {
         if at >= self.capacity {
             self.grow(at);
@@ -257,7 +264,7 @@ impl Chunk {
         if !bits::get(&self.live, at) {
             bits::set(&mut self.live, at, true);
             self.live_count += 1;
-            // Without a value, until one is set.
+            // The entry has no value until one is set.
             self.columns.iter_mut().for_each(|column| column.null_count += 1);
         }
     }
@@ -280,7 +287,7 @@ impl Chunk {
         }
     }
 
-    /// Keeps a value of the entry in a slot; `None` for one that cannot be read.
+    /// Stores a value of the entry in a slot; `None` = the value could not be read.
     #[inline]
     pub(crate) fn set(&mut self, position: usize, at: usize, value: Option<Value<'_>>) {
         let Some(column) = self.columns.get_mut(position) else { return };
@@ -320,7 +327,7 @@ impl Chunk {
 }
 
 impl Column {
-    /// Notes what became of the value in a slot.
+    /// Updates the bits and counters of a slot after its value was stored.
     #[inline]
     fn mark(&mut self, at: usize, stored: Stored) {
         let (was_valid, is_valid) = (bits::get(&self.valid, at), stored == Stored::Value);

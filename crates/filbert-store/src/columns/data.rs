@@ -1,4 +1,4 @@
-//! The values of one column of one chunk, in the form that Arrow's arrays have.
+//! The values of one column in one chunk, in the format of Arrow's arrays.
 
 use chrono::{Datelike, Timelike};
 use filbert_data::{FieldType, Value};
@@ -6,40 +6,40 @@ use filbert_data::{FieldType, Value};
 use super::bits;
 use super::texts::Texts;
 
-/// Days from the first of the year 1 up to 1970-01-01, plus one.
+/// The day number of 1970-01-01, if 0001-01-01 is day 1.
 const EPOCH_DAYS_FROM_CE: i32 = 719_163;
-/// Digits that 128 bits always hold.
+/// The number of digits that always fit into 128 bits.
 const DECIMAL_PRECISION_MAX: u8 = 38;
 
-/// What a column holds, and how.
+/// The type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
     /// Bits.
     Boolean,
-    /// 8-bit numbers.
+    /// 8-bit integers.
     Int8,
-    /// 16-bit numbers.
+    /// 16-bit integers.
     Int16,
-    /// 32-bit numbers.
+    /// 32-bit integers.
     Int32,
-    /// 64-bit numbers.
+    /// 64-bit integers.
     Int64,
     /// 32-bit floating-point numbers.
     Float32,
     /// 64-bit floating-point numbers.
     Float64,
-    /// Decimals in 128 bits, as whole numbers of `10^-scale`.
+    /// Decimals in 128 bits, as integers in units of `10^-scale`.
     Decimal {
-        /// Digits, up to 38.
+        /// The number of digits, at most 38.
         precision: u8,
-        /// Digits behind the point.
+        /// The number of digits after the decimal point.
         scale: i8,
     },
     /// Days since 1970-01-01.
     Date,
     /// Nanoseconds since midnight.
     Time,
-    /// Microseconds since 1970-01-01, nowhere in particular.
+    /// Microseconds since 1970-01-01, without a time zone.
     Timestamp,
     /// Microseconds since 1970-01-01 in UTC.
     TimestampTz,
@@ -48,8 +48,8 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
-    /// What the column of a field of this type holds; `None` where there are no columns of it: decimals without limits or
-    /// with more than 38 digits, UUIDs, objects, arrays.
+    /// The column type of a field type; `None` if the type has no columns: decimals without limits
+    /// or with more than 38 digits, UUIDs, objects, binaries, intervals, arrays.
     #[must_use]
     pub fn of(field_type: &FieldType) -> Option<ColumnType> {
         Some(match field_type {
@@ -78,7 +78,7 @@ impl ColumnType {
     }
 }
 
-/// Numbers of one type, and the bounds of all that were ever there.
+/// Numbers of one type, and the minimum and maximum of all numbers that were ever set.
 #[derive(Clone)]
 pub(crate) struct Numbers<T> {
     pub(super) values: Vec<T>,
@@ -116,7 +116,7 @@ impl<T: Copy + Default + PartialOrd> Numbers<T> {
     }
 }
 
-/// The less of two; once one of them compares with nothing, as a NaN does, that one for ever.
+/// The lesser of two values. A value that is not comparable, such as NaN, is kept forever.
 fn least<T: Copy + PartialOrd>(min: T, value: T) -> T {
     if min <= value || min.partial_cmp(&min).is_none() { min } else { value }
 }
@@ -142,7 +142,7 @@ pub(crate) enum Data {
     Text(Texts),
 }
 
-/// What became of a value.
+/// The result of storing a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Value,
@@ -169,7 +169,7 @@ impl Data {
         }
     }
 
-    /// Makes room for so many values.
+    /// Makes room for `capacity` values.
     pub(crate) fn grow(&mut self, capacity: usize) {
         match self {
             Data::Boolean(bits) => {
@@ -190,7 +190,7 @@ impl Data {
         }
     }
 
-    /// Keeps a value, converted to the column's type.
+    /// Stores a value, converted to the type of the column.
     #[inline]
     pub(crate) fn set(&mut self, at: usize, value: Value<'_>, field_type: &FieldType) -> Stored {
         match (&mut *self, &value) {
@@ -225,7 +225,7 @@ impl Data {
             (Data::Float32(numbers), Value::Float32(value)) => numbers.set(at, value),
             (Data::Float64(numbers), Value::Float64(value)) => numbers.set(at, value),
             (Data::Decimal(numbers, scale), Value::Decimal(value)) => {
-                // The conversion has given it this scale, and checked its digits.
+                // The conversion has set this scale and checked the number of digits.
                 let (unscaled, exponent) = value.into_bigint_and_exponent();
                 match i128::try_from(unscaled) {
                     Ok(unscaled) if exponent == i64::from(*scale) => numbers.set(at, unscaled),
@@ -242,10 +242,12 @@ impl Data {
                 let seconds = i64::from(time.num_seconds_from_midnight());
                 numbers.set(at, seconds * 1_000_000_000 + i64::from(time.nanosecond()));
             }
-            (Data::Timestamp(numbers), Value::Timestamp(moment)) => {
-                numbers.set(at, moment.and_utc().timestamp_micros());
+            (Data::Timestamp(numbers), Value::Timestamp(timestamp)) => {
+                numbers.set(at, timestamp.and_utc().timestamp_micros());
             }
-            (Data::TimestampTz(numbers), Value::TimestampTz(moment)) => numbers.set(at, moment.timestamp_micros()),
+            (Data::TimestampTz(numbers), Value::TimestampTz(timestamp)) => {
+                numbers.set(at, timestamp.timestamp_micros())
+            }
             (Data::Text(texts), Value::Text(text) | Value::Json(text)) => {
                 return if texts.set(at, &text) { Stored::Value } else { Stored::Broken };
             }
@@ -257,7 +259,7 @@ impl Data {
         Stored::Value
     }
 
-    /// Forgets a value.
+    /// Removes a value.
     pub(crate) fn clear(&mut self, at: usize) {
         match self {
             Data::Boolean(bits) => bits::set(bits, at, false),

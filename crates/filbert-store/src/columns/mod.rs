@@ -1,12 +1,13 @@
-//! Columns: fields of a map's entries kept apart from the records, so that a scan reads nothing else.
+//! Columns: fields of a map's entries, stored apart from the records, so that a scan reads nothing
+//! else.
 //!
 //! ```text
 //! slot / 4,096 --> chunk (shared with scans, copied when written while shared)
 //! slot % 4,096 --> live bit; in each column: value, validity bit, broken bit
 //! ```
 //!
-//! A value that cannot be read as what its column holds never fails a write: it is marked as broken, and whoever reads
-//! the column sees that it must ask the record.
+//! A value that cannot be converted to the type of its column never causes a write to fail: it is
+//! marked as broken, and readers of the column must read the record instead.
 
 mod bits;
 mod chunk;
@@ -23,7 +24,7 @@ use chunk::CHUNK_SLOTS;
 pub use chunk::{Chunk, ColumnRange, ColumnView};
 pub use data::ColumnType;
 
-/// The columns of one map in one partition at one instant. Writers go on, and do not change it.
+/// A snapshot of the columns of one map in one partition. Later writes do not change it.
 #[derive(Clone)]
 pub struct Columns {
     ids: Arc<[ColumnId]>,
@@ -31,25 +32,25 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Columns of a partition without entries; `None` if there are no columns.
+    /// The columns of a partition without entries; `None` if there are no columns.
     pub(crate) fn without_rows(columns: &[ColumnLayout]) -> Option<Columns> {
         let ids = columns.iter().map(|column| column.id).collect();
         (!columns.is_empty()).then_some(Columns { ids, chunks: Vec::new() })
     }
 
-    /// The chunks, in order of slots. Some may hold no entry.
+    /// The chunks, in the order of slots. Chunks without entries are possible.
     #[must_use]
     pub fn chunks(&self) -> &[Arc<Chunk>] {
         &self.chunks
     }
 
-    /// Number of entries.
+    /// The number of entries.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.live_count()).sum()
     }
 
-    /// Where chunks have a column.
+    /// The position of a column in the chunks.
     #[must_use]
     pub fn position(&self, id: ColumnId) -> Option<usize> {
         self.ids.iter().position(|known| *known == id)
@@ -62,7 +63,7 @@ pub(crate) struct ColumnSet {
     ids: Arc<[ColumnId]>,
     chunks: Vec<Arc<Chunk>>,
     bytes: usize,
-    /// Which columns of the row that is being written have been set.
+    /// For each column, whether the current row has a value.
     is_set: Vec<bool>,
 }
 
@@ -72,7 +73,7 @@ impl ColumnSet {
         ColumnSet { layouts: columns.to_vec(), ids, chunks: Vec::new(), bytes: 0, is_set: Vec::new() }
     }
 
-    /// Whether these are the columns that are kept here.
+    /// Whether these are the columns of this set.
     pub(crate) fn are(&self, columns: &[ColumnLayout]) -> bool {
         columns.iter().map(|column| column.id).eq(self.ids.iter().copied())
     }
@@ -104,7 +105,7 @@ impl ColumnSet {
         let Some(shared) = self.chunks.get_mut(number).filter(|chunk| chunk.has_room(at)) else { return };
         let before = shared.bytes();
         if shared.live_count() == 1 && shared.is_live(at) {
-            // The last entry of the chunk: its memory is given back.
+            // The last entry of the chunk: its memory is freed.
             *shared = Arc::new(Chunk::new(&self.layouts));
         } else {
             Arc::make_mut(shared).remove(at);
@@ -133,7 +134,7 @@ fn place_of(slot: u32) -> (usize, usize) {
     (slot as usize / CHUNK_SLOTS, slot as usize % CHUNK_SLOTS)
 }
 
-/// The values of one entry on their way into the columns.
+/// The row of one entry while it is written.
 pub(crate) struct Row<'c> {
     chunk: &'c mut Chunk,
     at: usize,
@@ -151,7 +152,7 @@ impl Row<'_> {
         }
     }
 
-    /// Ends the row: what was not set could not be read.
+    /// Completes the row: columns without a value are marked as broken.
     #[inline]
     pub(crate) fn finish(self) {
         let Row { chunk, at, is_set, bytes, bytes_before } = self;

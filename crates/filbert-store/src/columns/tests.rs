@@ -1,4 +1,4 @@
-//! Columns of every type, and snapshots beside writers.
+//! Columns of every type, and snapshots during writes.
 
 use filbert_data::FieldType;
 
@@ -149,7 +149,7 @@ fn a_snapshot_stays_as_it_was_and_shares_what_was_not_written() {
 }
 
 #[test]
-fn a_column_with_a_nan_tells_no_bounds_that_are_wrong() {
+fn a_column_with_a_nan_has_no_wrong_bounds() {
     let mut set = columns(&[FieldType::Double]);
     for (slot, value) in [1.0, f64::NAN, -2.0, 5.0].into_iter().enumerate() {
         put(&mut set, slot as u32, vec![Some(Value::Float64(value))]);

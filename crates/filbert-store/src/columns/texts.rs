@@ -1,26 +1,28 @@
-//! A column of texts as Arrow's string views: 16 bytes for each, and one buffer for those longer than 12 bytes.
+//! A column of texts as Arrow's string views: 16 bytes for each text, and one buffer for texts
+//! longer than 12 bytes.
 //!
-//! | bytes | short text | long text |
+//! | offset | short text | long text |
 //! |---|---|---|
 //! | 0 | length, `u32` | length, `u32` |
 //! | 4 | the text, then zeros | its first 4 bytes |
-//! | 8 | | the buffer's number, 0 |
-//! | 12 | | where it begins there, `u32` |
+//! | 8 | | the number of the buffer, 0 |
+//! | 12 | | its offset in the buffer, `u32` |
 //!
-//! All numbers are little-endian (<https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout>).
+//! All numbers are little-endian
+//! (<https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout>).
 
-/// Texts up to this length lie in the view itself.
+/// The maximum length of a text in the view itself.
 const INLINE_BYTES_MAX: usize = 12;
-/// Arrow's offsets end here.
+/// The maximum size of a buffer, because of Arrow's offsets.
 const HEAP_BYTES_MAX: usize = i32::MAX as usize;
-/// A buffer up to this size may hold any amount of bytes that no view names.
+/// The size up to which a buffer is not compacted.
 const GARBAGE_BYTES_FREE: usize = 4_096;
 
 #[derive(Clone, Default)]
 pub(crate) struct Texts {
     pub(super) views: Vec<u128>,
     pub(super) heap: Vec<u8>,
-    /// Bytes of the buffer that no view names any more.
+    /// The bytes of the buffer that no view uses any more.
     garbage_bytes: usize,
 }
 
@@ -30,7 +32,8 @@ impl Texts {
         self.views.resize(capacity, 0);
     }
 
-    /// Sets a text; `false` when the buffer cannot take it. What was there before is given up either way.
+    /// Sets a text. Returns `false` if the buffer has no room. The old text is removed in both
+    /// cases.
     pub(super) fn set(&mut self, at: usize, text: &str) -> bool {
         self.clear(at);
         let bytes = text.as_bytes();
@@ -53,7 +56,7 @@ impl Texts {
         true
     }
 
-    /// Forgets a text: what is left is an empty one.
+    /// Removes a text. An empty text remains.
     pub(super) fn clear(&mut self, at: usize) {
         let Some(place) = self.views.get_mut(at) else { return };
         let length = length(*place);
@@ -66,7 +69,7 @@ impl Texts {
         }
     }
 
-    /// Writes the buffer anew, with nothing in it but what views name.
+    /// Rewrites the buffer with only the bytes that views use.
     fn compact(&mut self) {
         let mut heap = Vec::with_capacity(self.heap.len() - self.garbage_bytes);
         for view in &mut self.views {
@@ -87,7 +90,7 @@ impl Texts {
     }
 }
 
-/// The text that a view names.
+/// The text of a view.
 pub(crate) fn text_of<'t>(view: &'t u128, heap: &'t [u8]) -> &'t [u8] {
     let length = length(*view);
     if length > INLINE_BYTES_MAX {
@@ -109,7 +112,7 @@ fn inline(bytes: &[u8]) -> u128 {
     u128::from_le_bytes(view) | bytes.len() as u128
 }
 
-/// The view of a long text; its length and place are below 2^31.
+/// The view of a long text. Its length and offset are below 2^31.
 fn outline(bytes: &[u8], offset: usize) -> u128 {
     let prefix = bytes.first_chunk::<4>().map_or(0, |prefix| u32::from_le_bytes(*prefix));
     bytes.len() as u128 | u128::from(prefix) << 32 | (offset as u128) << 96

@@ -1,41 +1,43 @@
-//! The keys of one entry: what indexes find it by.
+//! The keys of one entry in the indexes.
 
 use filbert_data::{Kinds, Value};
 
-/// The encoded values of each indexed field of one entry. Kept between entries, so that reading one allocates nothing.
+/// The encoded values of each indexed field of one entry. The buffers are reused for the next
+/// entry, so that reading an entry allocates nothing.
 #[derive(Default)]
 pub(crate) struct EntryKeys {
     fields: Vec<FieldKeys>,
-    /// Where keys of several fields are put together.
+    /// The buffer in which keys of several fields are built.
     composite: Vec<u8>,
 }
 
-/// The values of one field: one, or one for each item of an array.
+/// The values of one field: one value, or one for each item of an array.
 #[derive(Default, PartialEq, Eq)]
 struct FieldKeys {
     bytes: Vec<u8>,
-    /// Where each value ends.
+    /// The end of each value.
     ends: Vec<usize>,
-    /// What the values are: equal keys may be those of unlike values.
+    /// The kinds of the values. Different kinds of values can have equal keys.
     kinds: Kinds,
 }
 
 impl EntryKeys {
-    /// Forgets the entry that was read, and makes room for `field_count` fields.
+    /// Removes the previous entry, and makes room for `field_count` fields.
     pub(crate) fn clear(&mut self, field_count: usize) {
         self.fields.resize_with(field_count, FieldKeys::default);
         for field in &mut self.fields {
             field.bytes.clear();
             field.ends.clear();
             field.kinds = Kinds::NONE;
-            // What one huge value needed is not kept for ever.
+            // The memory for one huge value is not kept forever.
             field.bytes.shrink_to(4_096);
             field.ends.shrink_to(512);
         }
         self.composite.shrink_to(4_096);
     }
 
-    /// Notes the value of a field. With `finds_many`, each item of an array is a value; of an empty one, a null is.
+    /// Sets the value of a field. With `finds_many`, each item of an array is a value; an empty
+    /// array is a null.
     pub(crate) fn set(&mut self, field: usize, value: &Value<'_>, finds_many: bool) {
         let Some(field) = self.fields.get_mut(field) else { return };
         match value {
@@ -49,12 +51,12 @@ impl EntryKeys {
         }
     }
 
-    /// Whether one of these fields could not be read.
+    /// Whether one of these fields was not read.
     pub(crate) fn lack(&self, fields: &[usize]) -> bool {
         fields.iter().any(|field| self.fields.get(*field).is_none_or(|field| field.ends.is_empty()))
     }
 
-    /// What one of the fields has.
+    /// The kinds of the values of a field.
     pub(crate) fn kinds(&self, field: usize) -> Kinds {
         self.fields.get(field).map_or(Kinds::NONE, |field| field.kinds)
     }
@@ -64,12 +66,13 @@ impl EntryKeys {
         fields.iter().all(|field| self.fields.get(*field) == other.fields.get(*field))
     }
 
-    /// Whether the entry may have more than one key in an index over these fields.
+    /// Whether the entry may have several keys in an index over these fields.
     pub(crate) fn have_several(&self, fields: &[usize]) -> bool {
         fields.iter().any(|field| self.fields.get(*field).is_some_and(|field| field.ends.len() > 1))
     }
 
-    /// Visits the entry's keys in an index over these fields; none if it lacks one.
+    /// Visits the entry's keys in an index over these fields. There are none if a field was not
+    /// read.
     pub(crate) fn for_each(&mut self, fields: &[usize], visit: &mut dyn FnMut(&[u8])) {
         match fields {
             [field] => {
@@ -86,7 +89,8 @@ impl EntryKeys {
         }
     }
 
-    /// Every combination of the fields' values. An index has 255 fields at most, so the recursion ends.
+    /// Visits every combination of the fields' values. The depth of the recursion is limited,
+    /// because an index has at most 255 fields.
     fn combine(&self, fields: &[usize], composite: &mut Vec<u8>, visit: &mut dyn FnMut(&[u8])) {
         let Some((first, rest)) = fields.split_first() else { return visit(composite) };
         let len = composite.len();

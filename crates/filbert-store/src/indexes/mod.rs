@@ -1,7 +1,8 @@
-//! An index of one map in one partition: keys made of fields, and the slots of the entries that have them.
+//! An index of one map in one partition: keys built from fields, and for each key the slots of the
+//! entries that have it.
 //!
 //! ```text
-//! entry --> keys (order-preserving bytes) --> hash table or tree --> postings (one slot | list | bitmap)
+//! entry --> keys (ordered bytes) --> hash table or tree --> postings (one slot, list or bitmap)
 //! ```
 
 mod keys;
@@ -26,31 +27,33 @@ use postings::Postings;
 pub use probe::Probe;
 pub use signature::{PartitionSet, SIGNATURE_PARTITIONS_MAX, Signature};
 
-/// A key's bytes: those of numbers, dates and short texts lie in the table itself.
+/// The bytes of a key. Keys of numbers, dates and short texts are stored in the table itself.
 type IndexKey = SmallVec<[u8; 16]>;
 
-/// What is known of an index, in one partition or summed over several.
+/// The statistics of an index, in one partition or summed over several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexStatistics {
-    /// Entries, each counted once for every key that it has; expired ones not yet freed included.
+    /// The number of entries, counted once for each of their keys, including expired entries that
+    /// are not yet freed.
     pub entries: usize,
-    /// Different keys. Summed over partitions it is too high, as each counts its own.
+    /// The number of distinct keys. The sum over partitions is too high if partitions have equal
+    /// keys.
     pub distinct: usize,
-    /// Entries whose first field is null.
+    /// The number of entries whose first field is null.
     pub nulls: usize,
     /// The least key whose first field is not null, of sorted indexes.
     pub min: Option<Vec<u8>>,
     /// The greatest key whose first field is not null, of sorted indexes.
     pub max: Option<Vec<u8>>,
-    /// Entries with a field that could not be read, which are not among the others: every probe of entries finds them, and no
-    /// probe of keys.
+    /// The number of entries with an unreadable field. They are not included in the other numbers.
+    /// Every probe of entries finds them; probes of keys do not.
     pub unread: usize,
-    /// Bytes that it takes.
+    /// The bytes of the index.
     pub bytes: usize,
 }
 
 impl IndexStatistics {
-    /// Adds another partition's figures to these.
+    /// Adds the statistics of another partition to these.
     pub fn add(&mut self, other: IndexStatistics) {
         self.entries += other.entries;
         self.distinct += other.distinct;
@@ -70,7 +73,8 @@ enum Entries {
     Sorted(BTreeMap<IndexKey, Postings>),
 }
 
-/// Bytes of an item of a tree, with the slack of its nodes (filled to about 7 of 11).
+/// The bytes of an item of a tree, including the unused space in its nodes (filled to about 7 of
+/// 11).
 const TREE_ITEM_BYTES: usize = size_of::<(IndexKey, Postings)>() * 11 / 7;
 
 /// One index of one map in one partition.
@@ -79,17 +83,18 @@ pub(crate) struct Index {
     entries: Entries,
     entry_count: usize,
     null_count: usize,
-    /// Bytes of keys and postings that lie elsewhere.
+    /// The bytes of keys and postings outside of `entries`.
     heap_bytes: usize,
-    /// The summary over all partitions, and the number of this one in it.
+    /// The summary over all partitions, and the id of this partition in it.
     signature: Option<(Arc<Signature>, PartitionId)>,
-    /// Entries with a field that could not be read: nobody knows their keys, so every probe finds them.
+    /// The entries with an unreadable field. Their keys are not known, so every probe finds them.
     unread: RoaringBitmap,
-    /// Keys that the summary has not counted yet.
+    /// The number of keys that the summary has not yet counted.
     uncounted: usize,
 }
 
-/// Keys that are counted together in a summary, which other partitions count in, too.
+/// The number of new keys that the summary counts together. All partitions update the same counter,
+/// so it must not be updated for each key.
 const COUNTED_TOGETHER: usize = 16;
 
 impl Index {
@@ -116,12 +121,12 @@ impl Index {
         &self.layout
     }
 
-    /// The same index as another layout numbers its fields.
+    /// The same index with the field numbers of another layout.
     pub(crate) fn with_layout(self, layout: IndexLayout) -> Index {
         Index { layout, ..self }
     }
 
-    /// Puts an entry under each of its keys, or, if it has a field that could not be read, apart.
+    /// Adds an entry under each of its keys, or to `unread` if it has an unreadable field.
     pub(crate) fn insert_entry(&mut self, keys: &mut EntryKeys, slot: u32) {
         if keys.lack(&self.layout.fields) {
             if let Some((signature, partition)) = &self.signature {
@@ -130,7 +135,7 @@ impl Index {
             self.unread.insert(slot);
             return;
         }
-        // The fields are set aside, as the rest of the index changes meanwhile.
+        // The fields are moved out, because the rest of the index changes in the meantime.
         let fields = std::mem::take(&mut self.layout.fields);
         for (position, field) in fields.iter().enumerate() {
             self.layout.seen.note(position, keys.kinds(*field));
@@ -139,17 +144,17 @@ impl Index {
         self.layout.fields = fields;
     }
 
-    /// Takes an entry from under each of its keys.
+    /// Removes an entry from each of its keys.
     pub(crate) fn remove_entry(&mut self, keys: &mut EntryKeys, slot: u32) {
         if self.unread.remove(slot) {
             return;
         }
         let fields = std::mem::take(&mut self.layout.fields);
-        let (mut asked, mut removed) = (BTreeSet::new(), !keys.lack(&fields));
+        let (mut seen, mut removed) = (BTreeSet::new(), !keys.lack(&fields));
         let several = keys.have_several(&fields);
         keys.for_each(&fields, &mut |key| {
-            // The same item may stand in an array twice.
-            if !several || asked.insert(key.to_vec()) {
+            // An array may contain the same item twice.
+            if !several || seen.insert(key.to_vec()) {
                 removed &= self.remove(key, slot);
             }
         });
@@ -159,8 +164,8 @@ impl Index {
         }
     }
 
-    /// Takes an entry out wherever it is: it reads otherwise than when it came, as it does when the schema of its value
-    /// was announced only after it was put.
+    /// Removes an entry from all keys that have it. The entry reads differently than when it was
+    /// added, for example because the schema of its value was announced after it was put.
     #[cold]
     fn purge(&mut self, slot: u32) {
         let mut keys: Vec<IndexKey> = Vec::new();
@@ -178,7 +183,7 @@ impl Index {
         }
     }
 
-    /// Puts an entry under a key; one that is there already changes nothing.
+    /// Adds an entry under a key. Does nothing if it is already there.
     pub(crate) fn insert(&mut self, key: &[u8], slot: u32) {
         let existing = match &mut self.entries {
             Entries::Hashed(table) => table.get_mut(key),
@@ -212,7 +217,7 @@ impl Index {
         self.null_count += usize::from(added && is_null(key));
     }
 
-    /// Takes an entry from under a key; whether it was there.
+    /// Removes an entry from a key. Returns whether it was there.
     pub(crate) fn remove(&mut self, key: &[u8], slot: u32) -> bool {
         let existing = match &mut self.entries {
             Entries::Hashed(table) => table.get_mut(key),
@@ -248,7 +253,7 @@ impl Index {
         }
     }
 
-    /// Takes part in another summary, which is told of all keys that are there.
+    /// Replaces the summary, and adds all existing keys to it; `None` removes it.
     pub(crate) fn set_signature(&mut self, signature: Option<Arc<Signature>>, partition: PartitionId) {
         if let Some(signature) = &signature {
             match &self.entries {
@@ -287,13 +292,14 @@ impl Index {
         self.heap_bytes
             + if self.unread.is_empty() { 0 } else { self.unread.serialized_size() }
             + match &self.entries {
-                // A table is filled to 7/8, and has a byte beside each item.
+                // A table is filled to 7/8, and has one byte in addition to each item.
                 Entries::Hashed(table) => table.capacity() * 8 / 7 * (size_of::<(IndexKey, Postings)>() + 1),
                 Entries::Sorted(tree) => tree.len() * TREE_ITEM_BYTES,
             }
     }
 
-    /// Visits the keys that a probe asks for and their postings, in the probe's order, until `visit` answers `false`; whether it never did.
+    /// Visits the keys that a probe finds and their postings, in the order of the probe, until
+    /// `visit` returns `false`. Returns whether it never did.
     pub(crate) fn probe(&self, probe: &Probe, visit: &mut dyn FnMut(&[u8], &Postings) -> bool) -> bool {
         match (probe, &self.entries) {
             (Probe::Equal(key), _) => self.get(key).is_none_or(|postings| visit(key, postings)),
@@ -306,7 +312,8 @@ impl Index {
             (Probe::All { descending }, Entries::Sorted(tree)) => {
                 walk(tree.range::<[u8], _>((Bound::Unbounded, Bound::Unbounded)), *descending, visit)
             }
-            // Not for hashed indexes; but an answer too many does no harm, and none is missed.
+            // Hashed indexes do not support these probes. They find all entries: additional
+            // candidates are harmless, and no entry is missing.
             (Probe::Range { .. } | Probe::All { .. }, Entries::Hashed(table)) => {
                 table.iter().all(|(key, postings)| visit(key, postings))
             }
@@ -320,7 +327,7 @@ impl Index {
         }
     }
 
-    /// The slots that a probe finds, in one set.
+    /// The slots that a probe finds, as one set.
     pub(crate) fn slots(&self, probe: &Probe) -> RoaringBitmap {
         let mut slots = RoaringBitmap::new();
         self.probe(probe, &mut |_, postings| {
@@ -331,7 +338,7 @@ impl Index {
         slots
     }
 
-    /// The entries that every probe must find, as their keys are not known.
+    /// The entries that every probe must find, because their keys are not known.
     pub(crate) fn unread(&self) -> &RoaringBitmap {
         &self.unread
     }

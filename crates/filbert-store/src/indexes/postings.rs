@@ -1,24 +1,24 @@
-//! The slots of the entries that have one key.
+//! Postings: the slots of the entries that have one key.
 
 use roaring::RoaringBitmap;
 
-/// So many slots are kept as a list; a longer one becomes a bitmap.
+/// The maximum length of a list. A longer list becomes a bitmap.
 const LIST_LEN_MAX: usize = 64;
-/// A bitmap with so few slots becomes a list again.
+/// The minimum size of a bitmap. A smaller bitmap becomes a list.
 const BITMAP_LEN_MIN: u64 = 32;
 
-/// A set of slots, never empty while in an index.
+/// A set of slots. It is never empty in an index.
 #[derive(Debug)]
 pub(crate) enum Postings {
     One(u32),
-    /// In order.
+    /// Sorted.
     #[allow(clippy::box_collection, reason = "most keys have one slot, and this keeps their postings small")]
     List(Box<Vec<u32>>),
     Bitmap(Box<RoaringBitmap>),
 }
 
 impl Postings {
-    /// Adds a slot; whether it was not there.
+    /// Adds a slot. Returns `false` if it was already there.
     pub(crate) fn insert(&mut self, slot: u32) -> bool {
         match self {
             Postings::One(only) if *only == slot => false,
@@ -42,7 +42,8 @@ impl Postings {
         }
     }
 
-    /// Takes a slot out; whether it was there. Of one slot alone nothing changes: the caller drops it.
+    /// Removes a slot. Returns whether it was there. A single slot is not removed: the caller drops
+    /// the postings.
     pub(crate) fn remove(&mut self, slot: u32) -> bool {
         match self {
             Postings::One(only) => *only == slot,
@@ -82,7 +83,7 @@ impl Postings {
         }
     }
 
-    /// Visits the slots in order until `visit` answers `false`; whether it never did.
+    /// Visits the slots in order until `visit` returns `false`. Returns whether it never did.
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(u32) -> bool) -> bool {
         match self {
             Postings::One(slot) => visit(*slot),
@@ -101,7 +102,8 @@ impl Postings {
         }
     }
 
-    /// Bytes beyond its own: of a bitmap about, as each 65,536 slots take 2 bytes for each or 8,192 in all.
+    /// The bytes on the heap. An estimate for a bitmap: each range of 65,536 slots takes 2 bytes
+    /// per slot, but at most 8,192 bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Postings::One(_) => 0,

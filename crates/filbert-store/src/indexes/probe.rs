@@ -1,37 +1,38 @@
-//! Questions to an index.
+//! Probes: the queries of an index.
 
 use std::ops::Bound;
 
-/// A question to an index. Keys are encodings of values as [`filbert_data::Value::append_index_key`] makes them, one after the
-/// other for an index of several fields.
+/// A query of an index. Keys are the encodings of [`filbert_data::Value::append_index_key`],
+/// concatenated for an index of several fields.
 ///
-/// What an index answers are candidates: decimals with many digits share keys with their neighbours, so that what was
-/// found by or among decimals must be compared again. No entry that fits is ever missed.
+/// The results are candidates: decimals with many digits can have the same keys as neighbouring
+/// decimals, so the caller must compare results of probes with decimals again. No matching entry is
+/// missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// The entries of one key.
+    /// The entries with one key.
     Equal(Vec<u8>),
-    /// The entries of several keys.
+    /// The entries with one of several keys.
     In(Vec<Vec<u8>>),
-    /// The entries of a range of keys, in order; of sorted indexes only. Bounds are about the beginnings of keys: an included one
-    /// takes in every key that begins with it, an excluded one none of them. So a bound can be made of the first few
-    /// fields of an index of several.
+    /// The entries with a key in a range, in order; sorted indexes only. Bounds are prefixes of
+    /// keys: an included bound includes all keys with this prefix, an excluded bound excludes all
+    /// of them. Therefore a bound can consist of the first fields of an index of several fields.
     Range {
-        /// Where the range begins.
+        /// The beginning of the range.
         from: Bound<Vec<u8>>,
-        /// Where it ends.
+        /// The end of the range.
         to: Bound<Vec<u8>>,
-        /// Whether the highest key comes first.
+        /// Whether the greatest key comes first.
         descending: bool,
     },
-    /// All entries, in order; of other than sorted indexes in no order.
+    /// All entries, in order. Without an order if the index is not sorted.
     All {
-        /// Whether the highest key comes first.
+        /// Whether the greatest key comes first.
         descending: bool,
     },
 }
 
-/// The least bytes above all that begin with `prefix`; `None` if there are none.
+/// The least bytes greater than everything with the prefix; `None` if there are none.
 pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut next = prefix.get(..=kept)?.to_vec();
@@ -41,10 +42,11 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(next)
 }
 
-/// The least and the greatest key of a range.
+/// The bounds of a range of keys.
 pub(crate) type KeyBounds<'p> = (Bound<&'p [u8]>, Bound<&'p [u8]>);
 
-/// The bounds of the keys themselves: from the first included to the first excluded one. `None` if nothing can be between.
+/// The bounds of the keys of a range of prefixes: the first key is included, the last one excluded.
+/// `None` if the range is empty.
 pub(crate) fn bounds<'p>(
     from: &'p Bound<Vec<u8>>,
     to: &'p Bound<Vec<u8>>,
@@ -68,7 +70,7 @@ pub(crate) fn bounds<'p>(
         (_, Some(end)) => Bound::Excluded(end.as_slice()),
         _ => Bound::Unbounded,
     };
-    // A tree's range must not end before it begins.
+    // The range of a tree must not end before it begins.
     match (first, end) {
         (Bound::Included(first), Bound::Excluded(end)) if first >= end => None,
         bounds => Some(bounds),

@@ -1,9 +1,10 @@
-//! Which partitions may have a key: a summary of one index over all partitions of a member, so that a lookup need not ask
-//! each of them.
+//! Signatures: a summary of one index over all partitions of a member. It finds the partitions that
+//! may have a key, so that a lookup does not access all partitions.
 //!
-//! It is a Bloom filter for each partition, stored across: row by row, with a bit for each partition in every row. A key
-//! chooses four rows, and what is set in all of them are the partitions that may have it. So a lookup reads four short runs of
-//! memory, however many partitions there are.
+//! A signature is a Bloom filter for each partition, stored transposed: each row has one bit for
+//! each partition. A key selects four rows. The partitions whose bits are set in all four rows may
+//! have the key. So a lookup reads four short ranges of memory, regardless of the number of
+//! partitions.
 //!
 //! ```text
 //!            partition 0 1 2 3 4 ...
@@ -13,8 +14,9 @@
 //!   row of hash 4      1 1 0 1 1
 //! ```
 //!
-//! Bits are set under the lock of their partition and never cleared. When as many keys have come as it was made for, another
-//! one is made of the keys that are there, and takes its place.
+//! Bits are set under the lock of their partition, and never cleared. When the number of added keys
+//! reaches the capacity, a new signature is created from the current keys, and replaces the old
+//! one.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -22,12 +24,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use filbert_data::PartitionId;
 use foldhash::quality::FixedState;
 
-/// Partitions that a signature is made for, at most.
+/// The maximum number of partitions of a signature.
 pub const SIGNATURE_PARTITIONS_MAX: u32 = 1_024;
 const WORDS_MAX: usize = SIGNATURE_PARTITIONS_MAX as usize / 64;
-/// Rows for each key of a partition: 16 to 32 when it is made, which finds at most 3 partitions of a thousand too many.
+/// The number of rows for each key of a partition. A new signature has 16 to 32, because their
+/// number is a power of two. Of a thousand partitions without the key, a lookup finds at most 3.
 const ROWS_PER_KEY: usize = 16;
-/// Rows for each key of a partition when it is full, which finds one partition of a hundred too many.
+/// The number of rows for each key of a partition when the signature is full. Then a lookup finds
+/// one of a hundred partitions without the key.
 const ROWS_PER_KEY_MIN: usize = 10;
 const ROWS_MIN: usize = 1_024;
 
@@ -35,19 +39,19 @@ const ROWS_MIN: usize = 1_024;
 pub struct Signature {
     hasher: FixedState,
     words_per_row: usize,
-    /// Rows of `words_per_row` words each; none in a signature that only counts.
+    /// Rows of `words_per_row` words each. Empty in a signature that only counts.
     rows: Box<[AtomicU64]>,
-    /// Partitions with entries whose keys are not known.
+    /// The partitions with entries whose keys are not known.
     unread: [AtomicU64; WORDS_MAX],
-    /// Number of rows less one; they are a power of two.
+    /// The number of rows minus one. The number of rows is a power of two.
     mask: usize,
-    /// Keys that partitions have brought in, counted once in a while.
+    /// The number of keys added by partitions, which report them in batches.
     insertions: AtomicUsize,
     insertions_max: usize,
 }
 
 impl Signature {
-    /// A signature that tells nothing, but counts keys until there are `insertions_max` of them.
+    /// A signature without rows, which only counts keys until there are `insertions_max` of them.
     #[must_use]
     pub fn counting(insertions_max: usize) -> Signature {
         Signature {
@@ -61,8 +65,9 @@ impl Signature {
         }
     }
 
-    /// An empty signature for so many keys in all. A secret `seed` keeps clients from making keys that fill the same rows.
-    /// There are at most [`SIGNATURE_PARTITIONS_MAX`] partitions.
+    /// An empty signature for a total of `keys` keys. A secret `seed` prevents clients from
+    /// creating keys that fill the same rows. There are at most [`SIGNATURE_PARTITIONS_MAX`]
+    /// partitions.
     #[must_use]
     pub fn new(partition_count: u32, keys: usize, seed: u64) -> Signature {
         let partitions = partition_count.clamp(1, SIGNATURE_PARTITIONS_MAX) as usize;
@@ -79,25 +84,25 @@ impl Signature {
         }
     }
 
-    /// Whether it tells anything.
+    /// Whether the signature has no rows and only counts keys.
     #[must_use]
     pub fn is_counting(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Whether more keys have come than it was made for.
+    /// Whether more keys were added than the capacity.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.insertions.load(Ordering::Relaxed) > self.insertions_max
     }
 
-    /// Bytes that it takes.
+    /// The bytes of the rows.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rows.len() * size_of::<AtomicU64>()
     }
 
-    /// Notes that a partition has a key.
+    /// Adds a key of a partition.
     pub(super) fn insert(&self, partition: PartitionId, key: &[u8]) {
         if self.is_counting() {
             return;
@@ -119,13 +124,14 @@ impl Signature {
         }
     }
 
-    /// Counts keys that were brought in.
+    /// Adds to the number of added keys.
     pub(super) fn count(&self, keys: usize) {
         self.insertions.fetch_add(keys, Ordering::Relaxed);
     }
 
-    /// The partitions that may have a key, or an entry whose keys are not known, added to `partitions`; all others have
-    /// not. One that only counts adds all.
+    /// Adds to `partitions` the partitions that may have a key, or that have an entry whose keys
+    /// are not known. No other partition has the key. A signature that only counts adds all
+    /// partitions.
     pub fn add_partitions_of(&self, key: &[u8], partitions: &mut PartitionSet) {
         if self.is_counting() {
             partitions.all_from = 0;
@@ -149,35 +155,36 @@ impl Signature {
         let mut hasher = self.hasher.build_hasher();
         hasher.write(key);
         let hash = hasher.finish();
-        // 16 bits of its own for each row; those of more than 65,536 rows share some, which makes little difference.
+        // Each row uses its own 16 bits. With more than 65,536 rows some bits are shared, which
+        // makes little difference.
         let at = |shift: u32| (hash.rotate_right(shift) as usize) & self.mask;
         [at(0), at(16), at(32), at(48)]
     }
 }
 
-/// Some of a member's partitions.
+/// A set of the partitions of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionSet {
     words: [u64; WORDS_MAX],
-    /// All from here on are in it.
+    /// All partitions from this number on are in the set.
     all_from: u32,
     partition_count: u32,
 }
 
 impl PartitionSet {
-    /// None of so many.
+    /// The empty set, of `partition_count` partitions.
     #[must_use]
     pub fn none_of(partition_count: u32) -> PartitionSet {
         PartitionSet { words: [0; WORDS_MAX], all_from: partition_count, partition_count }
     }
 
-    /// All of so many.
+    /// The set of all of `partition_count` partitions.
     #[must_use]
     pub fn all_of(partition_count: u32) -> PartitionSet {
         PartitionSet { words: [0; WORDS_MAX], all_from: 0, partition_count }
     }
 
-    /// Whether a partition is in it.
+    /// Whether a partition is in the set.
     #[must_use]
     pub fn contains(&self, partition: PartitionId) -> bool {
         let number = partition.0;
@@ -185,7 +192,7 @@ impl PartitionSet {
         number < self.partition_count && (number >= self.all_from || word >> (number % 64) & 1 == 1)
     }
 
-    /// The partitions, in order.
+    /// The partitions in the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = PartitionId> + use<> {
         let words = self.words;
         let named = (0u32..).step_by(64).zip(words).flat_map(|(first, word)| {
@@ -229,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_partitions_tell_what_is_in_them() {
+    fn sets_of_partitions_contain_what_was_added() {
         let all = PartitionSet::all_of(2_000);
         assert_eq!(all.iter().map(|id| id.0).collect::<Vec<_>>(), (0..2_000).collect::<Vec<_>>());
         assert!(all.contains(PartitionId(1_999)) && !all.contains(PartitionId(2_000)));

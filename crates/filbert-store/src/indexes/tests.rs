@@ -1,4 +1,4 @@
-//! Indexes against a plain list of keys and slots.
+//! Compares indexes with a plain list of keys and slots.
 
 use std::collections::BTreeSet;
 

@@ -1,26 +1,16 @@
-//! Making a snapshot, page by page, and the state of a partition in one piece, for comparing replicas.
+//! Creates snapshots, page by page. Also the whole state of a partition as bytes, for comparing
+//! replicas.
 
-use crate::map::Map;
+use super::{items, page};
+use crate::map::{Head, Map};
+use crate::partition::Export;
 use crate::record::Record;
 use crate::share::Share;
 use crate::{MapId, Partition};
 
-use super::items::{self, Head};
-use super::{MapExport, page};
-
-/// A snapshot that is being made.
-pub(crate) struct Export {
-    /// The maps that are still to be written, the next one last.
-    maps: Vec<MapId>,
-    /// Those among them that were destroyed.
-    left: Vec<(MapId, Box<Map>)>,
-    first: Vec<u8>,
-    next_page: u64,
-}
-
 impl Partition {
-    /// Begins a snapshot of the partition as it is now, after the commands that were applied; `false` if one is being made
-    /// already. Takes time for locks and claims, and none for entries.
+    /// Begins a snapshot of the current state, after the commands applied so far. Returns `false`
+    /// if another one is in progress. Takes time for locks and claims, but not for entries.
     pub fn begin_export(&mut self) -> bool {
         if self.export.is_some() {
             return false;
@@ -28,7 +18,8 @@ impl Partition {
         let mut first = Vec::new();
         items::append_partition(&mut first, self.settings.id.0, self.time, self.maps.len());
         for share in &mut self.maps {
-            // Maps that are declared alone begin theirs when they are made, if that is before they are written.
+            // Maps that are only declared begin their export when they are created, if they are not
+            // written before.
             let Share::Held { id, map } = share else { continue };
             let before = map.bytes();
             map.begin_export(*id);
@@ -39,14 +30,15 @@ impl Partition {
         true
     }
 
-    /// Whether a snapshot is being made.
+    /// Whether a snapshot is in progress.
     #[must_use]
     pub fn is_exporting(&self) -> bool {
         self.export.is_some()
     }
 
-    /// Writes the next page of the snapshot that is being made over what `page` has: it ends with the item that takes it to
-    /// `bytes_min`. `true` if there are more pages; the last one ends the snapshot. Without one, the page is empty.
+    /// Replaces the content of `page` by the next page of the snapshot in progress. A page ends
+    /// with the item that reaches `bytes_min`. Returns whether there are more pages; the last page
+    /// ends the snapshot. Without a snapshot in progress, the page is empty.
     pub fn export_page(&mut self, page: &mut Vec<u8>, bytes_min: usize) -> bool {
         page.clear();
         let Some(mut export) = self.export.take() else { return false };
@@ -71,7 +63,7 @@ impl Partition {
         !is_last
     }
 
-    /// Gives up the snapshot that is being made, if one is, and what is kept for it.
+    /// Cancels the snapshot in progress, if there is one, and frees the state that is kept for it.
     pub fn end_export(&mut self) {
         let Some(export) = self.export.take() else { return };
         for (_, map) in &export.left {
@@ -84,7 +76,7 @@ impl Partition {
         }
     }
 
-    /// Writes what fits of a map; whether that was all.
+    /// Writes items of a map until the page is full. Returns whether the map is complete.
     fn export_map(&mut self, export: &mut Export, id: MapId, page: &mut Vec<u8>, bytes_min: usize) -> bool {
         let left = export.left.iter().position(|(left, _)| *left == id);
         let map = match left {
@@ -109,20 +101,10 @@ impl Partition {
         done
     }
 
-    /// Keeps a map that was destroyed until it is written.
-    pub(crate) fn leave_for_export(&mut self, id: MapId, mut map: Box<Map>) {
-        if let Some(export) = &mut self.export
-            && map.export.is_some()
-        {
-            map.derived = None;
-            self.bytes += map.bytes();
-            export.left.push((id, map));
-        }
-    }
-
-    /// All that the log decides, and nothing else, in one piece and in the order of keys: the items of a snapshot without hits
-    /// and accesses. Replicas that have applied the same commands have the same bytes. Takes memory for all entries: for
-    /// tests, and for who looks for a defect.
+    /// Everything that the log determines, and nothing else, as one piece of bytes sorted by key:
+    /// the items of a snapshot without hits and times of access. Replicas that have applied the
+    /// same commands return the same bytes. Takes memory for all entries: for tests and for the
+    /// diagnosis of defects.
     #[must_use]
     pub fn logged_state(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -154,27 +136,13 @@ impl Partition {
     }
 }
 
-impl Export {
-    /// Whether a map that was there when the snapshot began is still to be written as it is now.
-    pub(crate) fn has_yet_to_write(&self, id: MapId) -> bool {
-        // They stand in descending order.
-        let is_to_come = self.maps.binary_search_by(|map| id.cmp(map)).is_ok();
-        is_to_come && !self.left.iter().any(|(left, _)| *left == id)
-    }
-}
-
 impl Map {
-    /// Sets a barrier: what the map is now will be written.
-    pub(crate) fn begin_export(&mut self, id: MapId) {
-        let mut head = Vec::new();
-        items::append_head(&mut head, &Head::of(id, self));
-        self.export = Some(Box::new(MapExport::begin(self, head)));
-    }
-
-    /// Writes what fits of the map into a page; whether that was all.
+    /// Writes items of the map into a page until it is full. Returns whether the map is complete.
     fn export_items(&mut self, page: &mut Vec<u8>, bytes_min: usize) -> bool {
         let Some(export) = &mut self.export else { return true };
-        page.append(&mut export.head);
+        if let Some(head) = export.head.take() {
+            items::append_head(page, &head);
+        }
         while page.len() < bytes_min {
             if let Some((key, lock)) = export.locks.pop_front() {
                 items::append_lock(page, &key, &lock);

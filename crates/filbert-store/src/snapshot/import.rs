@@ -1,87 +1,88 @@
-//! Taking a partition over from a snapshot, page by page. Whatever the pages are, reading them neither panics nor takes
-//! memory by what they claim, and what they hold is checked as far as a partition relies on it.
+//! Imports a partition from a snapshot, page by page. Arbitrary pages cause neither panics nor
+//! allocations of claimed sizes. The import checks everything on which a partition relies.
 
-use super::items::{self, Head};
+use super::items;
 use super::page::{self, FRAME_BYTES};
 use crate::claims::Claim;
 use crate::codec::{CodecError, Reader};
 use crate::log::LayoutSource;
-use crate::map::Map;
+use crate::map::{Head, Map};
 use crate::record::Record;
 use crate::share::Share;
 use crate::{MapId, Millis, Partition, PartitionSettings, StoreError};
 
-/// Numbers that only ever grow must have room to: what a snapshot may have counted.
+/// The maximum of counters in a snapshot. Counters only grow, so they must have room to grow.
 const COUNTED_MAX: u64 = 1 << 62;
 
-/// Why a page of a snapshot, or the whole of one, cannot be taken over.
+/// The reason why a page of a snapshot, or the whole snapshot, cannot be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
-    /// Bytes that are no page, or no item. The import is over, unless it was the frame of the page that could not be read.
+    /// Bytes that are not a page or not an item. If the frame of the page could not be read, the
+    /// right page may still be passed. Otherwise the import has failed.
     #[error("page of a snapshot: {0}")]
     Unreadable(#[from] CodecError),
-    /// The page has changed since it was written. The right one may be brought again.
+    /// The page has changed since it was written. The right page may still be passed.
     #[error("page {page} of a snapshot has the checksum {found:#010x}, expected {expected:#010x}")]
     Checksum {
-        /// Which page.
+        /// The number of the page.
         page: u64,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         found: u32,
-        /// What it says.
+        /// The checksum in its frame.
         expected: u32,
     },
-    /// Another page was expected. The right one may still be brought.
+    /// Another page was expected. The right page may still be passed.
     #[error("page {found} of a snapshot came, expected page {expected}")]
     OutOfOrder {
-        /// The page that came.
+        /// The number of the page.
         found: u64,
-        /// The page that has to come next.
+        /// The number of the expected page.
         expected: u64,
     },
-    /// The snapshot is of another partition. The import is over.
+    /// The snapshot belongs to another partition. The import has failed.
     #[error("a snapshot of partition {found} came, expected one of partition {expected}")]
     OtherPartition {
-        /// Whose it is.
+        /// The partition of the snapshot.
         found: u32,
-        /// Whose it should be.
+        /// The partition of the import.
         expected: u32,
     },
-    /// What the items say does not fit together. The import is over.
+    /// The items are inconsistent. The import has failed.
     #[error("page {page} of a snapshot at byte {offset}: {what}")]
     Inconsistent {
-        /// Which page.
+        /// The number of the page.
         page: u64,
-        /// Where the item begins, in bytes from the beginning of the page.
+        /// The beginning of the item, in bytes from the beginning of the page.
         offset: usize,
-        /// What does not fit, and what was expected.
+        /// The inconsistency, and what was expected.
         what: &'static str,
     },
-    /// A record that cannot be. The import is over.
+    /// An invalid record. The import has failed.
     #[error("page {page} of a snapshot at byte {offset}: {error}")]
     Record {
-        /// Which page.
+        /// The number of the page.
         page: u64,
-        /// Where the item begins, in bytes from the beginning of the page.
+        /// The beginning of the item, in bytes from the beginning of the page.
         offset: usize,
-        /// What is wrong with it.
+        /// The error of the record.
         error: StoreError,
     },
-    /// The last page has not come.
+    /// The last page is missing.
     #[error("the snapshot is not complete, expected page {next_page}")]
     Incomplete {
-        /// The page that has to come next.
+        /// The number of the expected page.
         next_page: u64,
     },
-    /// An earlier page could not be taken over.
+    /// A previous page could not be imported.
     #[error("the import has failed before, expected a new one")]
     Failed,
-    /// The last page has come.
+    /// The last page was already imported.
     #[error("the snapshot is complete, expected no more pages")]
     Complete,
 }
 
 enum State {
-    /// The first item must come.
+    /// Before the first item.
     Begun,
     /// Between maps.
     Maps,
@@ -91,70 +92,70 @@ enum State {
     Failed,
 }
 
-/// A partition on its way out of a snapshot. It is of no use before [`Import::finish`].
+/// The import of a partition. The partition is not accessible before [`Import::finish`].
 pub struct Import {
     partition: Partition,
     state: State,
     next_page: u64,
     maps_left: u32,
-    /// What is still expected of the last map's journal: its next event and the one at which it ends.
+    /// The expected events of the last map's journal: the sequence of the next one, and the end.
     events: (i64, i64),
 }
 
-/// Why an item cannot be taken over; the page and the place are added by who knows them.
-enum Wrong {
+/// The reason why an item cannot be imported. The caller adds the page and the offset.
+enum ItemError {
     Unreadable(CodecError),
     OtherPartition(u32),
     Inconsistent(&'static str),
     Record(StoreError),
 }
 
-impl From<CodecError> for Wrong {
+impl From<CodecError> for ItemError {
     fn from(error: CodecError) -> Self {
-        Wrong::Unreadable(error)
+        ItemError::Unreadable(error)
     }
 }
 
-impl From<StoreError> for Wrong {
+impl From<StoreError> for ItemError {
     fn from(error: StoreError) -> Self {
-        Wrong::Record(error)
+        ItemError::Record(error)
     }
 }
 
-fn check(fits: bool, what: &'static str) -> Result<(), Wrong> {
-    if fits { Ok(()) } else { Err(Wrong::Inconsistent(what)) }
+fn check(fits: bool, what: &'static str) -> Result<(), ItemError> {
+    if fits { Ok(()) } else { Err(ItemError::Inconsistent(what)) }
 }
 
 impl Import {
-    /// Nothing yet of a partition, which will be the one that the settings name and have their hash seed.
+    /// Begins the import of a partition with these settings.
     #[must_use]
     pub fn new(settings: PartitionSettings) -> Import {
         let partition = Partition::new(settings);
         Import { partition, state: State::Begun, next_page: 0, maps_left: 0, events: (0, 0) }
     }
 
-    /// The page that has to come next.
+    /// The number of the next expected page.
     #[must_use]
     pub fn next_page(&self) -> u64 {
         self.next_page
     }
 
-    /// Whether the last page has come.
+    /// Whether the last page was imported.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         matches!(self.state, State::Complete)
     }
 
-    /// Bytes that the partition has so far.
+    /// The number of bytes of the partition so far.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.partition.bytes
     }
 
-    /// Takes the next page over.
+    /// Imports the next page.
     ///
     /// # Errors
-    /// See [`ImportError`], which says of each whether the import goes on.
+    /// See [`ImportError`]: each variant states whether the import can continue.
     pub fn page(&mut self, page: &[u8]) -> Result<(), ImportError> {
         match self.state {
             State::Failed => return Err(ImportError::Failed),
@@ -171,12 +172,12 @@ impl Import {
             if let Err(wrong) = self.item(&mut reader) {
                 self.state = State::Failed;
                 return Err(match wrong {
-                    Wrong::Unreadable(error) => error.into(),
-                    Wrong::OtherPartition(found) => {
+                    ItemError::Unreadable(error) => error.into(),
+                    ItemError::OtherPartition(found) => {
                         ImportError::OtherPartition { found, expected: self.partition.settings.id.0 }
                     }
-                    Wrong::Inconsistent(what) => ImportError::Inconsistent { page: page.number, offset, what },
-                    Wrong::Record(error) => ImportError::Record { page: page.number, offset, error },
+                    ItemError::Inconsistent(what) => ImportError::Inconsistent { page: page.number, offset, what },
+                    ItemError::Record(error) => ImportError::Record { page: page.number, offset, error },
                 });
             }
         }
@@ -189,8 +190,8 @@ impl Import {
         Ok(())
     }
 
-    /// The partition, with the layouts that its log names as this member has them. Takes time for every entry of maps that
-    /// have one.
+    /// Returns the partition, with this member's layouts of the numbers in its log. Takes time for
+    /// every entry of maps with a layout.
     ///
     /// # Errors
     /// A page is missing, or the import has failed.
@@ -212,7 +213,7 @@ impl Import {
         Ok(partition)
     }
 
-    fn item(&mut self, reader: &mut Reader<'_>) -> Result<(), Wrong> {
+    fn item(&mut self, reader: &mut Reader<'_>) -> Result<(), ItemError> {
         let tag = reader.u8("the kind of an item")?;
         match (&self.state, tag) {
             (State::Begun, items::PARTITION) => self.begin(reader),
@@ -239,18 +240,18 @@ impl Import {
         }
     }
 
-    fn begin(&mut self, reader: &mut Reader<'_>) -> Result<(), Wrong> {
+    fn begin(&mut self, reader: &mut Reader<'_>) -> Result<(), ItemError> {
         let found = reader.u32("a partition")?;
         self.partition.time = reader.millis("a partition's time")?;
         self.maps_left = reader.u32("a number of maps")?;
         if found != self.partition.settings.id.0 {
-            return Err(Wrong::OtherPartition(found));
+            return Err(ItemError::OtherPartition(found));
         }
         self.state = State::Maps;
         Ok(())
     }
 
-    fn begin_map(&mut self, reader: &mut Reader<'_>) -> Result<(), Wrong> {
+    fn begin_map(&mut self, reader: &mut Reader<'_>) -> Result<(), ItemError> {
         let Head { map: id, settings, sequence, next_number, layout, journal } = items::read_head(reader)?;
         check(self.maps_left > 0, "a map too many")?;
         check(self.partition.maps.last().is_none_or(|last| last.id() < id), "maps out of order")?;
@@ -266,7 +267,7 @@ impl Import {
             check(count <= journal.capacity() as u64, "a journal with more events than it may keep")?;
             let first = i64::try_from(count).ok().and_then(|count| next.checked_sub(count)).filter(|first| *first >= 0);
             let Some(first) = first else {
-                return Err(Wrong::Inconsistent("a journal with more events than it counted"));
+                return Err(ItemError::Inconsistent("a journal with more events than it counted"));
             };
             journal.restore_from(first);
             self.events = (first, next);
@@ -280,8 +281,8 @@ impl Import {
     }
 }
 
-/// Takes over an item of a map; whether it was the last one.
-fn map_item(map: &mut Map, events: &mut (i64, i64), reader: &mut Reader<'_>, tag: u8) -> Result<bool, Wrong> {
+/// Imports an item of a map. Returns whether it was the end of the map.
+fn map_item(map: &mut Map, events: &mut (i64, i64), reader: &mut Reader<'_>, tag: u8) -> Result<bool, ItemError> {
     match tag {
         items::LOCK => {
             let (key, lock) = items::read_lock(reader)?;
@@ -313,7 +314,7 @@ fn map_item(map: &mut Map, events: &mut (i64, i64), reader: &mut Reader<'_>, tag
     Ok(false)
 }
 
-fn restore_record(map: &mut Map, item: items::RecordItem<'_>) -> Result<(), Wrong> {
+fn restore_record(map: &mut Map, item: items::RecordItem<'_>) -> Result<(), ItemError> {
     let items::RecordItem { key, value, usage, lifetime } = item;
     let hash = map.table.hash(key);
     check(map.table.find(hash, key).is_none(), "a second record of a key")?;

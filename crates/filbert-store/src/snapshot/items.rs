@@ -1,4 +1,4 @@
-//! The items of a snapshot as bytes.
+//! Encoding and decoding of the items of a snapshot.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use crate::claims::Claim;
 use crate::codec::{CodecError, Problem, Reader, TooLong, append_bytes, append_caller, append_settings, read_settings};
 use crate::journal::JournalEvent;
 use crate::locks::{Lock, Unlocked};
-use crate::map::Map;
+use crate::map::Head;
 use crate::record::{Lifetime, NOT_READ, Record, Stamp, Usage};
 use crate::share::Declaration;
-use crate::{EventKind, MapId, MapSettings, Millis};
+use crate::{EventKind, MapId, Millis};
 
 pub(super) const PARTITION: u8 = 1;
 pub(super) const MAP: u8 = 2;
@@ -20,17 +20,6 @@ pub(super) const RECORD: u8 = 6;
 pub(super) const EVENT: u8 = 7;
 pub(super) const END_OF_MAP: u8 = 8;
 pub(super) const END: u8 = 9;
-
-/// What is said of a map in front of what it holds.
-pub(super) struct Head {
-    pub(super) map: MapId,
-    pub(super) settings: MapSettings,
-    pub(super) sequence: u64,
-    pub(super) next_number: u64,
-    pub(super) layout: Option<u64>,
-    /// The sequence of the journal's next event, and how many events there are.
-    pub(super) journal: Option<(i64, u64)>,
-}
 
 /// A record, borrowed from a page.
 pub(super) struct RecordItem<'p> {
@@ -52,7 +41,7 @@ fn append_i64(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-/// Lengths that do not fit cannot be: no record, lock or event is that long.
+/// Lengths always fit: no record, lock or event is longer than 4 bytes of length allow.
 fn append_text(out: &mut Vec<u8>, bytes: &[u8]) {
     let written: Result<(), TooLong> = append_bytes(out, bytes);
     debug_assert!(written.is_ok(), "keys and values fit 4 bytes of length");
@@ -67,17 +56,7 @@ pub(super) fn append_partition(out: &mut Vec<u8>, partition: u32, time: Millis, 
 }
 
 impl Head {
-    /// Of a map as it is.
-    pub(super) fn of(id: MapId, map: &Map) -> Head {
-        let journal = map.log.journal.as_ref().map(|journal| {
-            let next = journal.newest_sequence() + 1;
-            (next, (next - journal.oldest_sequence()) as u64)
-        });
-        let (sequence, next_number) = (map.log.sequence, map.schedule.next_number());
-        Head { map: id, settings: map.settings.clone(), sequence, next_number, layout: map.layout, journal }
-    }
-
-    /// Of a map that is declared alone.
+    /// The description of a map that is only declared.
     pub(super) fn of_declaration(id: MapId, declaration: &Declaration) -> Head {
         let settings = declaration.settings.clone();
         let journal = settings.journal.map(|_| (0, 0));
@@ -146,7 +125,7 @@ pub(super) fn read_unlocked(reader: &mut Reader<'_>) -> Result<Unlocked, CodecEr
     Ok(Unlocked { hash, caller, reference: reader.i64("an unlock's reference")? })
 }
 
-/// Hashes that one item of a claim holds; a claim of more is several.
+/// The maximum number of hashes in one item of a claim. A larger claim is written as several items.
 const CLAIM_HASHES_MAX: usize = 4_096;
 
 pub(super) fn append_claim(out: &mut Vec<u8>, claim: &Claim) {
@@ -172,7 +151,8 @@ pub(super) fn read_claim(reader: &mut Reader<'_>) -> Result<Claim, CodecError> {
     Ok(Claim { owner, hashes })
 }
 
-/// A record; `usage` says whether to tell of hits and accesses, which the log does not decide.
+/// Writes a record. `usage` determines whether hits and the last access are included, which the log
+/// does not determine.
 pub(super) fn append_record(out: &mut Vec<u8>, record: &Record, usage: bool) {
     let known = record.usage();
     out.push(RECORD);
@@ -181,7 +161,7 @@ pub(super) fn append_record(out: &mut Vec<u8>, record: &Record, usage: bool) {
     append_u32(out, known.updated.to_units());
     append_u32(out, if usage { known.accessed.to_units() } else { 0 });
     append_u32(out, if usage { known.hits } else { 0 });
-    // Whether a record has room for a lifetime of nothing but "never" is the replica's own matter.
+    // Replicas may differ in whether a record has room for a lifetime that never ends.
     let lifetime = record.lifetime().filter(|lifetime| !lifetime.is_endless());
     out.push(u8::from(lifetime.is_some()));
     if let Some(lifetime) = lifetime {
@@ -241,7 +221,7 @@ pub(super) fn append_event(out: &mut Vec<u8>, event: &JournalEvent) {
         EventKind::Removed => 3,
         EventKind::Evicted => 4,
         EventKind::Expired => 5,
-        // No other kinds are kept in a journal.
+        // A journal contains no other kinds.
         _ => 6,
     });
     out.push(u8::from(event.old_value.is_some()) | u8::from(event.new_value.is_some()) << 1);

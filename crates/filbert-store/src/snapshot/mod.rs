@@ -1,66 +1,104 @@
-//! Snapshots: a partition as it was at one command of its log, in pages, while commands go on.
+//! Snapshots: the state of a partition at one command of its log, in pages, while commands
+//! continue.
 //!
 //! ```text
-//!  begin_export ──► barrier: small things are copied (settings, locks, claims); nothing is done per record
+//!  begin_export ──► barrier: settings, locks and claims are copied; no work per record
 //!       │
-//!  export_page ──► walk in order of hash ──►  done | position | ahead ........................ |
-//!       │                                            ▲   a command that changes a record ahead leaves the old one,
-//!       │                                            │   or a note that there was none, on the side
-//!       │                                            └── the walk takes from the side what the barrier had
+//!  export_page ──► walk in the order of hashes: written ... | position | ahead ............
+//!       │                                                        ▲
+//!       │           a command that changes a record ahead puts   │
+//!       │           the old record, or a note that there was     │
+//!       │           none, into `side`; the walk takes the state  │
+//!       │           of the barrier from there ───────────────────┘
 //!       ▼
-//!  pages ──► Import::page ──► Import::finish ──► Partition: indexes and columns are built of the records
+//!  pages ──► Import::page ──► Import::finish ──► Partition; indexes and columns are rebuilt
 //! ```
 //!
 //! # Memory
 //!
-//! While a snapshot is made, a partition keeps besides what it has: locks and claims once more; for each entry that a command changed
-//! ahead of the walk, the old record, or the key alone if it was new; events that the journal gave up and that are
-//! not written yet; a map that was destroyed, until it is written. [`Partition::bytes`](crate::Partition::bytes) counts it. It is bounded by what changes while the
-//! snapshot is made, and given back as the walk passes; in no case is a partition copied. A page has at least the bytes that
-//! it was asked to have, and no more than one record (or several, if they have the same hash) beyond them.
+//! While a snapshot is in progress, a partition has additional state: copies of locks and claims;
+//! the old record of each entry that a command changed ahead of the walk, or only the key of a new
+//! entry; events that the journal dropped before they were written; destroyed maps until they are
+//! written. [`Partition::bytes`](crate::Partition::bytes) includes them. Their size is limited by
+//! the changes during the snapshot, and the memory is freed as the walk advances; a partition is
+//! never copied as a whole. A page has at least the requested number of bytes, and exceeds it by at
+//! most one record (or several records with the same hash).
 //!
-//! # What is in it
+//! # Content
 //!
-//! All that the log decides. Not: hash seed, order of iteration, counters, layouts (the log's numbers of them are), reads that
-//! the log does not know of. Hits and the time of the last access are as the exporting replica has them; nothing is decided by
-//! them under the log.
+//! A snapshot contains everything that the log determines. It does not contain the hash seed, the
+//! order of iteration, counters, layouts (only the log's numbers of them), and reads that the log
+//! does not know. The numbers of hits and the times of the last access are those of the exporting
+//! replica; under a log they have no influence on commands.
 //!
 //! # Pages
 //!
-//! Numbers are little-endian, *bytes* and *caller* as in [`codec`](crate::Decoder).
+//! The types of fields (*u32*, *flag*, *bytes*, *caller*, ..) are those of
+//! [`codec`](crate::Decoder), all little-endian.
 //!
-//! | offset | bytes | what |
+//! | offset | bytes | content |
 //! |---|---|---|
 //! | 0 | 4 | `FbSn` |
-//! | 4 | 2 | version of the format: 1 |
-//! | 6 | 2 | 1 in the last page, else 0 |
-//! | 8 | 8 | number of the page, from 0 |
-//! | 16 | 4 | CRC-32 (IEEE 802.3) of the 16 bytes before it and of all bytes behind it |
+//! | 4 | 2 | the version of the format: 1 |
+//! | 6 | 2 | 1 in the last page, otherwise 0 |
+//! | 8 | 8 | the number of the page, starting with 0 |
+//! | 16 | 4 | CRC-32 (IEEE 802.3) of the 16 bytes before it and of all bytes after it |
 //! | 20 | .. | items |
 //!
-//! An item, each whole within one page:
+//! An item is always within one page. It begins with its kind, *u8*:
 //!
-//! | first byte | what | what follows |
+//! | kind | item | fields |
 //! |---|---|---|
-//! | 1 | the partition, once, first | partition, 4; time, 8, signed; maps, 4 |
-//! | 2 | a map, in the order of ids | map, 4; settings as in the command CreateMap; changes counted (the sequence of invalidations), 8; number of the next item of the schedule, 8; 1: whether there is a layout; its number, 8; 1: whether there is a journal; sequence of its next event after the snapshot, 8, signed; its events, 8 |
-//! | 3 | a lock | owner, caller; holds, 4; end of the lease, 8, signed (the greatest: none); references of the latest lock and unlock, 8 each, signed; key, bytes |
-//! | 4 | an unlock that is remembered, the latest first | hash of the key, 8; caller; reference, 8, signed |
-//! | 5 | a claim, the oldest first | caller; number of hashes, 4; hashes, 8 each, in order |
-//! | 6 | a record | version, 4; created, updated, accessed, 4 each, in units of 250 ms since 2018; hits, 4; 1: whether it can expire; if so, time to live and max idle, 8 each; their ends, 8 each, signed; place in the schedule: moment, 8, signed, and number, 8; then key, value, bytes |
-//! | 7 | an event of the journal, the oldest first | sequence, 8, signed; time, 8, signed; kind, 1: 1 added, 2 updated, 3 removed, 4 evicted, 5 expired, 6 loaded; 1: 1 with an old value, 2 with a new one, 3 with both; key, old value, new value, bytes |
-//! | 8 | the end of a map | records, 8 |
-//! | 9 | the end of the snapshot, in the last page | nothing |
+//! | 1 | the partition, first, once | partition, *u32*; time, *i64*; number of maps, *u32* |
+//! | 2 | a map, in the order of ids | see below |
+//! | 3 | a lock | see below |
+//! | 4 | a completed unlock, the latest first | hash of the key, *u64*; caller; reference, *i64* |
+//! | 5 | a claim, the oldest first | caller; number of hashes, *u32*; sorted hashes, *u64* |
+//! | 6 | a record | see below |
+//! | 7 | an event of the journal, the oldest first | see below |
+//! | 8 | the end of a map | number of records, *u64* |
+//! | 9 | the end of the snapshot, in the last page | none |
+//!
+//! A map:
+//!
+//! - map, *u32*
+//! - settings as in the command CreateMap
+//! - number of changes (the sequence of invalidations), *u64*
+//! - number of the next item of the schedule, *u64*
+//! - has a layout, *flag*; its number, *u64*
+//! - has a journal, *flag*; sequence of its next event after the snapshot, *i64*; number of its
+//!   events, *u64*
+//!
+//! A lock:
+//!
+//! - owner, *caller*
+//! - holds, *u32*
+//! - end of the lease, *i64* (the maximum means none)
+//! - references of the latest lock and unlock, *i64*
+//! - key, *bytes*
+//!
+//! A record:
+//!
+//! - version, *u32*
+//! - created, updated, accessed, *u32*, in units of 250 ms since 2018
+//! - hits, *u32*
+//! - can expire, *flag*; if set: time to live and max idle, their ends, time in the schedule,
+//!   *i64*; number in the schedule, *u64*
+//! - key, value, *bytes*
+//!
+//! An event:
+//!
+//! - sequence, *i64*
+//! - time, *i64*
+//! - kind, *u8*: 1 added, 2 updated, 3 removed, 4 evicted, 5 expired, 6 loaded
+//! - values, *u8*: bit 0 = an old value, bit 1 = a new value
+//! - key, and these values, *bytes*
 
 mod export;
 mod import;
 mod items;
+mod multi_partition;
 mod page;
-mod several;
-mod side;
 
 pub use import::{Import, ImportError};
-pub use several::{SeveralExport, SeveralImport};
-
-pub(crate) use export::Export;
-pub(crate) use side::{JournalExport, MapExport};
+pub use multi_partition::{MultiPartitionExport, MultiPartitionImport};

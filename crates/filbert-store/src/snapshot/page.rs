@@ -1,4 +1,4 @@
-//! The frame of a page: whose it is, which one, and whether its bytes are whole.
+//! The frame of a page: its format, its number, and its checksum.
 
 use crc32fast::Hasher;
 
@@ -8,23 +8,23 @@ use crate::codec::{CodecError, Problem, Reader};
 const MAGIC: u32 = u32::from_le_bytes(*b"FbSn");
 const VERSION: u16 = 1;
 const HEAD_BYTES: usize = 16;
-/// Bytes in front of the items.
+/// The number of bytes before the items.
 pub(super) const FRAME_BYTES: usize = HEAD_BYTES + size_of::<u32>();
 
-/// A page whose bytes are whole.
+/// A page with a valid checksum.
 pub(super) struct Page<'p> {
     pub(super) number: u64,
     pub(super) is_last: bool,
     pub(super) items: &'p [u8],
 }
 
-/// Room for the frame of a page, whose items follow.
+/// Begins a page: reserves space for the frame. The items follow.
 pub(super) fn begin(page: &mut Vec<u8>) {
     page.clear();
     page.resize(FRAME_BYTES, 0);
 }
 
-/// Writes the frame of a page whose items are there.
+/// Writes the frame of a page that contains its items.
 pub(super) fn finish(page: &mut [u8], number: u64, is_last: bool) {
     let Some((frame, items)) = page.split_first_chunk_mut::<FRAME_BYTES>() else { return };
     let last = u64::from(is_last);
@@ -35,7 +35,7 @@ pub(super) fn finish(page: &mut [u8], number: u64, is_last: bool) {
     frame.iter_mut().zip(written).for_each(|(place, byte)| *place = byte);
 }
 
-/// Reads the frame of a page, and checks that nothing of the page has changed since it was written.
+/// Reads the frame of a page, and checks that the page is unchanged since it was written.
 pub(super) fn read(page: &[u8]) -> Result<Page<'_>, ImportError> {
     let mut reader = Reader::new(page, 0);
     let magic = reader.u32("the beginning of a page")?;

@@ -1,26 +1,29 @@
-//! A segment of the table: up to 32 records whose hashes begin with the same bits, and one line of tags.
+//! A segment of the table: up to 32 records whose hashes begin with the same bits, and their tags
+//! in one cache line.
 
 use crate::record::Record;
 
 use super::walk::Range;
 
-/// Records in a segment, at most. With 32, all else of a segment fits into one cache line, and a split is cheap.
+/// The maximum number of records of a segment. With 32, everything else in a segment fits into one
+/// cache line, and a split is cheap.
 pub(super) const SLOTS: usize = 32;
 
-/// Slots are allocated in steps of this many, so that a segment that is two thirds full, as they are on average, does
-/// not pay for the last third.
+/// The number of slots that are allocated together. A segment is two thirds full on average, so it
+/// does not pay for the last third.
 const SLOT_STEP: usize = 4;
 
-/// One cache line, and the slots elsewhere.
+/// One cache line; the slots are allocated elsewhere.
 #[repr(align(64))]
 pub(super) struct Segment {
-    /// The low byte of each record's hash, in the order of `records`; anything beyond their number.
+    /// The low byte of each record's hash, in the order of `records`. Undefined beyond their
+    /// number.
     tags: [u8; SLOTS],
     pub(super) records: Vec<Record>,
-    /// The first `depth` bits of the hashes here.
+    /// The first `depth` bits of the hashes in this segment.
     pub(super) prefix: u32,
     depth: u8,
-    /// Whether the table's overflow has records of this segment.
+    /// Whether the table's overflow contains records of this segment.
     pub(super) overflowed: bool,
 }
 
@@ -34,12 +37,12 @@ impl Segment {
         u32::from(self.depth)
     }
 
-    /// The hashes that belong here.
+    /// The range of the hashes that belong to this segment.
     pub(super) fn range(&self) -> Range {
         Range::of_prefix(self.prefix, self.depth())
     }
 
-    /// The slot of the first record with the hash's tag that `is_it` accepts.
+    /// The slot of the first record with the tag of the hash that `is_it` accepts.
     #[inline]
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(&Record) -> bool) -> Option<u32> {
         let wanted = LOW_BITS * u64::from(tag(hash));
@@ -48,7 +51,7 @@ impl Segment {
             let mut candidates = zero_bytes(u64::from_le_bytes(*chunk) ^ wanted);
             while candidates != 0 {
                 let slot = base + candidates.trailing_zeros() / 8;
-                // Slots beyond the records have old tags, but no record.
+                // Slots beyond the records may have old tags, but have no record.
                 if self.records.get(slot as usize).is_some_and(&is_it) {
                     return Some(slot);
                 }
@@ -58,7 +61,7 @@ impl Segment {
         None
     }
 
-    /// Adds a record to a segment that is not full. Returns by how many slots the allocation grew.
+    /// Adds a record to a segment that is not full. Returns the number of newly allocated slots.
     pub(super) fn push(&mut self, hash: u64, record: Record) -> usize {
         let before = self.records.capacity();
         if self.records.len() == before {
@@ -86,7 +89,8 @@ impl Segment {
         Some(removed)
     }
 
-    /// Goes one bit deeper: keeps the records whose next bit is 0 and returns a segment of the others.
+    /// Increases the depth by one: keeps the records whose next bit is 0, and returns a segment
+    /// with the other records.
     pub(super) fn split(&mut self, hash_of: impl Fn(&[u8]) -> u64) -> Segment {
         let bit = 63 - self.depth();
         self.depth += 1;
@@ -104,14 +108,14 @@ impl Segment {
         upper
     }
 
-    /// Takes in the records of the neighbour, and goes one bit up.
+    /// Decreases the depth by one, and takes the records of the neighbour.
     pub(super) fn absorb(&mut self, neighbour: &mut Segment) {
         self.depth -= 1;
         self.prefix >>= 1;
         let count = self.records.len() + neighbour.records.len();
         self.records.reserve_exact(count.next_multiple_of(SLOT_STEP) - self.records.len());
         for (record, neighbour_tag) in neighbour.records.drain(..).zip(neighbour.tags) {
-            // A tag stands for any hash that ends with it.
+            // `push` uses only the low byte of the hash, which is the tag.
             self.push(u64::from(neighbour_tag), record);
         }
     }
@@ -120,13 +124,14 @@ impl Segment {
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// The high bit of each byte that is zero, and now and then of one above it that is not: a candidate too many.
+/// Sets the high bit of each byte that is zero. May also set the high bit of a higher byte that is
+/// not zero, which is a false candidate.
 #[inline]
 fn zero_bytes(bytes: u64) -> u64 {
     bytes.wrapping_sub(LOW_BITS) & !bytes & HIGH_BITS
 }
 
-/// The hash's last byte: independent of the first bits, which are the same all over a segment.
+/// The low byte of the hash. It is independent of the first bits, which are equal in a segment.
 #[inline]
 fn tag(hash: u64) -> u8 {
     hash as u8

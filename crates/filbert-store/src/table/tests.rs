@@ -1,4 +1,4 @@
-//! The table against a plain map, with hashes that are good, share prefixes, or are all equal.
+//! Compares the table with a plain map, for hashes that are good, share prefixes, or are all equal.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::record::Usage;
 
-/// Makes hashes whose bits outside of `mask` are all zero.
+/// Computes hashes whose bits outside of `mask` are zero.
 #[derive(Clone)]
 struct Masked {
     mask: u64,
@@ -59,7 +59,7 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes.try_into().unwrap())
 }
 
-/// Every invariant that lookups rely on, and the same content as the model.
+/// Checks all invariants on which lookups rely, and compares the content with the model.
 fn check<S: BuildHasher>(table: &Table<S>, model: &BTreeMap<u32, u32>) {
     assert_eq!(table.len(), model.len());
     let content: Vec<(u32, u32)> = table.records().map(|r| (number(r.key()), number(r.value()))).collect();

@@ -1,4 +1,4 @@
-//! Walking over the table in order of hash, one segment's range at a time.
+//! Iteration over the table in the order of hashes, one segment's range at a time.
 
 use std::hash::BuildHasher;
 
@@ -20,20 +20,20 @@ impl Range {
         Range { first, last: first | u64::MAX.checked_shr(depth).unwrap_or(0) }
     }
 
-    /// The first hash behind this range.
+    /// The first hash after this range.
     pub(crate) fn next(self) -> Option<u64> {
         self.last.checked_add(1)
     }
 }
 
 impl<S: BuildHasher> Table<S> {
-    /// The range of the segment that holds a hash; in an empty table, all hashes.
+    /// The range of the segment of a hash; in an empty table, all hashes.
     pub(crate) fn range_at(&self, hash: u64) -> Range {
         let segment = self.segment_index(hash).and_then(|index| self.segments.get(index));
         segment.map_or(Range { first: 0, last: u64::MAX }, |segment| segment.range())
     }
 
-    /// All records of the segment that holds a hash, those before the hash included.
+    /// All records of the segment of a hash, including those with smaller hashes.
     pub(crate) fn records_at(&self, hash: u64) -> impl Iterator<Item = &Record> {
         let segment = self.segment_index(hash).and_then(|index| self.segments.get(index));
         let in_slots = segment.into_iter().flat_map(|segment| segment.records.iter());
@@ -46,7 +46,7 @@ impl<S: BuildHasher> Table<S> {
         in_slots.chain(in_overflow)
     }
 
-    /// All records, in order of segments.
+    /// All records, in the order of segments.
     pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {
         let mut position = Some(0);
         std::iter::from_fn(move || {
@@ -57,8 +57,9 @@ impl<S: BuildHasher> Table<S> {
         .flatten()
     }
 
-    /// Visits the records from `position` on, whole ranges at a time, until `enough` says so at the end of a range.
-    /// Returns the position to go on from; `None` at the end of the table.
+    /// Visits the records from `position` on, one range at a time, until `enough` returns `true` at
+    /// the end of a range. Returns the position at which to continue; `None` at the end of the
+    /// table.
     pub(crate) fn walk(
         &self,
         mut position: u64,
@@ -67,7 +68,7 @@ impl<S: BuildHasher> Table<S> {
     ) -> Option<u64> {
         loop {
             let range = self.range_at(position);
-            // When segments merged since the position was given out, it may be amid a range.
+            // The position may be inside a range, if segments have merged since it was returned.
             let all = range.first == position;
             for record in self.records_at(position) {
                 if all || self.hash(record.key()) >= position {

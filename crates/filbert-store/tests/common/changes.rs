@@ -5,7 +5,8 @@ use filbert_store::*;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-/// As many cases as `PROPTEST_CASES` asks for, which the settings of a test would keep out.
+/// The number of cases: `PROPTEST_CASES`, which the configuration of a test would otherwise
+/// override, or the default.
 pub(crate) fn cases(default: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(default)
 }
@@ -14,7 +15,7 @@ pub(crate) fn caller(number: u8) -> Caller {
     Caller { client: Uuid::from_u128(u128::from(number / 2)), thread: i64::from(number % 2) }
 }
 
-/// Any change of few keys, but those that name what only who leads can pick.
+/// Changes of a few keys, except those with keys that only a leader can pick.
 pub(crate) fn change() -> impl Strategy<Value = OwnedChange> {
     let key = || (0u8..24).prop_map(|number| Box::<[u8]>::from([b'k', b'a' + number]));
     let value = || prop::collection::vec(b'a'..b'd', 0..4).prop_map(Vec::into_boxed_slice);
@@ -48,7 +49,7 @@ pub(crate) fn change() -> impl Strategy<Value = OwnedChange> {
     ]
 }
 
-/// Changes of several keys; no key twice.
+/// Changes of several keys. No key occurs twice.
 pub(crate) fn batch() -> impl Strategy<Value = Box<[u8]>> {
     let text = || prop::collection::vec(prop::sample::select(b"abc".to_vec()), 0..4);
     let change = (0u8..3, text(), prop::option::of(text()));

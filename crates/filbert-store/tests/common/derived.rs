@@ -1,4 +1,4 @@
-//! Indexes and columns over texts, and what a plain scan says that they must hold.
+//! Indexes and columns over texts, compared with a plain scan.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,8 @@ use filbert_store::*;
 
 use super::Store;
 
-/// Fields that [`Texts`] reads: the key; the value; its first letter, if it has one; its letters; their number.
+/// The fields that [`Texts`] reads: the key; the value; its first letter, if it has one; its
+/// letters; the number of its letters.
 pub(crate) const FINDS_MANY: [bool; 5] = [false, false, false, true, false];
 
 /// Reads entries whose keys and values are texts. A value with two b's cannot be read.
@@ -39,7 +40,7 @@ impl EntryReader for Texts {
     }
 }
 
-/// The layouts that tests switch between; the first is none.
+/// The layouts of the tests. Layout 0 has no indexes and columns.
 pub(crate) fn layout(number: u8) -> Option<Layout> {
     let all = [
         IndexLayout::new(IndexId(0), IndexKind::Sorted, vec![1]),
@@ -73,7 +74,7 @@ fn encoded(value: &Value<'_>) -> Vec<u8> {
     key
 }
 
-/// Whether an index over these fields cannot know the keys of an entry with this value.
+/// Whether the keys of an entry with this value are unknown in an index over these fields.
 fn is_unread(value: &[u8], fields: &[usize]) -> bool {
     super::text(value).contains("bb") && fields.iter().any(|field| *field != 0)
 }
@@ -118,7 +119,7 @@ fn probed(store: &Store, index: IndexId, probe: &Probe) -> Entries {
     found
 }
 
-/// Indexes find what a scan finds.
+/// Checks that indexes find the same entries as a scan.
 pub(crate) fn check_indexes(store: &Store, layout: &Layout) {
     let mut scanned: Entries = Vec::new();
     store.partition.for_each(store.map, store.now, &mut |key, value| scanned.push((key.to_vec(), value.to_vec())));
@@ -160,7 +161,7 @@ pub(crate) fn check_indexes(store: &Store, layout: &Layout) {
         all.sort();
         assert_eq!(all, scanned);
         let statistics = store.partition.index_statistics(store.map, index.id).unwrap();
-        // Expired entries that are not freed yet count, too.
+        // Expired entries that are not yet freed are counted, too.
         assert!(statistics.distinct >= by_key.len());
         assert!(statistics.unread >= unread.len());
         assert!(statistics.entries >= by_key.values().map(Vec::len).sum());
@@ -174,7 +175,7 @@ pub(crate) fn check_indexes(store: &Store, layout: &Layout) {
     assert_eq!(store.partition.index_statistics(store.map, IndexId(77)), None);
 }
 
-/// The row of a live slot: what each column holds, as text.
+/// The row of a live slot: the values of all columns as text.
 fn row(columns: &Columns, chunk: &Chunk, slot: usize, wanted: &[ColumnLayout]) -> Vec<String> {
     let is_set = |bits: &[u64]| bits.get(slot / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1);
     let shown = |column: &ColumnLayout| {
@@ -195,7 +196,7 @@ fn row(columns: &Columns, chunk: &Chunk, slot: usize, wanted: &[ColumnLayout]) -
     wanted.iter().map(shown).collect()
 }
 
-/// Columns hold what a scan finds. The third column of the layouts is the key.
+/// Checks that columns contain the same values as a scan. The column with id 2 is the key.
 pub(crate) fn check_columns(store: &Store, layout: &Layout) {
     let columns = store.partition.columns(store.map);
     assert_eq!(columns.is_some(), !layout.columns().is_empty());

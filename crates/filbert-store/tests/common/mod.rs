@@ -1,4 +1,5 @@
-//! A partition with one map, texts for bytes, and replies and events as lines of text.
+//! A partition with one map, with texts as keys and values, and with replies and events as lines of
+//! text.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub(crate) mod changes;
@@ -23,7 +24,7 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn new(settings: MapSettings) -> Store {
         let id = PartitionId(3);
-        let mut partition = Partition::new(PartitionSettings { id, hash_seed: 11, reads_before_commands: false });
+        let mut partition = Partition::new(PartitionSettings { id, hash_seed: 11, exact_read_times: false });
         partition.create_map(MapId(1), settings);
         Store {
             partition,
@@ -41,7 +42,8 @@ impl Store {
         text_of(&self.partition.lead(&command, &mut |event: &Event<'_>| events.push(event_text(event))))
     }
 
-    /// Evicts as who leads does: picks, then names what was picked. How many entries went.
+    /// Evicts entries as the leader does: picks a key, then names it in a command. Returns the
+    /// number of evicted entries.
     pub(crate) fn evict(&mut self, policy: EvictionPolicy, count: usize, except: Option<&[u8]>) -> usize {
         let mut gone = 0;
         for _ in 0..count {
@@ -106,7 +108,7 @@ impl Store {
         self.partition.bytes()
     }
 
-    /// Bytes of a map that was put into and emptied.
+    /// The bytes of a map that had an entry and was cleared.
     pub(crate) fn emptied_bytes() -> usize {
         let mut store = Store::new(MapSettings::default());
         let declared = store.bytes();
@@ -143,7 +145,7 @@ pub(crate) fn text_of(reply: &Reply<'_>) -> String {
         Reply::Claimed(differing) => format!("claimed but {differing:?}"),
         Reply::Held(place) => format!("held at {place}"),
         Reply::Count(count) => format!("count {count}"),
-        Reply::Locked { free_at: Some(moment) } => format!("locked until {}", moment.0),
+        Reply::Locked { free_at: Some(free_at) } => format!("locked until {}", free_at.0),
         Reply::Locked { free_at: None } => "locked".into(),
         Reply::NotOwner { owner } => format!("not owner, but {:?}", owner.map(|owner| owner.client.as_u128())),
         Reply::Refused(error) => format!("refused: {error}"),

@@ -1,30 +1,30 @@
-//! Fields of fixed size: numbers, flags and UUIDs in the first frame, and their packed lists.
+//! Values of fixed size: numbers, flags and UUIDs, in the first frame or as items of packed lists.
 
 use uuid::Uuid;
 
 use super::{Fault, Field, Problem, Reader};
 use crate::sample::Source;
 
-/// A type whose bytes are always as many.
+/// A type with a fixed number of bytes.
 pub trait Fixed: Copy + Sized {
-    /// How many bytes.
+    /// The number of bytes.
     const BYTES: usize;
 
     /// Appends the bytes.
     fn put(&self, out: &mut Vec<u8>);
 
-    /// Takes the bytes off the front of `bytes`.
+    /// Removes a value from the front of `bytes` and returns it.
     ///
     /// # Errors
     ///
-    /// [`Problem::Missing`] when too few are left.
+    /// [`Problem::Missing`] if too few bytes are left.
     fn take(bytes: &mut &[u8]) -> Result<Self, Problem>;
 
-    /// A valid value made of random bytes, for tests.
+    /// Creates a valid value from random bytes, for tests.
     fn random(source: &mut Source<'_>) -> Self;
 }
 
-/// Takes `N` bytes off the front.
+/// Removes `N` bytes from the front and returns them.
 #[inline]
 fn split<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Problem> {
     let (head, rest) = bytes.split_first_chunk::<N>().ok_or(Problem::Missing)?;
@@ -56,7 +56,7 @@ macro_rules! number {
     )*};
 }
 
-// Random floats are made from whole numbers, since a NaN is not equal to itself and tests compare.
+// Random floats are derived from integers: a NaN is not equal to itself, and tests compare values.
 number! {
     u8: |source| source.byte(),
     i8: |source| source.byte().cast_signed(),
@@ -114,8 +114,8 @@ impl Fixed for Option<Uuid> {
     }
 }
 
-/// A null reads as the nil UUID even where a value is required: stock members send nulls there, for example the
-/// cluster's id in the answer to an authentication that failed.
+/// A null decodes to the nil UUID, even if a value is required. Hazelcast members send such nulls,
+/// for example as the cluster id in the response to a failed authentication.
 impl Fixed for Uuid {
     const BYTES: usize = 17;
 
@@ -135,7 +135,7 @@ impl Fixed for Uuid {
     }
 }
 
-/// An entry of a packed list: the key's bytes, then the value's.
+/// An entry of a packed list: the bytes of the key, then the bytes of the value.
 impl<A: Fixed, B: Fixed> Fixed for (A, B) {
     const BYTES: usize = A::BYTES + B::BYTES;
 

@@ -1,14 +1,14 @@
-//! Fields with frames of their own: text, values, nullable ones, lists and entry lists.
+//! Fields with frames of their own: strings, values, nullable fields, lists and entry lists.
 
 use uuid::Uuid;
 
 use super::{Fault, Field, Fixed, Problem, Reader, Writer};
 use crate::{frame::FRAME_HEADER_BYTES, sample::Source};
 
-/// A field that always has at least one frame of its own, so that a null frame can stand in its place.
+/// A field with at least one frame of its own, so that a null frame can replace it.
 pub trait Variable<'a>: Field<'a> {}
 
-/// A type that a `Vec` can hold: it decides how the list is laid out.
+/// The type of a list item. It determines the layout of the list.
 pub trait Item<'a>: Sized {
     /// Appends the frames of the whole list.
     fn put_list(items: &[Self], writer: &mut Writer<'_>);
@@ -17,10 +17,10 @@ pub trait Item<'a>: Sized {
     ///
     /// # Errors
     ///
-    /// They are missing, null, or not laid out as this list.
+    /// The frames are missing, are null, or have the wrong layout.
     fn read_list(reader: &mut Reader<'a>) -> Result<Vec<Self>, Fault>;
 
-    /// One item made of random bytes, for tests.
+    /// Creates an item from random bytes, for tests.
     fn sample_item(source: &mut Source<'a>) -> Self;
 }
 
@@ -101,7 +101,7 @@ impl<'a, T: Variable<'a>> Field<'a> for Option<T> {
 
 impl<'a, T: Variable<'a>> Variable<'a> for Option<T> {}
 
-/// An entry of a list between BEGIN and END: the key's frames, then the value's.
+/// An entry of a list between BEGIN and END: the frames of the key, then the frames of the value.
 impl<'a, A: Variable<'a>, B: Variable<'a>> Field<'a> for (A, B) {
     #[inline]
     fn put_variable(&self, writer: &mut Writer<'_>) {
@@ -170,14 +170,15 @@ impl<'a, T: Variable<'a>> Item<'a> for T {
     }
 }
 
-/// Appends one frame with all items, one behind the other.
+/// Appends one frame with all items in sequence.
 #[inline]
 fn put_packed<T: Fixed>(items: &[T], writer: &mut Writer<'_>) {
     writer.reserve(FRAME_HEADER_BYTES + items.len() * T::BYTES);
     writer.frame_with(0, |out| items.iter().for_each(|item| item.put(out)));
 }
 
-/// Reads one frame of items, one behind the other. The memory asked for is in proportion to the frame.
+/// Reads one frame of items in sequence. The allocated memory is proportional to the size of the
+/// frame.
 #[inline]
 fn read_packed<T: Fixed>(reader: &mut Reader<'_>) -> Result<Vec<T>, Fault> {
     let mut bytes = reader.value()?;
@@ -214,7 +215,8 @@ macro_rules! packed {
 
 packed!(i32, i64, f32, Uuid, (i32, i32), (i32, i64), (i32, Uuid), (Uuid, i64), (Uuid, Uuid));
 
-/// Entries whose values come first, between BEGIN and END, and whose keys follow as a packed list.
+/// Appends entries with the keys last: the values between BEGIN and END, then the keys as a packed
+/// list.
 #[inline]
 fn put_keys_last<'a, K: Fixed, V: Variable<'a>>(entries: &[(K, V)], writer: &mut Writer<'_>) {
     writer.begin();

@@ -1,4 +1,4 @@
-//! Structures that configure data structures while the cluster runs.
+//! Structures for the configuration of data structures in a running cluster.
 
 use super::{WanReplicationRef, structure};
 use crate::Data;

@@ -1,4 +1,4 @@
-//! Structures of SQL: the id of a query, errors, columns, and summaries of running jobs.
+//! Structures of SQL: query ids, errors, columns, and summaries of jobs.
 
 use super::structure;
 use crate::Uuid;

@@ -1,4 +1,5 @@
-//! Structures that configure replication between clusters, and how members of another cluster are found.
+//! Structures for the configuration of WAN replication between clusters, and of the discovery of
+//! members.
 
 use super::structure;
 use crate::Data;

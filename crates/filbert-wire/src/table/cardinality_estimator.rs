@@ -1,4 +1,4 @@
-//! `CardinalityEstimator`: how many different values were added, about.
+//! `CardinalityEstimator`: an estimate of the number of distinct added values.
 
 use super::service;
 

@@ -1,4 +1,5 @@
-//! `Client`: what a session itself needs: authentication, the cluster's view, proxies, schemas, heartbeats.
+//! `Client`: messages of the client connection itself: authentication, view of the cluster,
+//! proxies, schemas, heartbeats.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `ContinuousQuery`: query caches, which members keep fresh on clients.
+//! `ContinuousQuery`: query caches on clients, updated by members.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `CPGroup`: the Raft groups that CP objects live in.
+//! `CPGroup`: the Raft groups of CP objects.
 
 use super::service;
 

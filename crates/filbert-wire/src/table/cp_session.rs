@@ -1,4 +1,4 @@
-//! `CPSession`: sessions, which free a vanished client's locks and permits.
+//! `CPSession`: client sessions. The end of a session releases the locks and permits of its client.
 
 use super::service;
 

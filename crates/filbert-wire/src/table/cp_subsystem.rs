@@ -1,4 +1,4 @@
-//! `CPSubsystem`: members, groups and objects of the CP subsystem, as seen from a client.
+//! `CPSubsystem`: members, groups and objects of the CP subsystem.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `DurableExecutor`: tasks whose results outlive the client that submitted them.
+//! `DurableExecutor`: tasks with results that are kept after the client disconnects.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `DynamicConfig`: configuration of data structures added while the cluster runs.
+//! `DynamicConfig`: configuration of data structures in a running cluster.
 
 use super::service;
 

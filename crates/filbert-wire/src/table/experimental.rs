@@ -1,4 +1,4 @@
-//! `Experimental`: messages without a promise of compatibility.
+//! `Experimental`: messages without a guarantee of compatibility.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `List`: a distributed list, whole in one partition.
+//! `List`: a distributed list, stored in one partition.
 
 use super::service;
 

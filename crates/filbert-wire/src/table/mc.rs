@@ -1,4 +1,4 @@
-//! `MC`: what the Management Center asks of a member.
+//! `MC`: requests of the Management Center to a member.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `Queue`: a distributed queue, whole in one partition.
+//! `Queue`: a distributed queue, stored in one partition.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `ReplicatedMap`: a map held whole by every member.
+//! `ReplicatedMap`: a map with a full copy on every member.
 
 use super::service;
 

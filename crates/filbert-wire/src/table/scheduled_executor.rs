@@ -1,4 +1,4 @@
-//! `ScheduledExecutor`: tasks to run later or again and again.
+//! `ScheduledExecutor`: delayed and periodic tasks.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `Set`: a distributed set, whole in one partition.
+//! `Set`: a distributed set, stored in one partition.
 
 use super::service;
 

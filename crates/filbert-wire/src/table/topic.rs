@@ -1,4 +1,4 @@
-//! `Topic`: messages to all that listen.
+//! `Topic`: messages to all listeners.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `TransactionalList`: a list seen from inside a transaction.
+//! `TransactionalList`: a list within a transaction.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `TransactionalMap`: a map seen from inside a transaction.
+//! `TransactionalMap`: a map within a transaction.
 
 use super::service;
 

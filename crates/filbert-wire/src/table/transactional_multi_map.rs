@@ -1,4 +1,4 @@
-//! `TransactionalMultiMap`: a multimap seen from inside a transaction.
+//! `TransactionalMultiMap`: a multimap within a transaction.
 
 use super::service;
 

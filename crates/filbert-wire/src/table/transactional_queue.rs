@@ -1,4 +1,4 @@
-//! `TransactionalQueue`: a queue seen from inside a transaction.
+//! `TransactionalQueue`: a queue within a transaction.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `TransactionalSet`: a set seen from inside a transaction.
+//! `TransactionalSet`: a set within a transaction.
 
 use super::service;
 

@@ -1,4 +1,4 @@
-//! `VectorCollection`: documents found by the nearness of their vectors.
+//! `VectorCollection`: documents with a similarity search over their vectors.
 
 use super::service;
 

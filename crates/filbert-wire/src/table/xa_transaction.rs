@@ -1,4 +1,4 @@
-//! `XATransaction`: transactions that an outside coordinator leads.
+//! `XATransaction`: transactions of an external coordinator.
 
 use super::service;
 

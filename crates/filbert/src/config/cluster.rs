@@ -1,4 +1,4 @@
-//! The settings of a member of a cluster.
+//! The settings of a cluster member.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,32 +6,38 @@ use std::time::Duration;
 
 pub use filbert_links::TlsFiles;
 
-/// Where members of a cluster serve each other on a port of their own, unless a setting says otherwise.
+/// The default port for connections between members, if members have a separate port.
 pub const MEMBER_PORT: u16 = 5_801;
 
-/// How a member is one of a cluster.
+/// The cluster membership of a member.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClusterConfig {
-    /// Addresses of members, host and port; one of them founds the cluster when most of them are there. The same on all that start together.
+    /// Addresses of members, host and port. One of these members founds the cluster when a majority
+    /// of them is present. The same on all members that start together.
     pub members: Vec<String>,
-    /// One of the members, without which no cluster is founded or joined. Default none.
+    /// The member that must be present when a cluster is founded or joined. Default none.
     pub required: Option<String>,
-    /// Where this member listens for others. Default none: where it listens for Hazelcast's clients, on the same port.
+    /// The address on which this member listens for other members. Default none: the address and
+    /// port of the front door for Hazelcast's clients.
     pub listen: Option<SocketAddr>,
-    /// Where others reach it, host and port. Default none: where it listens.
+    /// The address under which other members reach this member, host and port. Default none: the
+    /// address on which it listens.
     pub public_address: Option<String>,
-    /// Members that hold each partition, as far as there are so many. Default 3. What the member that founds the cluster says holds.
+    /// The number of members that hold each partition, if the cluster has that many. Default 3. The
+    /// value of the member that founds the cluster applies to the whole cluster.
     pub replicas: u32,
-    /// Whether this member holds no data, and serves clients alone. Default false.
+    /// Whether this member holds no data and only serves clients. Default false.
     pub is_lite: bool,
-    /// After so long without an answer a member is taken for dead. Default 60 s.
+    /// A member that does not answer for this time is considered dead. Default 60 s.
     pub heartbeat: Duration,
-    /// Whether the one that is left of two members goes on alone after that time. Default false: it stops. Both go on if both are alive and cut off
-    /// from each other, and what one of them acknowledges is lost when they meet again.
+    /// Whether the surviving member of a pair continues alone after that time. Default false: it
+    /// stops. If both members are alive but disconnected from each other, both continue, and the
+    /// writes that one of them acknowledges are lost when they reconnect.
     pub pair_continues: bool,
-    /// What all members know and nobody else. Default none: whoever reaches the port can join.
+    /// A secret that all members share. Default none: anyone who reaches the port can join.
     pub secret: Option<Vec<u8>>,
-    /// Certificates that members show each other; all connections between them are encrypted then. Default none.
+    /// The certificates with which members authenticate to each other. They also enable encryption
+    /// of all connections between members. Default none.
     pub tls: Option<TlsFiles>,
 }
 

@@ -1,49 +1,34 @@
-//! The configuration: what it holds, and how it is read from the `hazelcast.yaml` or `hazelcast.xml` a team has.
-//!
-//! ```text
-//! hazelcast.yaml --yaml.rs--> tree --walk.rs, driven by the declarations--> Config + notices
-//! hazelcast.xml  --xml.rs--->  ^                 (member.rs, map.rs, security.rs, properties.rs)
-//! ```
-//!
-//! Both syntaxes become one tree, which one walk reads by the declared settings. Every element that no setting uses
-//! becomes a [`Notice`] with its name and line, so that nothing in a file is ignored in silence.
+//! The configuration: the settings of a member, and the files that contain them.
 
+#[cfg(feature = "server")]
 mod cluster;
-mod columns;
-mod error;
-mod join;
-mod known;
-mod load;
-mod map;
-mod member;
-mod properties;
-mod reference;
-mod security;
-mod setting;
-mod tree;
-mod walk;
-mod xml;
-mod yaml;
+#[cfg(feature = "server")]
+mod files;
 
+#[cfg(feature = "server")]
 use std::net::SocketAddr;
-use std::path::Path;
 
 use filbert_grid::{GridConfig, MapConfig};
+#[cfg(feature = "server")]
 use filbert_hazelcast::DoorConfig;
+#[cfg(feature = "server")]
 use filbert_http::HttpConfig;
+#[cfg(feature = "server")]
 use filbert_postgres::PostgresConfig;
+#[cfg(feature = "sql")]
 use filbert_query::QueryConfig;
 
+#[cfg(feature = "server")]
 pub use cluster::{ClusterConfig, MEMBER_PORT, TlsFiles};
-pub use error::{ConfigError, Problem};
-pub use join::with_port;
-pub use load::{FileSyntax, Loaded, Loader, SEARCHED};
-pub use reference::markdown as settings_markdown;
-pub(crate) use setting::{bytes as parse_bytes, show_bytes as format_bytes};
-pub use tree::Position;
-pub use walk::{Notice, NoticeKind};
+#[cfg(feature = "server")]
+pub use files::{
+    ConfigError, FileSyntax, Loaded, Loader, Notice, NoticeKind, Position, Problem, SEARCHED, settings_markdown,
+    with_port,
+};
+#[cfg(feature = "server")]
+pub(crate) use files::{format_bytes, parse_bytes};
 
-/// Everything that can be set on a member.
+/// All settings of a member.
 ///
 /// ```
 /// use filbert::{Config, MapConfig};
@@ -56,26 +41,39 @@ pub use walk::{Notice, NoticeKind};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The member: cluster name, maps, limits.
+    /// The settings of the member: cluster name, maps, limits.
     pub grid: GridConfig,
-    /// The front door for Hazelcast's clients: address, credentials, limits. It is opened when `serve_clients` is set.
+    /// The front door for Hazelcast's clients: address, credentials, limits. It is opened if
+    /// `serve_clients` is set.
+    #[cfg(feature = "server")]
     pub door: DoorConfig,
-    /// Whether Hazelcast's clients are served. Default `false`: an embedded member opens no socket unless told to.
+    /// Whether Hazelcast's clients are served. Default `false`: an embedded member opens no socket
+    /// by default.
+    #[cfg(feature = "server")]
     pub serve_clients: bool,
-    /// The front door for CrateDB's tools and browsers. `None`, the default of an embedded member: it is not opened.
+    /// The front door for CrateDB's tools and browsers. Default `None`: an embedded member does not
+    /// open it.
+    #[cfg(feature = "server")]
     pub http: Option<HttpConfig>,
-    /// The front door for PostgreSQL's drivers. `None`, the default of an embedded member: it is not opened.
+    /// The front door for PostgreSQL's drivers. Default `None`: an embedded member does not open
+    /// it.
+    #[cfg(feature = "server")]
     pub postgres: Option<PostgresConfig>,
     /// The member's name in its own log.
+    #[cfg(feature = "server")]
     pub instance_name: Option<String>,
-    /// Threads that serve clients. `None`, the default, takes one per CPU.
+    /// The number of threads that serve clients. Default `None`: one per CPU.
+    #[cfg(feature = "server")]
     pub threads: Option<usize>,
-    /// Events that may wait for one embedded listener. Default 100,000: a listener that lags so far behind has lost
-    /// touch, and the events must not take the memory of the maps. Events beyond it are dropped and counted.
+    /// The maximum number of queued events of one embedded listener. Default 100,000: a listener
+    /// with a longer queue cannot catch up, and its events must not use the memory of the maps.
+    /// Further events are dropped and counted.
     pub listener_events_max: usize,
-    /// The query engine: threads, memory, limits of statements.
+    /// The query engine: threads, memory, statement limits.
+    #[cfg(feature = "sql")]
     pub query: QueryConfig,
-    /// The cluster that this member is one of. `None`, the default: it is alone.
+    /// The cluster that this member belongs to. Default `None`: the member is not clustered.
+    #[cfg(feature = "server")]
     pub cluster: Option<ClusterConfig>,
 }
 
@@ -83,42 +81,55 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             grid: GridConfig::default(),
+            #[cfg(feature = "server")]
             door: DoorConfig::default(),
+            #[cfg(feature = "server")]
             serve_clients: false,
+            #[cfg(feature = "server")]
             http: None,
+            #[cfg(feature = "server")]
             postgres: None,
+            #[cfg(feature = "server")]
             instance_name: None,
+            #[cfg(feature = "server")]
             threads: None,
             listener_events_max: 100_000,
+            #[cfg(feature = "sql")]
             query: QueryConfig::default(),
+            #[cfg(feature = "server")]
             cluster: None,
         }
     }
 }
 
 impl Config {
-    /// Sets the name that clients must know. Default `dev`.
+    /// Sets the cluster name, which clients must send. Default `dev`.
     #[must_use]
     pub fn cluster_name(mut self, name: impl Into<String>) -> Config {
         self.grid.cluster_name = name.into();
         self
     }
 
-    /// Sets the settings of the maps whose name is `pattern` or fits it; a pattern has one `*`.
+    /// Sets the settings of all maps with the name `pattern` or a name that matches it. A pattern
+    /// contains one `*`.
     #[must_use]
     pub fn map(mut self, pattern: impl Into<String>, map: MapConfig) -> Config {
         self.grid.maps.insert(pattern, map);
         self
     }
 
-    /// Sets the memory, in bytes, that all maps may take. A write beyond it fails; reads and removals go on.
+    /// Sets the memory limit of all maps together, in bytes. A write beyond the limit fails; reads
+    /// and removals continue to work.
     #[must_use]
     pub fn memory_bytes_max(mut self, bytes: usize) -> Config {
         self.grid.memory_bytes_max = Some(bytes);
         self
     }
+}
 
-    /// Serves Hazelcast's clients on exactly this address; port 0 takes any free port.
+#[cfg(feature = "server")]
+impl Config {
+    /// Serves Hazelcast's clients on exactly this address. Port 0 selects any free port.
     #[must_use]
     pub fn with_listener(mut self, address: SocketAddr) -> Config {
         self.door.listen = address;
@@ -127,7 +138,7 @@ impl Config {
         self
     }
 
-    /// Serves CrateDB's tools and browsers on exactly this address; port 0 takes any free port.
+    /// Serves CrateDB's tools and browsers on exactly this address. Port 0 selects any free port.
     #[must_use]
     pub fn with_http(mut self, address: SocketAddr) -> Config {
         let http = self.http.get_or_insert_default();
@@ -136,7 +147,7 @@ impl Config {
         self
     }
 
-    /// Serves PostgreSQL's drivers on exactly this address; port 0 takes any free port.
+    /// Serves PostgreSQL's drivers on exactly this address. Port 0 selects any free port.
     #[must_use]
     pub fn with_postgres(mut self, address: SocketAddr) -> Config {
         let postgres = self.postgres.get_or_insert_default();
@@ -144,18 +155,4 @@ impl Config {
         postgres.port_auto_increment = false;
         self
     }
-
-    /// Reads a configuration file; its name tells the syntax. What the file asks for and Filbert does not do is told
-    /// by [`Loaded::notices`]. Variables of the process's environment are used as [`Loader`] says.
-    ///
-    /// # Errors
-    /// [`ConfigError`]: the file cannot be read, or something in it is wrong; with file, line and column.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Loaded, ConfigError> {
-        Loader::new(&|name| std::env::var(name).ok()).file(path.as_ref())
-    }
-}
-
-/// The name that a dotted name has in the environment: `hz.cluster-name` is `HZ_CLUSTER_NAME`.
-pub(crate) fn variable_name(dotted: &str) -> String {
-    dotted.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }

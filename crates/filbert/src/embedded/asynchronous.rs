@@ -1,4 +1,5 @@
-//! Typed maps for async programs: an operation that has to wait for a locked key yields instead of blocking.
+//! Typed maps for async programs: an operation that waits for a locked key yields instead of
+//! blocking.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -12,13 +13,16 @@ use super::lifetime::{Lifetime, millis};
 use super::map::Map;
 use super::{Error, LockOwner};
 
-/// A map whose operations are futures, for any executor. Operations of the whole map (`len`, `iter`, `keys`, `clear`,
-/// listeners, ...) wait for nobody and are those of the [`Map`] that [`AsyncMap::sync`] gives.
+/// A map with operations that are futures, for any executor. Operations on the whole map (`len`,
+/// `iter`, `keys`, `clear`, listeners, ...) never wait. Call them on the [`Map`] that
+/// [`AsyncMap::sync`] returns.
 ///
-/// Each view from [`Map::asynchronous`] is an owner of locks of its own; its clones are the same owner.
+/// Each view that [`Map::asynchronous`] returns is a separate lock owner. Clones of a view are the
+/// same owner.
 ///
-/// Cancel safety: an operation is made when its future is first polled, or when the key becomes free. A future that is
-/// dropped while it waits for a key leaves its change to be made when the key is free.
+/// Cancel safety: an operation is executed when its future is first polled, or when the key is
+/// unlocked. If a future is dropped while it waits for a key, its change is still applied when the
+/// key is unlocked.
 ///
 /// ```
 /// use filbert::{Config, Filbert};
@@ -58,7 +62,7 @@ impl<K, V> AsyncMap<K, V> {
         AsyncMap { map, owner }
     }
 
-    /// The same map with sync operations. Its locks belong to threads.
+    /// The same map with sync operations. Their locks belong to threads.
     pub fn sync(&self) -> &Map<K, V> {
         &self.map
     }
@@ -69,7 +73,7 @@ impl<K, V> AsyncMap<K, V> {
     }
 }
 
-/// Operations on entries.
+/// Entry operations.
 impl<K, V> AsyncMap<K, V> {
     /// As [`Map::get`].
     ///
@@ -333,9 +337,9 @@ impl<K, V> AsyncMap<K, V> {
     }
 }
 
-/// Locks. They belong to this view and its clones.
+/// Lock operations. The locks belong to this view and its clones.
 impl<K, V> AsyncMap<K, V> {
-    /// Locks a key for this view, waiting while someone else has it.
+    /// Locks a key for this view. Waits while another owner holds the lock.
     ///
     /// # Errors
     /// As [`Map::lock`].
@@ -346,7 +350,7 @@ impl<K, V> AsyncMap<K, V> {
         self.map.begin_lock(self.owner, key, None)?.finish().await
     }
 
-    /// As [`AsyncMap::lock`]; the lock ends by itself after `lease`.
+    /// As [`AsyncMap::lock`]. The lock is released automatically after `lease`.
     ///
     /// # Errors
     /// As [`Map::lock_with_lease`].
@@ -357,7 +361,8 @@ impl<K, V> AsyncMap<K, V> {
         self.map.begin_lock(self.owner, key, Some(lease))?.finish().await
     }
 
-    /// Locks a key for this view if nobody else has it; whether it did.
+    /// Locks a key for this view if no other owner holds the lock. Returns whether the key was
+    /// locked.
     ///
     /// # Errors
     /// As [`Map::try_lock`].
@@ -368,7 +373,7 @@ impl<K, V> AsyncMap<K, V> {
         self.try_lock_within(key, Duration::ZERO, None).await
     }
 
-    /// Locks a key for this view, waiting at most `wait`; whether it did.
+    /// Locks a key for this view, waiting at most `wait`. Returns whether the key was locked.
     ///
     /// # Errors
     /// As [`Map::try_lock_within`].
@@ -384,7 +389,7 @@ impl<K, V> AsyncMap<K, V> {
         self.map.begin_try_lock(self.owner, key, wait, lease)?.finish_or_false().await
     }
 
-    /// Gives back one hold of a lock of this view.
+    /// Releases one hold of a lock of this view.
     ///
     /// # Errors
     /// As [`Map::unlock`].

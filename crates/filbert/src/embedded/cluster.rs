@@ -1,4 +1,5 @@
-//! A member of a cluster below the embedded API: its groups on a runtime of their own, which nothing of a client's may hold up.
+//! A cluster member below the embedded API. Its groups have a separate runtime, so that clients
+//! cannot delay them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -16,12 +17,15 @@ use uuid::Uuid;
 use super::{Error, shared_port};
 use crate::ClusterConfig;
 
-/// How long leaving in order may take: what one member holds of all groups goes over a network in that time, or its voters know that it goes.
+/// The maximum time of an orderly leave. Within this time a member can transfer its data of all
+/// groups over a network, or at least inform the voters that it leaves.
 const LEAVE_MAX: Duration = Duration::from_secs(30);
 
-/// Processors for each thread of the groups' runtime, and at most this many threads. What an entry costs is mostly tasks that wake each
-/// other: on one thread that is no system call, and what several groups send to a member goes in one write. A second thread pays only
-/// where the first one is busy and there are processors for both ([why](../../../../docs/decisions/0026-groups-share-a-thread.md)).
+/// The number of processors for each thread of the groups' runtime, and the maximum number of
+/// threads. Most of the work for an entry is tasks that wake each other. On one thread a wakeup
+/// needs no system call, and messages of several groups to the same member are sent in one write. A
+/// second thread helps only if the first thread is busy and there are processors for both
+/// ([why](../../../../docs/decisions/0026-groups-share-a-thread.md)).
 const PROCESSORS_PER_THREAD: usize = 8;
 const THREADS_MAX: usize = 8;
 
@@ -30,20 +34,20 @@ fn group_threads() -> usize {
     (processors / PROCESSORS_PER_THREAD).clamp(1, THREADS_MAX)
 }
 
-/// The address at which a member is reached that listens on this one: where that is every address of the machine, the one from which other
-/// members are reached.
+/// The address under which a member with this listen address is reachable. If the member listens on
+/// every address of the machine, it is the source address of connections to other members.
 fn reachable(listen: IpAddr, members: &[String]) -> Result<IpAddr, MemberError> {
     if !listen.is_unspecified() {
         return Ok(listen);
     }
     let towards = |member: SocketAddr| {
         let socket = UdpSocket::bind(SocketAddr::new(listen, 0)).ok()?;
-        // Nothing is sent: the system chooses the way.
+        // Nothing is sent: the operating system only selects the route.
         socket.connect(member).ok()?;
         socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_unspecified())
     };
     let known: Vec<SocketAddr> = members.iter().flat_map(|it| it.to_socket_addrs().into_iter().flatten()).collect();
-    // A machine may know its own name as a loopback address, by which no other one reaches it.
+    // The machine's own name may resolve to a loopback address, which other machines cannot reach.
     let (near, far): (Vec<SocketAddr>, Vec<SocketAddr>) = known.into_iter().partition(|it| it.ip().is_loopback());
     far.into_iter().chain(near).find_map(towards).ok_or_else(|| {
         let text = "this member listens on every address, and none of the members' can be reached to tell which is its own: name it with \
@@ -52,28 +56,31 @@ fn reachable(listen: IpAddr, members: &[String]) -> Result<IpAddr, MemberError> 
     })
 }
 
-/// Waits for a future on a thread of its own: whoever starts or ends a member may be within another runtime, where none may be waited in.
+/// Waits for a future on a separate thread. The caller may be inside another runtime, where
+/// blocking is not permitted.
 fn wait<T: Send>(runtime: &Runtime, future: impl Future<Output = T> + Send) -> T {
     let waited = std::thread::scope(|scope| scope.spawn(|| runtime.block_on(future)).join());
     waited.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Ends a runtime, and waits until its tasks have closed their ports; as [`wait`] does.
+/// Drops a runtime and waits until its tasks have closed their ports. Uses a separate thread, as
+/// [`wait`] does.
 fn end(runtime: Runtime) {
     std::thread::scope(|scope| _ = scope.spawn(move || drop(runtime)));
 }
 
-/// A member of a cluster. Dropping it ends it at once; see [`ClusterMember::leave`].
+/// A cluster member. Dropping it stops it immediately; for an orderly leave see
+/// [`ClusterMember::leave`].
 pub(super) struct ClusterMember {
-    // Taken when it is dropped.
+    // Taken on drop.
     member: Option<Member>,
     runtime: Option<Runtime>,
-    /// Where clients come from, if members share their port; taken by the door.
+    /// The source of client connections, if members share their port. Taken by the front door.
     clients: Option<Listener>,
 }
 
 impl ClusterMember {
-    /// Joins a cluster or founds it; returns when this member holds what it is to hold.
+    /// Joins or founds a cluster. Returns when this member holds its share of the data.
     pub(super) fn join(
         cluster: ClusterConfig,
         grid: GridConfig,
@@ -82,7 +89,7 @@ impl ClusterMember {
     ) -> Result<ClusterMember, Error> {
         loop {
             match ClusterMember::join_once(cluster.clone(), grid.clone(), door, environment.clone()) {
-                Err(Error::Cluster(MemberError::InVain)) => {
+                Err(Error::Cluster(MemberError::FoundingFailed)) => {
                     tracing::warn!("the member that was founding the cluster has ended: this one starts again");
                 }
                 joined => return joined,
@@ -116,7 +123,7 @@ impl ClusterMember {
         };
         let listen = cluster.listen.unwrap_or(client_listen);
         let public_address = match cluster.public_address {
-            // Where clients are told to go, members go as well.
+            // Without a separate port, members use the public address of clients.
             None if shared.is_some() && door.public_address.is_some() => Some(format!("{client_host}:{client_port}")),
             None if listen.ip().is_unspecified() => {
                 let address = reachable(listen.ip(), &cluster.members)?;
@@ -176,19 +183,20 @@ impl ClusterMember {
 }
 
 impl ClusterMember {
-    /// Where Hazelcast's clients come from, if this member shares their port.
+    /// Returns the source of client connections, if this member shares the port of Hazelcast's
+    /// clients.
     pub(super) fn clients(&mut self) -> Option<Listener> {
         self.clients.take()
     }
 
-    /// Clients are let in.
+    /// Admits clients.
     pub(super) fn serve(&self) {
         if let Some(member) = &self.member {
             member.serve();
         }
     }
 
-    /// Waits until there is a reason to end; for ever if there is none.
+    /// Waits until the member should end. Never returns if there is no reason.
     pub(super) async fn ending(&self) -> Ending {
         let Some(mut ending) = self.member.as_ref().map(Member::ending) else { return std::future::pending().await };
         match ending.wait_for(Option::is_some).await.as_deref() {
@@ -197,12 +205,12 @@ impl ClusterMember {
         }
     }
 
-    /// What the member holds.
+    /// A description of the data that the member holds.
     pub(super) fn holdings(&self) -> String {
         self.member.as_ref().map(Member::holdings).unwrap_or_default()
     }
 
-    /// Leaves the cluster in order: returns when others have taken over, or that takes too long.
+    /// Leaves the cluster in order. Returns when other members have taken over, or after a timeout.
     pub(super) fn leave(&self) {
         let (Some(runtime), Some(member)) = (&self.runtime, &self.member) else { return };
         match wait(runtime, async { tokio::time::timeout(LEAVE_MAX, member.leave()).await }) {

@@ -1,4 +1,4 @@
-//! One map below its types: changes of blobs that wait for locked keys, sync and async.
+//! An untyped map: changes of blobs that wait for locked keys, sync and async.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -14,26 +14,26 @@ use super::events::Listeners;
 use super::lifetime::millis;
 use super::{Error, LockOwner};
 
-/// A map of an embedded member, without types.
+/// An untyped map of an embedded member.
 #[derive(Clone)]
 pub(super) struct Core {
     pub(super) grid: Arc<Grid>,
     pub(super) map: Arc<filbert_grid::Map>,
-    /// The client UUID under which the embedded API acts.
+    /// The client UUID of the embedded API.
     pub(super) instance: Uuid,
     pub(super) listeners: Arc<Listeners>,
 }
 
-/// How long a change waits for a key that someone else has locked.
+/// How long a change waits for a key that another owner has locked.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wait {
-    /// Until the key is free or the member is shut down.
+    /// Until the key is unlocked or the member is shut down.
     Ever,
-    /// This many milliseconds.
+    /// This number of milliseconds.
     Millis(i64),
 }
 
-/// What a change answers, whether it was made at once or later on another thread.
+/// The result of a change, which was executed immediately or later on another thread.
 pub(super) enum Answer<'a> {
     Done,
     Flag(bool),
@@ -41,7 +41,7 @@ pub(super) enum Answer<'a> {
     NotOwner,
 }
 
-/// An [`Answer`] on its way between threads.
+/// An owned [`Answer`], to send between threads.
 enum Outcome {
     Done,
     Flag(bool),
@@ -49,7 +49,7 @@ enum Outcome {
     NotOwner,
 }
 
-/// A change that is made, or waits for its key.
+/// A change that was executed or waits for its key.
 pub(super) enum Started<R> {
     Ready(R),
     Waiting(Waiting<R>),
@@ -63,9 +63,10 @@ pub(super) struct Waiting<R> {
 }
 
 impl<R> Started<R> {
-    /// The result, waiting for it without blocking the thread.
+    /// Returns the result. Waits for it without blocking the thread.
     ///
-    /// Cancel safety: a future that is dropped while it waits leaves its change to be made when the key is free.
+    /// Cancel safety: if the future is dropped while it waits, its change is still applied when the
+    /// key is unlocked.
     pub(super) async fn finish(self) -> Result<R, Error> {
         match self {
             Started::Ready(result) => Ok(result),
@@ -75,7 +76,7 @@ impl<R> Started<R> {
         }
     }
 
-    /// The result, waiting for it on this thread.
+    /// Returns the result. Blocks this thread until it is there.
     pub(super) fn wait(self) -> Result<R, Error> {
         match self {
             Started::Ready(result) => Ok(result),
@@ -85,7 +86,7 @@ impl<R> Started<R> {
 }
 
 impl Started<bool> {
-    /// As [`Started::finish`]; a wait that was in vain is `false`.
+    /// As [`Started::finish`], but a lock timeout is `false`.
     pub(super) async fn finish_or_false(self) -> Result<bool, Error> {
         match self.finish().await {
             Err(Error::Grid(GridError::LockTimeout { .. })) => Ok(false),
@@ -93,13 +94,14 @@ impl Started<bool> {
         }
     }
 
-    /// As [`Started::wait`]; a wait that was in vain is `false`.
+    /// As [`Started::wait`], but a lock timeout is `false`.
     pub(super) fn wait_or_false(self) -> Result<bool, Error> {
         block_on(self.finish_or_false())
     }
 }
 
-/// Runs a future on this thread. Unlike a runtime's way to block, it may be called from within an async program.
+/// Runs a future on this thread. Unlike the blocking functions of a runtime, it may be called
+/// inside an async program.
 pub(super) fn block_on<R>(future: impl Future<Output = R>) -> R {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -118,11 +120,11 @@ pub(super) fn block_on<R>(future: impl Future<Output = R>) -> R {
     }
 }
 
-/// Reads what a change answered.
+/// Converts the result of a change.
 pub(super) type Decode<R> = fn(&Core, Answer<'_>) -> Result<R, Error>;
 
 impl Core {
-    /// Makes a change, or begins to wait for its key where someone else has locked it.
+    /// Executes a change, or starts to wait for its key if another owner has locked it.
     pub(super) fn change<R>(
         &self,
         owner: LockOwner,
@@ -138,7 +140,7 @@ impl Core {
         }
     }
 
-    /// Makes a change that gives up, with `false`, when the key stays locked for `wait`.
+    /// Executes a change. The result is `false` if the key stays locked for `wait`.
     pub(super) fn try_change(
         &self,
         owner: LockOwner,
@@ -151,7 +153,7 @@ impl Core {
         self.change(owner, change, Wait::Millis(millis(wait)), decode::flag)
     }
 
-    /// Makes a change at once; `None` when someone else has locked the key.
+    /// Executes a change immediately. Returns `None` if another owner has locked the key.
     pub(super) fn change_now<R>(
         &self,
         owner: LockOwner,
@@ -183,7 +185,7 @@ impl Core {
         };
         let (sender, receiver) = oneshot::channel();
         let reply = move |reply: Result<Reply<'_>, GridError>| {
-            // A receiver that has gone does not want to know.
+            // The caller may have dropped the receiver.
             let _ = sender.send(reply.and_then(own));
         };
         let partition = self.partition(change.key().unwrap_or_default());
@@ -208,7 +210,7 @@ impl Core {
         Caller { client: self.instance, thread: owner.thread_id() }
     }
 
-    /// Writes a key for the time of a call.
+    /// Serializes a key into a buffer that is valid during the call.
     pub(super) fn with_key<R>(
         &self,
         key: &(impl ToBlob + ?Sized),
@@ -220,7 +222,7 @@ impl Core {
         })
     }
 
-    /// Writes a key and a value for the time of a call.
+    /// Serializes a key and a value into buffers that are valid during the call.
     pub(super) fn with_entry<R>(
         &self,
         key: &(impl ToBlob + ?Sized),
@@ -262,7 +264,8 @@ fn unexpected(reply: &Reply<'_>) -> Error {
     Error::Grid(GridError::Internal(format!("a change was answered with {reply:?}")))
 }
 
-/// The ways to read an answer. One that does not fit its change is a defect of the grid, told as such.
+/// Decoders of results. A result that does not fit its change is a bug of the grid and is reported
+/// as an internal error.
 pub(super) mod decode {
     use super::{Answer, Core, Error, FromBlob, GridError};
 
@@ -292,12 +295,12 @@ pub(super) mod decode {
     }
 }
 
-/// Buffers that are used again, so that a small key or value costs no allocation on its way into the grid.
+/// Reusable buffers. They avoid allocations for small keys and values on the way into the grid.
 mod scratch {
     use std::cell::Cell;
     use std::thread::LocalKey;
 
-    /// What a thread keeps between calls; a larger buffer goes back to the allocator.
+    /// The maximum size of a buffer that a thread keeps between calls. A larger buffer is freed.
     const KEPT_BYTES_MAX: usize = 64 << 10;
 
     thread_local! {
@@ -305,7 +308,7 @@ mod scratch {
         pub(super) static VALUE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
 
-    /// Lends an empty buffer. A call within the call gets another one.
+    /// Provides an empty buffer. A nested call gets a different buffer.
     pub(super) fn with<R>(slot: &'static LocalKey<Cell<Vec<u8>>>, use_buffer: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let mut buffer = slot.take();
         buffer.clear();

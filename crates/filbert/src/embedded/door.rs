@@ -1,7 +1,8 @@
-//! Clients of an embedded member: the front doors on threads of their own.
+//! Serves clients of an embedded member: runs the front doors on separate threads.
 //!
-//! The doors are async and the embedded API need not be called from an async program, so they get a runtime of their own,
-//! which is made, used and dropped on one thread: a runtime may not be dropped where another one runs.
+//! The front doors are async, but the caller of the embedded API may be sync, so they have their
+//! own runtime. It is created, used and dropped on one thread, because a runtime must not be
+//! dropped inside another runtime.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,16 +18,16 @@ use tokio::sync::watch;
 
 use super::Error;
 
-/// The doors to open.
+/// The front doors to open.
 pub(super) struct Doors {
     pub(super) hazelcast: Option<DoorConfig>,
-    /// Where Hazelcast's clients come from, if another one listens for them.
+    /// The source of connections of Hazelcast's clients, if another component listens for them.
     pub(super) hazelcast_listener: Option<Listener>,
     pub(super) http: Option<HttpConfig>,
     pub(super) postgres: Option<PostgresConfig>,
 }
 
-/// Where clients connect.
+/// The addresses of the open front doors.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Addresses {
     pub(super) hazelcast: Option<SocketAddr>,
@@ -34,7 +35,8 @@ pub(super) struct Addresses {
     pub(super) postgres: Option<SocketAddr>,
 }
 
-/// Open front doors. Dropping them closes them: what runs is finished, clients are told.
+/// The open front doors. Dropping them closes them: running invocations are completed, and clients
+/// are notified.
 pub(super) struct OpenDoors {
     addresses: Addresses,
     close: Option<watch::Sender<bool>>,
@@ -42,7 +44,8 @@ pub(super) struct OpenDoors {
 }
 
 impl OpenDoors {
-    /// Opens the doors and returns when all of them listen; `None` if there is none to open.
+    /// Opens the front doors and returns when all of them listen. Returns `None` if there is none
+    /// to open.
     pub(super) fn open(grid: &Arc<Grid>, doors: Doors, threads: Option<usize>) -> Result<Option<OpenDoors>, Error> {
         if doors.hazelcast.is_none() && doors.http.is_none() && doors.postgres.is_none() {
             return Ok(None);
@@ -85,13 +88,13 @@ impl Drop for OpenDoors {
     fn drop(&mut self) {
         self.close.take();
         if let Some(thread) = self.thread.take() {
-            // A panic in the thread was reported by the panic hook already.
+            // The panic hook has already reported a panic of the thread.
             let _ = thread.join();
         }
     }
 }
 
-/// The same settings with the version that `version()` tells too, unless another one is given.
+/// Sets the version that `version()` reports, unless the settings contain one.
 fn with_version(config: PostgresConfig) -> PostgresConfig {
     match config.program_version.as_str() {
         "" => PostgresConfig { program_version: env!("CARGO_PKG_VERSION").to_owned(), ..config },
@@ -99,7 +102,7 @@ fn with_version(config: PostgresConfig) -> PostgresConfig {
     }
 }
 
-/// Doors that listen and do not serve yet: either all of them are opened, or none.
+/// Front doors that listen and do not serve yet. Either all of them are opened, or none.
 struct Listening {
     hazelcast: Option<Door>,
     http: Option<HttpDoor>,
@@ -134,12 +137,12 @@ impl Listening {
         }
     }
 
-    /// Serves until the sender is gone; what the doors still do then, they do at the same time.
+    /// Serves until the sender is dropped. Then all front doors shut down concurrently.
     async fn serve(self, closed: watch::Receiver<bool>) {
         let end = || {
             let mut closed = closed.clone();
             async move {
-                // A sender that is dropped says the same as one that sends.
+                // A dropped sender means the same as a sent value.
                 let _ = closed.changed().await;
             }
         };

@@ -1,9 +1,11 @@
-//! What can go wrong with an embedded member, in one type.
+//! The error type of the embedded API.
 
 use filbert_data::DataError;
 use filbert_grid::GridError;
 use filbert_grid::query::SqlError;
+#[cfg(feature = "server")]
 use filbert_hazelcast::ListenError;
+#[cfg(feature = "server")]
 use filbert_postgres::PostgresDoorError;
 use thiserror::Error;
 
@@ -11,45 +13,49 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting cannot be used.
+    /// An invalid setting.
     #[error("wrong configuration")]
     Configuration(#[source] GridError),
-    /// Clients cannot be served on the address asked for.
+    /// The member cannot listen for clients on the requested address.
+    #[cfg(feature = "server")]
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// PostgreSQL's drivers cannot be served: the address asked for, a certificate or a user's verifier is wrong.
+    /// PostgreSQL's drivers cannot be served: the address, a certificate or a user's verifier is
+    /// invalid.
+    #[cfg(feature = "server")]
     #[error(transparent)]
     ListenPostgres(#[from] PostgresDoorError),
-    /// The member cannot be one of the cluster.
+    /// The member cannot join the cluster.
+    #[cfg(feature = "server")]
     #[error(transparent)]
     Cluster(#[from] filbert_member::MemberError),
     /// A thread of the member could not be started.
     #[error("cannot start a thread of the member")]
     Thread(#[from] std::io::Error),
-    /// The member refused an operation.
+    /// The member rejected an operation.
     #[error(transparent)]
     Grid(GridError),
-    /// A key or value could not be written as a client would write it, or what is stored is not of the map's types.
+    /// A key or value cannot be serialized, or a stored key or value is not of the map's types.
     #[error("cannot convert {what} of map {map:?}")]
     Data {
         /// `a key` or `a value`.
         what: &'static str,
         /// The map's name.
         map: String,
-        /// What is wrong with it.
+        /// The conversion error.
         #[source]
         source: DataError,
     },
-    /// An unlock by someone who does not hold the lock.
+    /// An unlock by a caller that does not hold the lock.
     #[error("the key of map {map:?} is not locked by this thread or owner")]
     NotLockOwner {
         /// The map's name.
         map: String,
     },
-    /// A statement is wrong, or a value of it cannot be computed.
+    /// An invalid SQL statement, or a value that cannot be computed.
     #[error(transparent)]
     Sql(#[from] SqlError),
-    /// The member was shut down while the operation waited.
+    /// The member was shut down during a wait.
     #[error("the member was shut down while an operation waited for a locked key")]
     ShutDown,
 }

@@ -1,7 +1,7 @@
-//! Listeners: the changes of a map, as they happen, through a bounded queue.
+//! Listeners: the changes of a map, in real time, through a bounded queue.
 //!
-//! The grid tells of a change while it holds the partition's lock, so nothing of a listener's own runs there: the change
-//! is put into the listener's queue, and read on the listener's own thread or task.
+//! The grid reports a change while it holds the partition lock, so no listener code may run there.
+//! The change is appended to the listener's queue and read on the listener's own thread or task.
 
 use std::borrow::Borrow;
 use std::collections::VecDeque;
@@ -18,11 +18,11 @@ use parking_lot::Mutex;
 use super::core::{Core, block_on};
 use super::{Error, Map};
 
-/// What happened to an entry or to a map.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// An entry came.
+    /// An entry was added.
     Added,
     /// A value was replaced.
     Updated,
@@ -30,35 +30,36 @@ pub enum EventKind {
     Removed,
     /// An entry was evicted.
     Evicted,
-    /// An entry's time was over.
+    /// An entry expired.
     Expired,
-    /// An entry came from elsewhere with its metadata.
+    /// An entry was loaded together with its metadata.
     Loaded,
     /// The map was cleared.
     Cleared,
-    /// Everything was evicted.
+    /// All entries were evicted.
     EvictedAll,
 }
 
 /// A change of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryEvent<K, V> {
-    /// What happened.
+    /// The kind of the change.
     pub kind: EventKind,
-    /// The entry's key; `None` for changes of the whole map.
+    /// The key of the entry. `None` for changes of the whole map.
     pub key: Option<K>,
-    /// The value after the change, if the listener asked for values and there is one.
+    /// The value after the change. `None` if there is none, or if the listener does not receive
+    /// values.
     pub value: Option<V>,
-    /// The value before the change, likewise.
+    /// The value before the change. `None` as for `value`.
     pub old_value: Option<V>,
-    /// How many entries a change of the whole map took out; 1 for others.
+    /// The number of entries that a change of the whole map removed. 1 for other changes.
     pub entries: usize,
 }
 
-/// What a listener wants to hear.
+/// The options of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenerOptions {
-    /// Whether values come along. Default `true`; without them a listener costs less.
+    /// Whether events contain values. Default `true`. A listener without values is cheaper.
     pub values: bool,
 }
 
@@ -68,9 +69,9 @@ impl Default for ListenerOptions {
     }
 }
 
-/// Listeners hear what anyone changes: this program, others of its threads, clients, the clock.
+/// Listeners receive all changes: of every thread of this program, of clients, and by expiry.
 impl<K, V> Map<K, V> {
-    /// The changes of all entries from now on.
+    /// Subscribes to the changes of all entries from now on.
     ///
     /// ```
     /// use filbert::{Config, EventKind, Filbert, ListenerOptions};
@@ -80,20 +81,21 @@ impl<K, V> Map<K, V> {
     /// let mut events = orders.events(ListenerOptions::default())?;
     /// orders.set(&1, "two kilos")?;
     /// let event = events.recv()?;
-    /// assert_eq!((event.kind, event.key, event.value.as_deref()), (EventKind::Added, Some(1), Some("two kilos")));
+    /// assert_eq!((event.kind, event.key), (EventKind::Added, Some(1)));
+    /// assert_eq!(event.value.as_deref(), Some("two kilos"));
     /// # Ok::<(), filbert::Error>(())
     /// ```
     ///
     /// # Errors
-    /// The member is shut down, or has as many listeners as its limit allows.
+    /// The member is shut down, or its limit of listeners is reached.
     pub fn events(&self, options: ListenerOptions) -> Result<Events<K, V>, Error> {
         self.listen(options, None)
     }
 
-    /// The changes of one key from now on, with those of the whole map.
+    /// Subscribes to the changes of one key from now on, and to changes of the whole map.
     ///
     /// # Errors
-    /// As [`Map::events`], or the key cannot be written.
+    /// As [`Map::events`], or the key cannot be serialized.
     pub fn events_of<Q: ToBlob + ?Sized>(&self, key: &Q, options: ListenerOptions) -> Result<Events<K, V>, Error>
     where
         K: Borrow<Q>,
@@ -102,11 +104,11 @@ impl<K, V> Map<K, V> {
         self.listen(options, Some(key))
     }
 
-    /// Calls `listener` for each change from now on, on a thread of its own, until the returned [`Listener`] is dropped
-    /// or the member is shut down. The listener may use the map.
+    /// Calls `listener` for each change from now on, on a separate thread. It ends when the
+    /// returned [`Listener`] is dropped or the member is shut down. The listener may use the map.
     ///
     /// # Errors
-    /// As [`Map::events`], or the system gives no thread.
+    /// As [`Map::events`], or the operating system cannot start a thread.
     pub fn on_event(
         &self,
         options: ListenerOptions,
@@ -138,7 +140,8 @@ impl<K, V> Map<K, V> {
     }
 }
 
-/// The changes of a map, in the order in which they happened to each key. Dropping it ends the listening.
+/// The changes of a map. The order of changes of the same key is kept. Dropping it removes the
+/// listener.
 pub struct Events<K, V> {
     core: Core,
     id: ListenerId,
@@ -147,16 +150,16 @@ pub struct Events<K, V> {
 }
 
 impl<K: FromBlob, V: FromBlob> Events<K, V> {
-    /// The next change, waiting for it on this thread.
+    /// Returns the next change. Blocks this thread until there is one.
     ///
     /// # Errors
-    /// [`Error::ShutDown`] when the member is shut down and all changes are read; [`Error::Data`] when a key or value is
-    /// not of the map's types, after which the next change can be read.
+    /// [`Error::ShutDown`] when the member is shut down and all changes are read. [`Error::Data`]
+    /// when a key or value is not of the map's types; the next change can still be read.
     pub fn recv(&mut self) -> Result<EntryEvent<K, V>, Error> {
         block_on(self.next())
     }
 
-    /// The next change if there is one already.
+    /// Returns the next change if there is one.
     ///
     /// # Errors
     /// As [`Events::recv`].
@@ -165,8 +168,9 @@ impl<K: FromBlob, V: FromBlob> Events<K, V> {
         next.map(|event| self.read(&event)).transpose()
     }
 
-    /// The next change, waiting for it without blocking the thread. Cancel safe: a change is taken only when it is
-    /// given.
+    /// Returns the next change. Waits for it without blocking the thread.
+    ///
+    /// Cancel safety: a change is removed from the queue only when it is returned.
     ///
     /// # Errors
     /// As [`Events::recv`].
@@ -177,7 +181,7 @@ impl<K: FromBlob, V: FromBlob> Events<K, V> {
         }
     }
 
-    /// How many changes were dropped because the queue was full.
+    /// The number of changes that were dropped because the queue was full.
     pub fn missed(&self) -> u64 {
         self.queue.state.lock().missed
     }
@@ -206,7 +210,8 @@ impl<K, V> fmt::Debug for Events<K, V> {
     }
 }
 
-/// A closure that listens. Dropping it ends the listening; a call that runs is not waited for.
+/// A registered listener closure. Dropping it removes the listener, without waiting for a running
+/// call.
 #[must_use = "the listening ends when this is dropped"]
 pub struct Listener {
     queue: Arc<Queue>,
@@ -225,14 +230,14 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// The queues of a member's listeners, so that its end can be told to all of them.
+/// The queues of all listeners of a member. A shutdown of the member closes them.
 pub(super) struct Listeners {
     queues: Mutex<Vec<Weak<Queue>>>,
     events_max: usize,
 }
 
 impl Listeners {
-    /// A queue of the member takes `events_max` changes.
+    /// Creates the registry. Each queue holds at most `events_max` changes.
     pub(super) fn new(events_max: usize) -> Listeners {
         Listeners { queues: Mutex::new(Vec::new()), events_max }
     }
@@ -242,14 +247,14 @@ impl Listeners {
         let queue = Arc::new(Queue { state: Mutex::new(state), length_max: self.events_max });
         let mut queues = self.queues.lock();
         if queues.len() == queues.capacity() {
-            // Before it grows: listeners that have gone leave their places.
+            // Remove the queues of dropped listeners before the vector grows.
             queues.retain(|queue| queue.strong_count() > 0);
         }
         queues.push(Arc::downgrade(&queue));
         queue
     }
 
-    /// Tells every listener that nothing more comes.
+    /// Closes all queues.
     pub(super) fn close(&self) {
         for queue in self.queues.lock().drain(..).filter_map(|queue| queue.upgrade()) {
             queue.close();
@@ -257,7 +262,7 @@ impl Listeners {
     }
 }
 
-/// A change as the grid tells it.
+/// A change as reported by the grid.
 struct RawEvent {
     kind: EventKind,
     key: Option<Box<[u8]>>,
@@ -280,7 +285,7 @@ impl EntrySink for Queue {
     }
 }
 
-/// The kind as this API names it.
+/// Converts the event kind of the grid.
 fn kind(kind: filbert_grid::EventKind) -> Option<EventKind> {
     use filbert_grid::EventKind as Grid;
     Some(match kind {
@@ -296,7 +301,7 @@ fn kind(kind: filbert_grid::EventKind) -> Option<EventKind> {
     })
 }
 
-/// What waits for one listener.
+/// The event queue of one listener.
 struct Queue {
     state: Mutex<State>,
     length_max: usize,

@@ -1,4 +1,4 @@
-//! Going through a map: all at once, or entry by entry while it changes.
+//! Iteration over a map: all entries at once, or entry by entry while the map changes.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,13 +10,14 @@ use filbert_grid::Cursor;
 use super::core::Core;
 use super::{Error, Map};
 
-/// Entries that an iteration copies at once. Enough to make the partition's lock cheap, little enough to hold it for
-/// some ten microseconds only.
+/// The number of entries that an iteration copies at once: large enough to amortize the cost of the
+/// partition lock, small enough to hold the lock for only some ten microseconds.
 const BATCH_ENTRIES: usize = 128;
 
 impl<K: FromBlob, V: FromBlob> Map<K, V> {
-    /// An iteration over the entries, in no order that means anything. It copies some entries at a time and holds no
-    /// lock between: an entry that is there throughout comes once, one that comes or goes meanwhile may or may not.
+    /// Iterates over the entries, in an unspecified order. The iterator copies a batch of entries
+    /// at a time and holds no lock between batches. An entry that exists throughout the iteration
+    /// is returned once. An entry that is added or removed meanwhile may or may not be returned.
     ///
     /// ```
     /// # use filbert::{Config, Filbert};
@@ -24,7 +25,8 @@ impl<K: FromBlob, V: FromBlob> Map<K, V> {
     /// let map = filbert.map::<i32, String>("names")?;
     /// map.set(&1, "one")?;
     /// map.set(&2, "two")?;
-    /// let mut keys = map.iter().map(|entry| entry.map(|(key, _)| key)).collect::<Result<Vec<_>, _>>()?;
+    /// let keys = map.iter().map(|entry| entry.map(|(key, _)| key));
+    /// let mut keys = keys.collect::<Result<Vec<_>, _>>()?;
     /// keys.sort();
     /// assert_eq!(keys, [1, 2]);
     /// # Ok::<(), filbert::Error>(())
@@ -39,7 +41,7 @@ impl<K: FromBlob, V: FromBlob> Map<K, V> {
         }
     }
 
-    /// All entries.
+    /// Returns all entries.
     ///
     /// # Errors
     /// [`Error::Data`]: an entry is not of the map's types.
@@ -49,7 +51,7 @@ impl<K: FromBlob, V: FromBlob> Map<K, V> {
 }
 
 impl<K: FromBlob, V> Map<K, V> {
-    /// All keys.
+    /// Returns all keys.
     ///
     /// # Errors
     /// [`Error::Data`]: a key is not a `K`.
@@ -59,7 +61,7 @@ impl<K: FromBlob, V> Map<K, V> {
 }
 
 impl<K, V: FromBlob> Map<K, V> {
-    /// All values.
+    /// Returns all values.
     ///
     /// # Errors
     /// [`Error::Data`]: a value is not a `V`.
@@ -81,10 +83,10 @@ fn collect<T>(core: &Core, read: impl Fn(&Core, &[u8], &[u8]) -> Result<T, Error
     items
 }
 
-/// Key and value as they are stored.
+/// Key and value in stored form.
 type Entry = (Box<[u8]>, Box<[u8]>);
 
-/// An iteration over a map's entries; see [`Map::iter`].
+/// An iterator over the entries of a map; see [`Map::iter`].
 pub struct Iter<K, V> {
     core: Core,
     partition: u32,

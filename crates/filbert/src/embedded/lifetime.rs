@@ -1,11 +1,11 @@
-//! How long an entry lives.
+//! The lifetime of an entry.
 
 use std::time::Duration;
 
 use filbert_store::Expiry;
 
-/// How long an entry lives after a write: its time to live and its max idle time. What is not said is as the map's
-/// settings say.
+/// The lifetime of an entry after a write: its time to live and its max idle time. A part that is
+/// not set comes from the map's settings.
 ///
 /// ```
 /// use std::time::Duration;
@@ -20,19 +20,19 @@ pub struct Lifetime {
 }
 
 impl Lifetime {
-    /// As the map's settings say.
+    /// The lifetime from the map's settings.
     pub const DEFAULT: Lifetime = Lifetime { expiry: Expiry { ttl_ms: -1, max_idle_ms: -1 } };
-    /// Until it is removed, whatever the map's settings say.
+    /// No expiry, regardless of the map's settings.
     pub const FOREVER: Lifetime = Lifetime { expiry: Expiry { ttl_ms: 0, max_idle_ms: 0 } };
 
-    /// An entry that lives this long after its last write, rounded up to a millisecond. [`Duration::ZERO`] means for
-    /// ever, as in Hazelcast.
+    /// A time to live: the entry expires this long after its last write. Rounded up to a
+    /// millisecond. [`Duration::ZERO`] means for ever, as in Hazelcast.
     pub fn ttl(ttl: Duration) -> Lifetime {
         Lifetime { expiry: Expiry { ttl_ms: millis(ttl), ..Lifetime::DEFAULT.expiry } }
     }
 
-    /// An entry that lives this long after its last read or write, rounded up to a millisecond. [`Duration::ZERO`]
-    /// means for ever.
+    /// A max idle time: the entry expires this long after its last read or write. Rounded up to a
+    /// millisecond. [`Duration::ZERO`] means for ever.
     pub fn max_idle(max_idle: Duration) -> Lifetime {
         Lifetime::DEFAULT.and_max_idle(max_idle)
     }
@@ -54,7 +54,8 @@ impl Default for Lifetime {
     }
 }
 
-/// Whole milliseconds, rounded up so that something short does not become 0, which would mean for ever.
+/// Converts to whole milliseconds, rounded up: a short duration must not become 0, which means for
+/// ever.
 pub(super) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Locks of keys, as Hazelcast has them: reentrant, with leases, there with or without an entry.
+//! Key locks as in Hazelcast: reentrant, with leases, for keys with or without an entry.
 
 use std::borrow::Borrow;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,15 +11,16 @@ use super::core::{Started, decode};
 use super::lifetime::millis;
 use super::{Error, LockOwner, Map};
 
-/// Numbers of lock calls, by which the grid tells a new call from a retried one. Embedded calls are never retried, so
-/// each has its own.
+/// The next reference number of a lock call. The grid uses it to detect retried calls. Embedded
+/// calls are never retried, so each call has a new number.
 static REFERENCE: AtomicI64 = AtomicI64::new(1);
 
 fn reference() -> i64 {
     REFERENCE.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Locks belong to the calling thread. A thread may lock a key several times, and unlocks it as often.
+/// Locks belong to the calling thread. Locks are reentrant: a thread may lock a key several times
+/// and must unlock it as often.
 ///
 /// ```
 /// use filbert::{Config, Filbert};
@@ -34,10 +35,10 @@ fn reference() -> i64 {
 /// # Ok::<(), filbert::Error>(())
 /// ```
 impl<K, V> Map<K, V> {
-    /// Locks a key for this thread, waiting while someone else has it.
+    /// Locks a key for this thread. Waits while another owner holds the lock.
     ///
     /// # Errors
-    /// The key cannot be written, or the member is shut down while this waits.
+    /// The key cannot be serialized, or the member is shut down during the wait.
     pub fn lock<Q: ToBlob + ?Sized>(&self, key: &Q) -> Result<(), Error>
     where
         K: Borrow<Q>,
@@ -45,7 +46,7 @@ impl<K, V> Map<K, V> {
         self.begin_lock(LockOwner::of_this_thread(), key, None)?.wait()
     }
 
-    /// As [`Map::lock`]; the lock ends by itself after `lease`.
+    /// As [`Map::lock`]. The lock is released automatically after `lease`.
     ///
     /// # Errors
     /// As [`Map::lock`].
@@ -56,10 +57,10 @@ impl<K, V> Map<K, V> {
         self.begin_lock(LockOwner::of_this_thread(), key, Some(lease))?.wait()
     }
 
-    /// Locks a key if nobody else has it; whether it did.
+    /// Locks a key if no other owner holds the lock. Returns whether the key was locked.
     ///
     /// # Errors
-    /// The key cannot be written.
+    /// The key cannot be serialized.
     pub fn try_lock<Q: ToBlob + ?Sized>(&self, key: &Q) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -67,10 +68,11 @@ impl<K, V> Map<K, V> {
         self.try_lock_within(key, Duration::ZERO, None)
     }
 
-    /// Locks a key, waiting at most `wait`; whether it did. The lock ends by itself after `lease`, if one is given.
+    /// Locks a key, waiting at most `wait`. Returns whether the key was locked. With a `lease`, the
+    /// lock is released automatically after that time.
     ///
     /// # Errors
-    /// The key cannot be written, or the member is shut down while this waits.
+    /// The key cannot be serialized, or the member is shut down during the wait.
     pub fn try_lock_within<Q: ToBlob + ?Sized>(
         &self,
         key: &Q,
@@ -83,10 +85,10 @@ impl<K, V> Map<K, V> {
         self.begin_try_lock(LockOwner::of_this_thread(), key, wait, lease)?.wait_or_false()
     }
 
-    /// Gives back one hold of a lock.
+    /// Releases one hold of a lock.
     ///
     /// # Errors
-    /// [`Error::NotLockOwner`]: this thread does not hold it.
+    /// [`Error::NotLockOwner`]: this thread does not hold the lock.
     pub fn unlock<Q: ToBlob + ?Sized>(&self, key: &Q) -> Result<(), Error>
     where
         K: Borrow<Q>,
@@ -94,10 +96,10 @@ impl<K, V> Map<K, V> {
         self.begin_unlock(LockOwner::of_this_thread(), key)?.wait()
     }
 
-    /// Frees a key, whoever holds it and however often.
+    /// Releases the lock of a key, regardless of its owner and its number of holds.
     ///
     /// # Errors
-    /// The key cannot be written.
+    /// The key cannot be serialized.
     pub fn force_unlock<Q: ToBlob + ?Sized>(&self, key: &Q) -> Result<(), Error>
     where
         K: Borrow<Q>,
@@ -105,10 +107,10 @@ impl<K, V> Map<K, V> {
         self.begin_force_unlock(LockOwner::of_this_thread(), key)?.wait()
     }
 
-    /// Whether anyone has locked the key.
+    /// Whether the key is locked, by any owner.
     ///
     /// # Errors
-    /// The key cannot be written.
+    /// The key cannot be serialized.
     pub fn is_locked<Q: ToBlob + ?Sized>(&self, key: &Q) -> Result<bool, Error>
     where
         K: Borrow<Q>,

@@ -1,4 +1,4 @@
-//! Typed maps, sync: every operation of a Hazelcast map, in place on the calling thread.
+//! Typed sync maps: every operation of a Hazelcast map, executed on the calling thread.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -14,13 +14,14 @@ use super::lifetime::{Lifetime, millis};
 use super::view::{EntryView, MapStatistics};
 use super::{Error, LockOwner};
 
-/// A map with keys `K` and values `V`, shared with every other handle of its name and with Hazelcast's clients.
+/// A map with keys `K` and values `V`. All handles with the same name, and Hazelcast's clients,
+/// share the map.
 ///
-/// Keys and values are written byte for byte as the clients write them. The types are the handle's, not the map's: a
-/// value of another type is an error when it is read.
+/// Keys and values are serialized exactly as clients serialize them. The types belong to the
+/// handle, not to the map: reading a value of another type is an error.
 ///
-/// An operation that changes a key waits while another thread, owner or client has the key locked; reads never wait.
-/// Operations are cheap and run on the calling thread.
+/// An operation that changes a key waits while another thread, owner or client holds the lock of
+/// the key. Reads never wait. Operations are cheap and run on the calling thread.
 ///
 /// ```
 /// use filbert::{Config, Filbert};
@@ -34,8 +35,8 @@ use super::{Error, LockOwner};
 /// # Ok::<(), filbert::Error>(())
 /// ```
 ///
-/// A parameter that stands for a key takes what the key type lends, as std's maps do: `&str` for `String`, `&[u8]` for
-/// `Vec<u8>`.
+/// A key parameter accepts the borrowed form of the key type, as std's maps do: `&str` for
+/// `String`, `&[u8]` for `Vec<u8>`.
 pub struct Map<K, V> {
     pub(super) core: Core,
     types: PhantomData<fn() -> (K, V)>,
@@ -63,7 +64,8 @@ impl<K, V> Map<K, V> {
         self.core.map.name()
     }
 
-    /// The same map for async programs. Each view owns the locks it takes; its clones are the same owner.
+    /// The same map for async programs. Each view is a separate lock owner. Clones of a view are
+    /// the same owner.
     pub fn asynchronous(&self) -> AsyncMap<K, V> {
         AsyncMap::new(self.clone(), LockOwner::new())
     }
@@ -73,20 +75,21 @@ impl<K, V> Map<K, V> {
         self.core.map.size()
     }
 
-    /// Whether there is no entry.
+    /// Whether the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.core.map.is_empty()
     }
 
-    /// Removes all entries, those of locked keys apart, and gives their number.
+    /// Removes all entries except entries of locked keys. Returns the number of removed entries.
     ///
     /// # Errors
-    /// The member is shut down or the map destroyed.
+    /// The member is shut down or the map is destroyed.
     pub fn clear(&self) -> Result<usize, Error> {
         Ok(self.core.map.clear(self.core.caller(LockOwner::of_this_thread()))?)
     }
 
-    /// Evicts all entries, those of locked keys apart, and gives their number. Listeners hear of an eviction.
+    /// Evicts all entries except entries of locked keys. Returns the number of evicted entries.
+    /// Listeners receive an event.
     ///
     /// # Errors
     /// As [`Map::clear`].
@@ -94,15 +97,16 @@ impl<K, V> Map<K, V> {
         Ok(self.core.map.evict_all(self.core.caller(LockOwner::of_this_thread()))?)
     }
 
-    /// Removes the map with all its entries, also for every client. A handle of the name makes a new one.
+    /// Destroys the map with all its entries, for all clients too. A new handle with the same name
+    /// creates a new map.
     ///
     /// # Errors
-    /// The member is shut down, or the other members of its cluster could not be asked.
+    /// The member is shut down, or other members of its cluster did not answer.
     pub fn destroy(self) -> Result<(), Error> {
         if !self.core.grid.is_active() {
             return Err(Error::ShutDown);
         }
-        // A handle of a map that was destroyed and made anew must not destroy the new one.
+        // A handle of a destroyed map must not destroy a new map with the same name.
         if !self.core.map.is_destroyed() {
             self.core.grid.destroy_map(self.name())?;
         }
@@ -116,10 +120,10 @@ impl<K, V> Map<K, V> {
 }
 
 impl<K, V> Map<K, V> {
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
-    /// [`Error::Data`]: the key cannot be written, or the value is not a `V`.
+    /// [`Error::Data`]: the key cannot be serialized, or the value is not a `V`.
     pub fn get<Q: ToBlob + ?Sized>(&self, key: &Q) -> Result<Option<V>, Error>
     where
         K: Borrow<Q>,
@@ -131,7 +135,7 @@ impl<K, V> Map<K, V> {
         })
     }
 
-    /// The entries of some keys, in the order of the keys; absent ones are left out.
+    /// Returns the entries of several keys, in the order of the keys. Missing keys are omitted.
     ///
     /// # Errors
     /// As [`Map::get`].
@@ -155,7 +159,7 @@ impl<K, V> Map<K, V> {
     /// Whether the key has an entry.
     ///
     /// # Errors
-    /// The key cannot be written.
+    /// The key cannot be serialized.
     pub fn contains_key<Q: ToBlob + ?Sized>(&self, key: &Q) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -163,10 +167,10 @@ impl<K, V> Map<K, V> {
         self.core.with_key(key, |key| Ok(self.core.map.contains_key(self.core.partition(key), key)))
     }
 
-    /// Whether any entry has this value. Reads the whole map.
+    /// Whether any entry has this value. Scans the whole map.
     ///
     /// # Errors
-    /// The value cannot be written.
+    /// The value cannot be serialized.
     pub fn contains_value<W: ToBlob + ?Sized>(&self, value: &W) -> Result<bool, Error>
     where
         V: Borrow<W>,
@@ -174,7 +178,7 @@ impl<K, V> Map<K, V> {
         self.core.with_key(value, |value| Ok(self.core.map.contains_value(value)))
     }
 
-    /// The entry of a key with its statistics.
+    /// Returns the entry of a key with its statistics.
     ///
     /// # Errors
     /// As [`Map::get`].
@@ -191,11 +195,11 @@ impl<K, V> Map<K, V> {
         })
     }
 
-    /// Puts a value and gives the one that was there.
+    /// Puts a value. Returns the old value.
     ///
     /// # Errors
-    /// The key or the value cannot be written, the old value is not a `V` (the new one is stored then), or the member
-    /// has no memory left for it.
+    /// The key or the value cannot be serialized, the old value is not a `V` (the new value is
+    /// stored nevertheless), or the memory limit of the member is reached.
     pub fn put<Q: ToBlob + ?Sized, W: ToBlob + ?Sized>(&self, key: &Q, value: &W) -> Result<Option<V>, Error>
     where
         K: Borrow<Q>,
@@ -221,10 +225,10 @@ impl<K, V> Map<K, V> {
         self.write(LockOwner::of_this_thread(), key, value, lifetime, PutMode::Put, decode::previous)?.wait()
     }
 
-    /// Puts a value. Cheaper than [`Map::put`], since the old value is not read.
+    /// Puts a value. Cheaper than [`Map::put`], because it does not read the old value.
     ///
     /// # Errors
-    /// The key or the value cannot be written, or the member has no memory left for it.
+    /// The key or the value cannot be serialized, or the memory limit of the member is reached.
     pub fn set<Q: ToBlob + ?Sized, W: ToBlob + ?Sized>(&self, key: &Q, value: &W) -> Result<(), Error>
     where
         K: Borrow<Q>,
@@ -250,7 +254,8 @@ impl<K, V> Map<K, V> {
         self.write(LockOwner::of_this_thread(), key, value, lifetime, PutMode::Set, decode::done)?.wait()
     }
 
-    /// Puts entries, each as by [`Map::set`]; when one fails, those before it are there.
+    /// Puts several entries, each as [`Map::set`] does. If one entry fails, the preceding entries
+    /// are stored.
     ///
     /// # Errors
     /// As [`Map::set`].
@@ -265,7 +270,7 @@ impl<K, V> Map<K, V> {
         entries.into_iter().try_for_each(|(key, value)| self.set(key, value))
     }
 
-    /// Puts a value if the key has none, and gives the one that is there.
+    /// Puts a value if the key has no value. Returns the existing value.
     ///
     /// # Errors
     /// As [`Map::put`].
@@ -294,7 +299,8 @@ impl<K, V> Map<K, V> {
         self.write(LockOwner::of_this_thread(), key, value, lifetime, PutMode::IfAbsent, decode::previous)?.wait()
     }
 
-    /// Puts a value as [`Map::set`] does; a map store, were there one, would not hear of it.
+    /// Puts a value as [`Map::set`] does. In Hazelcast it bypasses the map store; Filbert has no
+    /// map store.
     ///
     /// # Errors
     /// As [`Map::set`].
@@ -311,7 +317,7 @@ impl<K, V> Map<K, V> {
         self.write(LockOwner::of_this_thread(), key, value, lifetime, PutMode::Transient, decode::done)?.wait()
     }
 
-    /// Puts a value unless the key stays locked by someone else for `wait`; whether it did.
+    /// Puts a value, waiting at most `wait` for a locked key. Returns whether the value was put.
     ///
     /// # Errors
     /// As [`Map::set`].
@@ -328,7 +334,8 @@ impl<K, V> Map<K, V> {
         self.begin_try_put(LockOwner::of_this_thread(), key, value, wait)?.wait_or_false()
     }
 
-    /// Replaces the value of an existing entry and gives the old one; `None` when there is no entry.
+    /// Replaces the value of an existing entry. Returns the old value, or `None` if there is no
+    /// entry.
     ///
     /// # Errors
     /// As [`Map::put`].
@@ -341,7 +348,7 @@ impl<K, V> Map<K, V> {
             .wait()
     }
 
-    /// Replaces the value if it is `expected`; whether it did.
+    /// Replaces the value if it equals `expected`. Returns whether it was replaced.
     ///
     /// # Errors
     /// As [`Map::set`].
@@ -358,10 +365,10 @@ impl<K, V> Map<K, V> {
         self.begin_replace_if_same(LockOwner::of_this_thread(), key, expected, value)?.wait()
     }
 
-    /// Removes an entry and gives its value.
+    /// Removes an entry. Returns its value.
     ///
     /// # Errors
-    /// As [`Map::get`]; the entry is removed then too.
+    /// As [`Map::get`]. The entry is removed even if its value is not a `V`.
     pub fn remove<Q: ToBlob + ?Sized>(&self, key: &Q) -> Result<Option<V>, Error>
     where
         K: Borrow<Q>,
@@ -370,10 +377,10 @@ impl<K, V> Map<K, V> {
         self.on_key(LockOwner::of_this_thread(), key, |key| Change::Remove { key }, decode::previous)?.wait()
     }
 
-    /// Removes an entry if its value is `expected`; whether it did.
+    /// Removes an entry if its value equals `expected`. Returns whether it was removed.
     ///
     /// # Errors
-    /// The key or the value cannot be written.
+    /// The key or the value cannot be serialized.
     pub fn remove_if_same<Q: ToBlob + ?Sized, W: ToBlob + ?Sized>(&self, key: &Q, expected: &W) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -382,10 +389,11 @@ impl<K, V> Map<K, V> {
         self.begin_remove_if_same(LockOwner::of_this_thread(), key, expected)?.wait()
     }
 
-    /// Removes an entry unless the key stays locked by someone else for `wait`; whether there was one and it did.
+    /// Removes an entry, waiting at most `wait` for a locked key. Returns whether an entry was
+    /// removed.
     ///
     /// # Errors
-    /// The key cannot be written.
+    /// The key cannot be serialized.
     pub fn try_remove<Q: ToBlob + ?Sized>(&self, key: &Q, wait: Duration) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -393,10 +401,10 @@ impl<K, V> Map<K, V> {
         self.begin_try_remove(LockOwner::of_this_thread(), key, wait)?.wait_or_false()
     }
 
-    /// Removes an entry without reading its value; whether there was one.
+    /// Removes an entry without reading its value. Returns whether there was an entry.
     ///
     /// # Errors
-    /// The key cannot be written.
+    /// The key cannot be serialized.
     pub fn delete<Q: ToBlob + ?Sized>(&self, key: &Q) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -404,10 +412,11 @@ impl<K, V> Map<K, V> {
         self.on_key(LockOwner::of_this_thread(), key, |key| Change::Delete { key }, decode::flag)?.wait()
     }
 
-    /// Evicts an entry; whether it did. The entry of a locked key stays. Listeners hear of an eviction.
+    /// Evicts an entry. Returns whether it was evicted. The entry of a locked key is kept.
+    /// Listeners receive an event.
     ///
     /// # Errors
-    /// The key cannot be written.
+    /// The key cannot be serialized.
     pub fn evict<Q: ToBlob + ?Sized>(&self, key: &Q) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -415,11 +424,11 @@ impl<K, V> Map<K, V> {
         self.on_key(LockOwner::of_this_thread(), key, |key| Change::Evict { key }, decode::flag)?.wait()
     }
 
-    /// Changes how long an entry lives, counted from now, and nothing else; whether there is one.
+    /// Sets only the time to live of an entry, counted from now. Returns whether there is an entry.
     /// [`Duration::ZERO`] means for ever.
     ///
     /// # Errors
-    /// The key cannot be written.
+    /// The key cannot be serialized.
     pub fn set_ttl<Q: ToBlob + ?Sized>(&self, key: &Q, ttl: Duration) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -429,7 +438,7 @@ impl<K, V> Map<K, V> {
     }
 }
 
-/// The beginnings that sync and async operations share.
+/// First steps of operations, shared by the sync and async API.
 impl<K, V> Map<K, V> {
     pub(super) fn write<R>(
         &self,

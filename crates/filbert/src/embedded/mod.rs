@@ -1,8 +1,10 @@
 //! The embedded API: a member within a Rust program.
 
 mod asynchronous;
+#[cfg(feature = "server")]
 mod cluster;
 mod core;
+#[cfg(feature = "server")]
 mod door;
 mod error;
 mod events;
@@ -11,39 +13,48 @@ mod lifetime;
 mod locks;
 mod map;
 mod owner;
+#[cfg(feature = "server")]
+mod serving;
+#[cfg(feature = "server")]
 mod shared_port;
+#[cfg(feature = "sql")]
 mod sql;
+#[cfg(feature = "sql")]
 mod sql_values;
 mod timer;
 mod view;
 
 use std::fmt;
+#[cfg(feature = "server")]
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use filbert_grid::{Clock, Environment, Grid, GridError, SystemClock};
+use filbert_grid::{Clock, Environment, Grid, SystemClock};
+#[cfg(feature = "sql")]
 use filbert_query::Engine;
 use uuid::Uuid;
 
 pub use asynchronous::AsyncMap;
 pub use error::Error;
 pub use events::{EntryEvent, EventKind, Events, Listener, ListenerOptions};
+#[cfg(feature = "server")]
 pub use filbert_member::Ending;
 pub use iterate::Iter;
 pub use lifetime::Lifetime;
 pub use map::Map;
 pub use owner::LockOwner;
+#[cfg(feature = "sql")]
 pub use sql::{SqlResult, SqlRows};
 pub use view::{EntryView, MapStatistics};
 
-use self::cluster::ClusterMember;
 use self::core::Core;
+#[cfg(feature = "server")]
+use self::serving::{Joined, Serving};
 use crate::Config;
-use door::{Doors, OpenDoors};
 use events::Listeners;
 use timer::Timer;
 
-/// A running member. Dropping it shuts it down; maps that are still held then refuse operations.
+/// A running member. Dropping it shuts it down. Maps that are still held then reject operations.
 ///
 /// ```
 /// use std::net::Ipv4Addr;
@@ -56,9 +67,10 @@ use timer::Timer;
 /// # Ok::<(), filbert::Error>(())
 /// ```
 pub struct Filbert {
-    // Fields are dropped in this order: clients go first, then nothing is left for the timer to do.
-    doors: Option<OpenDoors>,
-    cluster: Option<ClusterMember>,
+    // Fields are dropped in this order: first the client connections, then the timer has no more
+    // work.
+    #[cfg(feature = "server")]
+    serving: Serving,
     grid: Arc<Grid>,
     timer: Option<Timer>,
     instance: Uuid,
@@ -69,42 +81,26 @@ impl Filbert {
     /// Starts a member. Without [`Config::with_listener`] it opens no socket.
     ///
     /// # Errors
-    /// A setting cannot be used, the address cannot be listened on, or the system gives no threads.
+    /// A setting is invalid, the address is not available, or the operating system cannot start
+    /// threads.
     pub fn start(config: Config) -> Result<Filbert, Error> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        // A version 4 UUID comes from the system's random source; half of it is a seed.
+        // The operating system's random source generates version 4 UUIDs. Half of a UUID is the
+        // seed.
         let random_seed = Uuid::new_v4().as_u64_pair().1 ^ Uuid::new_v4().as_u64_pair().0;
         let environment = Environment { clock: clock.clone(), random_seed };
-        let mut doors = Doors {
-            hazelcast: config.serve_clients.then_some(config.door.clone()),
-            hazelcast_listener: None,
-            http: config.http,
-            postgres: config.postgres,
-        };
-        // Settings of a cluster without members are of no use.
-        let cluster = config.cluster.filter(|cluster| !cluster.members.is_empty() || cluster.is_lite);
-        let (cluster, grid) = match cluster {
-            None => {
-                let grid = Grid::new(config.grid, environment)?;
-                Engine::start(&grid, config.query)?;
-                (None, grid)
-            }
-            Some(cluster) => {
-                let mut member = ClusterMember::join(cluster, config.grid, &config.door, environment)?;
-                doors.hazelcast_listener = member.clients();
-                let grid = member.grid()?;
-                Engine::start(&grid, config.query)?;
-                (Some(member), grid)
-            }
-        };
+        #[cfg(feature = "server")]
+        let joined = Joined::new(&config, environment)?;
+        #[cfg(feature = "server")]
+        let grid = joined.grid();
+        #[cfg(not(feature = "server"))]
+        let grid = Grid::new(config.grid, environment)?;
+        #[cfg(feature = "sql")]
+        Engine::start(&grid, config.query)?;
         let timer = Timer::start(grid.clone(), clock)?;
-        let doors = OpenDoors::open(&grid, doors, config.threads)?;
-        if let Some(cluster) = &cluster {
-            cluster.serve();
-        }
         Ok(Filbert {
-            doors,
-            cluster,
+            #[cfg(feature = "server")]
+            serving: joined.serve()?,
             grid,
             timer: Some(timer),
             instance: Uuid::new_v4(),
@@ -112,17 +108,15 @@ impl Filbert {
         })
     }
 
-    /// The map of this name, made on first use.
+    /// Returns the map with this name. It is created on first use.
     ///
     /// # Errors
-    /// The member is shut down, has as many maps as its limit allows, or two patterns of its configuration fit the
-    /// name equally well; or it is a member of a cluster, whose maps are served to clients alone so far.
+    /// The member is shut down, its limit of maps is reached, or two patterns of its configuration
+    /// match the name equally well. A cluster member returns an error too: at present only clients
+    /// can use the maps of a cluster.
     pub fn map<K, V>(&self, name: &str) -> Result<Map<K, V>, Error> {
-        if self.cluster.is_some() {
-            // What this member holds may be old, and others lead most of it.
-            let text = "maps of a cluster are not served within its members yet, expected a client".to_owned();
-            return Err(GridError::UnsupportedOperation(text).into());
-        }
+        #[cfg(feature = "server")]
+        self.serving.check_alone()?;
         let core = Core {
             map: self.grid.map(name)?,
             grid: self.grid.clone(),
@@ -132,58 +126,57 @@ impl Filbert {
         Ok(Map::new(core))
     }
 
-    /// The address that Hazelcast's clients connect to, if the member serves any.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.doors.as_ref()?.addresses().hazelcast
-    }
-
-    /// The address of HTTP and the console, if they are served.
-    pub fn http_address(&self) -> Option<SocketAddr> {
-        self.doors.as_ref()?.addresses().http
-    }
-
-    /// The address that PostgreSQL's drivers connect to, if they are served.
-    pub fn postgres_address(&self) -> Option<SocketAddr> {
-        self.doors.as_ref()?.addresses().postgres
-    }
-
-    /// Waits until there is a reason for this member of a cluster to be shut down: an operator has ordered it to leave, or the others have taken
-    /// it out or gone on without it while they did not hear of it, and it serves nothing any more. For ever if there is none. Does nothing by
-    /// itself: what it holds is dropped when it is shut down, and a member that is started then joins the others.
-    ///
-    /// Cancel safety: nothing is lost when the future is dropped.
-    pub async fn ending(&self) -> Ending {
-        match &self.cluster {
-            Some(cluster) => cluster.ending().await,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// What this member of a cluster holds, in words for a log: entries by map. Empty where there is no cluster.
-    pub fn holdings(&self) -> String {
-        self.cluster.as_ref().map(ClusterMember::holdings).unwrap_or_default()
-    }
-
-    /// The member's services below the typed API: for front doors of your own.
+    /// The member's services below the typed API, for custom front doors.
     pub fn grid(&self) -> &Arc<Grid> {
         &self.grid
     }
 
-    /// Ends the member: running invocations of clients are finished, clients are told, waiting operations fail. Blocks
-    /// until that is done.
+    /// Shuts the member down. Running invocations of clients are completed, clients are notified,
+    /// and waiting operations fail. Blocks until the shutdown is complete.
     pub fn shutdown(self) {
         drop(self);
     }
 }
 
+#[cfg(feature = "server")]
+impl Filbert {
+    /// The listen address for Hazelcast's clients, if they are served.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.serving.addresses().hazelcast
+    }
+
+    /// The listen address of HTTP and the console, if they are served.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.serving.addresses().http
+    }
+
+    /// The listen address for PostgreSQL's drivers, if they are served.
+    pub fn postgres_address(&self) -> Option<SocketAddr> {
+        self.serving.addresses().postgres
+    }
+
+    /// Waits until this cluster member should be shut down: an operator ordered it to leave, or the
+    /// other members removed it or continued without it while they could not reach it. The member
+    /// then serves no requests any more. Never completes if there is no reason. This method does
+    /// not shut the member down. A shutdown drops the data of the member. A member that is started
+    /// afterwards joins the cluster again.
+    ///
+    /// Cancel safety: nothing is lost when the future is dropped.
+    pub async fn ending(&self) -> Ending {
+        self.serving.ending().await
+    }
+
+    /// The data of this cluster member, as a log text: entries by map. Empty if there is no
+    /// cluster.
+    pub fn holdings(&self) -> String {
+        self.serving.holdings()
+    }
+}
+
 impl Drop for Filbert {
     fn drop(&mut self) {
-        if let Some(cluster) = &self.cluster {
-            // Clients are served until others have taken over.
-            cluster.leave();
-        }
-        self.doors.take();
-        self.cluster.take();
+        #[cfg(feature = "server")]
+        self.serving.end();
         self.grid.shutdown();
         self.listeners.close();
         self.timer.take();
@@ -192,6 +185,6 @@ impl Drop for Filbert {
 
 impl fmt::Debug for Filbert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Filbert").field("address", &self.address()).finish_non_exhaustive()
+        f.debug_struct("Filbert").field("instance", &self.instance).finish_non_exhaustive()
     }
 }

@@ -1,15 +1,16 @@
-//! Who owns the locks of an embedded member: a thread, or whatever an async program says.
+//! Lock owners of an embedded member: threads, and views of async programs.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The owner of locks within one member.
 ///
-/// The sync API owns locks by thread, as Java does. Async tasks wander between threads, so each
-/// [`asynchronous`](crate::Map::asynchronous) view is an owner of its own; its clones are the same owner.
+/// In the sync API a lock belongs to a thread, as in Java. An async task may move between threads,
+/// so each [`asynchronous`](crate::Map::asynchronous) view is a separate owner. Clones of a view
+/// are the same owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LockOwner(i64);
 
-/// Numbers are given once per process, so that no two threads or views are taken for each other.
+/// The next owner number. Numbers are unique within the process, so that owners cannot be confused.
 static NEXT: AtomicI64 = AtomicI64::new(1);
 
 thread_local! {
@@ -17,13 +18,13 @@ thread_local! {
 }
 
 impl LockOwner {
-    /// An owner that nobody else is.
+    /// Creates a new owner, different from all others.
     #[expect(clippy::new_without_default, reason = "a default that differs each time would surprise")]
     pub fn new() -> LockOwner {
         LockOwner(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The owner that the calling thread is.
+    /// The owner that represents the calling thread.
     pub fn of_this_thread() -> LockOwner {
         THREAD.with(|owner| *owner)
     }

@@ -1,4 +1,5 @@
-//! One port for Hazelcast's clients and for other members: the first byte tells which of them has connected.
+//! One port for Hazelcast's clients and for other members. The first byte of a connection
+//! determines its kind.
 
 use std::io;
 use std::sync::Arc;
@@ -9,11 +10,12 @@ use filbert_listen::{Handing, Listener};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-/// Connections that have said nothing yet. Default 1,024: as many pools of clients connect at once at most.
+/// The maximum number of connections that have sent nothing yet. Default 1,024: a limit for client
+/// pools that connect at the same time.
 const SILENT_MAX: usize = 1_024;
-/// How long a connection may say nothing.
+/// The maximum time until a connection sends its first byte.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// Clients that wait until the door is open.
+/// The maximum number of client connections that wait for the front door to open.
 pub(super) const WAITING_MAX: usize = 1_024;
 
 /// Accepts connections until the future is dropped.
@@ -43,7 +45,7 @@ pub(super) async fn run(listener: Listener, links: Arc<Links>, clients: Handing)
     }
 }
 
-/// Whether the first byte is one of a member's. Nothing is taken from the connection.
+/// Whether the first byte belongs to the preamble of members. No data is consumed.
 async fn is_of_member(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [0];
     let came = stream.peek(&mut first).await?;

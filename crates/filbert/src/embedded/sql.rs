@@ -1,4 +1,5 @@
-//! SQL within the process: a statement runs on the engine's threads, the caller waits; rows come batch by batch.
+//! SQL within the process. A statement runs on the threads of the query engine while the caller
+//! waits. Rows are returned in batches.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,22 +14,23 @@ use tokio::sync::oneshot;
 use super::core::block_on;
 use super::{Error, Filbert, sql_values};
 
-/// Rows that are asked for at once.
+/// The number of rows of one request to the cursor.
 const BATCH_ROWS: usize = 4096;
 
-/// What a statement answers.
+/// The result of a statement.
 #[derive(Debug)]
 pub enum SqlResult {
-    /// It changed something: the number of rows, 0 for statements about mappings, views and indexes.
+    /// The number of changed rows. 0 for statements about mappings, views and indexes.
     Count(u64),
-    /// Rows.
+    /// The rows of a query.
     Rows(SqlRows),
 }
 
-/// The rows of a query, made while they are read. Dropping it ends the query.
+/// The rows of a query, computed while they are read. Dropping it ends the query.
 ///
-/// As an iterator it gives row by row, as values in the order of [`SqlRows::columns`]; [`SqlRows::next_batch`] gives what the engine makes,
-/// without turning it into rows.
+/// The iterator returns single rows, as values in the order of [`SqlRows::columns`].
+/// [`SqlRows::next_batch`] returns the record batches of the query engine without a conversion to
+/// rows.
 pub struct SqlRows {
     columns: Arc<[ColumnMeta]>,
     cursor: Option<Box<dyn Cursor>>,
@@ -36,30 +38,33 @@ pub struct SqlRows {
 }
 
 impl Filbert {
-    /// Runs one SQL statement. `parameters` are the values of its `?`, in order. Blocks until a change is done, or the
-    /// first rows can be read.
+    /// Executes one SQL statement. `parameters` are the values of its `?`, in order. Blocks until a
+    /// change is complete or the first rows can be read.
     ///
     /// ```
     /// use filbert::{Config, Filbert, Value};
     ///
     /// let filbert = Filbert::start(Config::default())?;
-    /// filbert.sql("CREATE MAPPING ages (__key VARCHAR, this INTEGER) TYPE IMap OPTIONS ('keyFormat'='varchar', 'valueFormat'='int')", &[])?;
+    /// let mapping = "CREATE MAPPING ages (__key VARCHAR, this INTEGER) TYPE IMap
+    ///     OPTIONS ('keyFormat'='varchar', 'valueFormat'='int')";
+    /// filbert.sql(mapping, &[])?;
     /// filbert.sql("INSERT INTO ages VALUES ('Ada', 36), ('Alan', 41)", &[])?;
-    /// let rows = filbert.sql("SELECT __key FROM ages WHERE this > ?", &[Value::Int32(40)])?.into_rows()?;
-    /// let names = rows.collect::<Result<Vec<_>, _>>()?;
+    /// let result = filbert.sql("SELECT __key FROM ages WHERE this > ?", &[Value::Int32(40)])?;
+    /// let names = result.into_rows()?.collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(names, [[Value::text("Alan")]]);
     /// # Ok::<(), filbert::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Sql`]: the statement is wrong, or a value cannot be computed.
+    /// [`Error::Sql`]: the statement is invalid, or a value cannot be computed.
     pub fn sql(&self, text: &str, parameters: &[Value<'_>]) -> Result<SqlResult, Error> {
         let statement =
             Statement { text, parameters, types: &[], session: None, timeout_ms: None, expected: Default::default() };
         self.execute(&statement)
     }
 
-    /// As [`Filbert::sql`], with all that a statement can be told: a timeout, whether rows or a count are expected.
+    /// As [`Filbert::sql`], with all options of a statement, such as a timeout or the expected kind
+    /// of the result.
     ///
     /// # Errors
     /// As [`Filbert::sql`].
@@ -73,7 +78,7 @@ impl Filbert {
             None => {
                 let (sender, receiver) = oneshot::channel();
                 let reply = move |result| {
-                    // A receiver that has gone does not want to know.
+                    // The caller may have dropped the receiver.
                     let _ = sender.send(result);
                 };
                 engine.execute(statement, Box::new(reply));
@@ -92,10 +97,10 @@ impl Filbert {
 }
 
 impl SqlResult {
-    /// The rows.
+    /// Returns the rows.
     ///
     /// # Errors
-    /// The statement answered a count.
+    /// The result of the statement is a count.
     pub fn into_rows(self) -> Result<SqlRows, Error> {
         match self {
             SqlResult::Rows(rows) => Ok(rows),
@@ -106,7 +111,7 @@ impl SqlResult {
         }
     }
 
-    /// The number of rows changed; `None` if the statement answered rows.
+    /// The number of changed rows. `None` if the result is rows.
     pub fn count(&self) -> Option<u64> {
         match self {
             SqlResult::Count(count) => Some(*count),
@@ -121,15 +126,16 @@ impl SqlRows {
         &self.columns
     }
 
-    /// Whether the rows never end.
+    /// Whether the query returns an infinite number of rows.
     pub fn is_infinite(&self) -> bool {
         self.cursor.as_ref().is_some_and(|cursor| cursor.is_infinite())
     }
 
-    /// The next rows, column by column; `None` behind the last. Rows that the iterator has begun to give are not given again.
+    /// Returns the next rows as a record batch, or `None` after the last row. The batch that the
+    /// iterator is reading is not returned again.
     ///
     /// # Errors
-    /// A row cannot be computed; nothing follows.
+    /// A row cannot be computed. No more rows follow.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, Error> {
         loop {
             let Some(mut cursor) = self.cursor.take() else { return Ok(None) };

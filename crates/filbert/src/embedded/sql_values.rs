@@ -1,4 +1,5 @@
-//! Rows of record batches as values. Which arrays a column may come as is the contract of `filbert_grid::query`.
+//! Converts rows of record batches to values. `filbert_grid::query` specifies the array types of
+//! each column type.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -17,10 +18,10 @@ use chrono::{DateTime, NaiveDate, NaiveTime};
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, ColumnReader};
 
-/// Days from 0001-01-01 to 1970-01-01, both counted.
+/// Days from 0001-01-01 to 1970-01-01, both included.
 const EPOCH_DAYS_FROM_CE: i32 = 719_163;
 
-/// The rows of a batch.
+/// Converts a batch to rows.
 pub(super) fn rows(columns: &[ColumnMeta], batch: &RecordBatch) -> VecDeque<Vec<Value<'static>>> {
     let row = |row| {
         let value = |(column, array): (&ColumnMeta, &ArrayRef)| value(&column.field_type, array, row);
@@ -29,7 +30,7 @@ pub(super) fn rows(columns: &[ColumnMeta], batch: &RecordBatch) -> VecDeque<Vec<
     (0..batch.num_rows()).map(row).collect()
 }
 
-/// One value; null where the array is of a type that the column's type does not come as.
+/// Converts one value. Returns null if the array type is not valid for the column type.
 fn value(field_type: &FieldType, array: &ArrayRef, row: usize) -> Value<'static> {
     if array.is_null(row) || matches!(array.data_type(), DataType::Null) {
         return Value::Null;
@@ -79,7 +80,8 @@ fn value(field_type: &FieldType, array: &ArrayRef, row: usize) -> Value<'static>
     found.unwrap_or(Value::Null)
 }
 
-/// Decimals whose scale was not declared come with more zeros than they were written with.
+/// Removes trailing zeros of decimals without a declared scale. The array has a larger scale than
+/// the original numbers.
 fn decimal(field_type: &FieldType, unscaled: BigInt, scale: i8) -> Value<'static> {
     let value = BigDecimal::new(unscaled, i64::from(scale));
     Value::Decimal(match field_type {
@@ -94,7 +96,7 @@ fn time(nanoseconds: i64) -> Option<Value<'static>> {
     NaiveTime::from_num_seconds_from_midnight_opt(seconds, rest).map(Value::Time)
 }
 
-/// Seconds since 1970 and nanoseconds beyond.
+/// Seconds since 1970, and the remaining nanoseconds.
 fn nanoseconds(array: &ArrayRef, unit: TimeUnit, row: usize) -> Option<(i64, u32)> {
     let (value, per_second) = match unit {
         TimeUnit::Second => (array.as_primitive_opt::<TimestampSecondType>()?.value(row), 1),
@@ -114,7 +116,7 @@ fn text(field_type: &FieldType, text: &str) -> Value<'static> {
     }
 }
 
-/// A blob as the value it holds, an object where nothing is known of it.
+/// Converts a blob to its value, or to an object if its type is unknown.
 fn object(blob: &[u8]) -> Value<'static> {
     Value::from_blob(blob).map_or_else(|_| Value::Object(Cow::Owned(blob.to_vec())), Value::into_owned)
 }

@@ -1,4 +1,5 @@
-//! The clockwork of a member: expired entries, ended leases and lock waits are dealt with when they are due.
+//! The timer of a member: processes expired entries, expired leases and lock timeouts when they are
+//! due.
 
 use std::io;
 use std::sync::Arc;
@@ -8,14 +9,14 @@ use std::time::Duration;
 
 use filbert_grid::{Clock, Grid};
 
-/// A thread that sweeps the grid whenever something is due. Dropping the timer ends the thread.
+/// A thread that sweeps the grid when work is due. Dropping the timer stops the thread.
 pub(super) struct Timer {
     thread: Option<JoinHandle<()>>,
     stopped: Arc<AtomicBool>,
 }
 
 impl Timer {
-    /// Starts the thread; `clock` is the one that the grid reads.
+    /// Starts the thread. `clock` must be the clock of the grid.
     pub(super) fn start(grid: Arc<Grid>, clock: Arc<dyn Clock>) -> io::Result<Timer> {
         let stopped = Arc::new(AtomicBool::new(false));
         let seen = stopped.clone();
@@ -38,7 +39,7 @@ impl Drop for Timer {
         self.stopped.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // The thread ends by itself; a panic in it was reported by the panic hook already.
+            // The thread ends by itself. The panic hook has already reported a panic of the thread.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What can be known of an entry and of a map besides keys and values.
+//! Statistics of entries and maps.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,21 +16,21 @@ pub struct EntryView<K, V> {
     pub value: V,
     /// Memory of the entry in bytes, key and value included.
     pub cost_bytes: usize,
-    /// When the entry was made.
+    /// When the entry was created.
     pub created: SystemTime,
     /// When the value was last written.
     pub updated: SystemTime,
     /// When the entry was last read or written.
     pub accessed: SystemTime,
-    /// When the entry expires if nobody touches it again; `None`: never.
+    /// When the entry expires if it is not accessed again. `None`: never.
     pub expires: Option<SystemTime>,
-    /// How long it lives after a write; `None`: for ever.
+    /// Time to live after a write. `None`: for ever.
     pub ttl: Option<Duration>,
-    /// How long it lives after a read or write; `None`: for ever.
+    /// Maximum idle time after a read or write. `None`: for ever.
     pub max_idle: Option<Duration>,
-    /// How often the value was read.
+    /// The number of reads of the value.
     pub hits: u64,
-    /// How often the value was updated.
+    /// The number of updates of the value.
     pub version: u64,
 }
 
@@ -52,10 +52,10 @@ impl<K: FromBlob, V: FromBlob> EntryView<K, V> {
     }
 }
 
-/// Counters and sizes of one map. Counters begin when the map is made.
+/// Counters and sizes of one map. Counters start when the map is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MapStatistics {
-    /// Entries.
+    /// The number of entries.
     pub entries: usize,
     /// Memory of the map in bytes: records, tables, locks, journal.
     pub bytes: usize,
@@ -67,11 +67,11 @@ pub struct MapStatistics {
     pub puts: u64,
     /// Removals by key.
     pub removes: u64,
-    /// Entries evicted.
+    /// Evicted entries.
     pub evictions: u64,
-    /// Entries expired.
+    /// Expired entries.
     pub expirations: u64,
-    /// Keys that are locked.
+    /// Locked keys.
     pub locked_keys: usize,
 }
 

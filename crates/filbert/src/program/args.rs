@@ -1,12 +1,13 @@
-//! The command line: flags, their variables in the environment, and the help.
+//! The command line: flags, their environment variables, and the help text.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::FalseyValueParser;
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -39,30 +40,30 @@ Every flag wins over its variable, and both win over the file. All settings: doc
 pub(crate) struct Args {
     /// Configuration file: the hazelcast.yaml or hazelcast.xml of a Hazelcast member
     ///
-    /// Without it, hazelcast.yaml, hazelcast.yml and hazelcast.xml are looked for in the working directory; without
-    /// those, everything has its default.
+    /// Without it, hazelcast.yaml, hazelcast.yml and hazelcast.xml are looked for in the working
+    /// directory; without those, everything has its default.
     #[arg(short, long, value_name = "FILE", env = "FILBERT_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
     /// Address to serve clients on
     ///
-    /// With a port, exactly that port is used, and 0 takes any free one. Without a port, the file's settings count:
-    /// 5701 and, when it is in use, the next ones. Without this flag only this machine can connect, unless the file
-    /// says otherwise.
+    /// With a port, exactly that port is used, and 0 takes any free one. Without a port, the file's
+    /// settings count: 5701 and, when it is in use, the next ones. Without this flag only this
+    /// machine can connect, unless the file says otherwise.
     #[arg(short, long, value_name = "ADDRESS[:PORT]", env = "FILBERT_LISTEN")]
     pub(crate) listen: Option<Listen>,
 
     /// Address to serve CrateDB's tools and the console on, or `off` [default: port 4200]
     ///
-    /// Without a port, 4200 and, when it is in use, the next ones. Without this flag, the address of --listen counts, and its
-    /// port 0 means any free port here as well.
+    /// Without a port, 4200 and, when it is in use, the next ones. Without this flag, the address
+    /// of --listen counts, and its port 0 means any free port here as well.
     #[arg(long, value_name = "ADDRESS[:PORT]|off", env = "FILBERT_HTTP")]
     pub(crate) http: Option<Door>,
 
     /// Address to serve PostgreSQL's drivers on, or `off` [default: port 5432]
     ///
-    /// Without a port, 5432 and, when it is in use, the next ones. Without this flag, the address of --listen counts, and its
-    /// port 0 means any free port here as well.
+    /// Without a port, 5432 and, when it is in use, the next ones. Without this flag, the address
+    /// of --listen counts, and its port 0 means any free port here as well.
     #[arg(long, value_name = "ADDRESS[:PORT]|off", env = "FILBERT_POSTGRES")]
     pub(crate) postgres: Option<Door>,
 
@@ -70,14 +71,16 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "NAME", env = "FILBERT_CLUSTER_NAME")]
     pub(crate) cluster_name: Option<String>,
 
-    /// Be one of a cluster: addresses of its members, separated by commas, such as a:5701,b:5701,c:5701
+    /// Be one of a cluster: addresses of its members, separated by commas, such as
+    /// a:5701,b:5701,c:5701
     ///
-    /// One of them founds the cluster once most of them are there; others join it. The same on all members that start together, each
-    /// of them at one of the addresses.
+    /// One of them founds the cluster once most of them are there; others join it. The same on all
+    /// members that start together, each of them at one of the addresses.
     #[arg(long, value_name = "ADDRESS[:PORT],..", env = "FILBERT_JOIN", value_delimiter = ',')]
     pub(crate) join: Vec<String>,
 
-    /// Address to serve other members on, in a cluster [default: that of --listen, on the same port as clients; else port 5801]
+    /// Address to serve other members on, in a cluster [default: that of --listen, on the same port
+    /// as clients; else port 5801]
     #[arg(long, value_name = "ADDRESS[:PORT]", env = "FILBERT_MEMBER_LISTEN")]
     pub(crate) member_listen: Option<Listen>,
 
@@ -91,14 +94,15 @@ pub(crate) struct Args {
 
     /// File with a secret that all members know and nobody else, in a cluster
     ///
-    /// Members prove to each other that they know it; without it, whoever reaches a member's port can join.
+    /// Members prove to each other that they know it; without it, whoever reaches a member's port
+    /// can join.
     #[arg(long, value_name = "FILE", env = "FILBERT_SECRET_FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 
     /// PEM file with the authority that signs the certificates of members, in a cluster
     ///
-    /// Members show each other certificates then, and all connections between them are encrypted. Whoever has no certificate of this authority is
-    /// refused.
+    /// Members show each other certificates then, and all connections between them are encrypted.
+    /// Whoever has no certificate of this authority is refused.
     #[arg(long, value_name = "FILE", env = "FILBERT_CLUSTER_TLS_AUTHORITY")]
     pub(crate) member_tls_authority: Option<PathBuf>,
 
@@ -110,10 +114,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", env = "FILBERT_CLUSTER_TLS_KEY")]
     pub(crate) member_tls_key: Option<PathBuf>,
 
-    /// Memory that all maps may take, such as 512MiB or 4GiB [default: three quarters of the machine's]
+    /// Memory that all maps may take, such as 512MiB or 4GiB [default: three quarters of the
+    /// machine's]
     ///
-    /// A write beyond it fails with an error; reads and removals go on. In a container, three quarters of what the
-    /// container may use.
+    /// A write beyond it fails with an error; reads and removals go on. In a container, three
+    /// quarters of what the container may use.
     #[arg(short, long, value_name = "SIZE", env = "FILBERT_MEMORY_MAX", value_parser = memory)]
     pub(crate) memory_max: Option<usize>,
 
@@ -133,15 +138,29 @@ pub(crate) struct Args {
 
     /// What to log on standard error: a level (error, warn, info, debug), or levels by module
     ///
-    /// Of openraft, the library by which members agree, errors alone are logged unless a level names it: info,openraft=debug.
+    /// Of openraft, the library by which members agree, errors alone are logged unless a level
+    /// names it: info,openraft=debug.
     #[arg(long, value_name = "FILTER", env = "FILBERT_LOG", default_value = "info", value_parser = log_filter)]
     pub(crate) log: String,
+
+    /// The form of the log: lines of text, or an object of JSON for each line
+    #[arg(long, value_name = "FORM", env = "FILBERT_LOG_FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
 
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
 
-/// Commands besides serving.
+/// The form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines of text
+    Text,
+    /// One JSON object for each line
+    Json,
+}
+
+/// The subcommands. Without a subcommand the program serves.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run SQL on a member: typed, with history and completion, or from a pipe
@@ -157,7 +176,7 @@ pub(crate) enum Command {
     },
 }
 
-/// An address to listen on, its port optional.
+/// A listen address with an optional port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Listen {
     pub(crate) address: IpAddr,
@@ -168,7 +187,7 @@ impl FromStr for Listen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Listen, String> {
-        // The one host name that means the same on every machine.
+        // The only host name with the same meaning on every machine.
         let text = match text.strip_prefix("localhost") {
             Some(rest) => format!("{}{rest}", Ipv4Addr::LOCALHOST),
             None => text.to_owned(),
@@ -184,7 +203,7 @@ impl FromStr for Listen {
     }
 }
 
-/// Where a door is opened, if it is.
+/// Whether a front door is opened, and on which address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Door {
     Closed,
@@ -213,26 +232,35 @@ fn log_filter(text: &str) -> Result<String, String> {
 }
 
 impl Args {
-    /// Sends what the member logs to standard error.
+    /// Sends the member's log to standard error.
     pub(crate) fn start_logging(&self) {
-        // The flag's parser has accepted the text already.
+        // The parser of the flag has already validated the text.
         let filter = without_details(self.log.parse().unwrap_or_default());
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
-            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            // The time of a span is logged at its end.
+            .with_span_events(FmtSpan::CLOSE)
             .with_target(false);
-        tracing_subscriber::registry().with(lines).with(filter).init();
+        let registry = tracing_subscriber::registry();
+        match self.log_format {
+            LogFormat::Text => {
+                let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+                registry.with(lines.with_ansi(is_terminal)).with(filter).init();
+            }
+            LogFormat::Json => registry.with(lines.json().flatten_event(true)).with(filter).init(),
+        }
     }
 }
 
-/// The filter without the details of openraft, which tells of each election and warns of late messages, unless it names openraft.
+/// Limits the log of openraft to errors, unless the filter names openraft. It logs every election
+/// and warns about late messages.
 fn without_details(filter: Targets) -> Targets {
     let is_named = filter.iter().any(|(target, _)| target.starts_with("openraft"));
     let tells_more = filter.default_level().is_some_and(|level| level > LevelFilter::ERROR);
     if is_named || !tells_more { filter } else { filter.with_target("openraft", LevelFilter::ERROR) }
 }
 
-/// The flags for the reference of settings: flag, variable and explanation.
+/// The flags for the settings reference: flag, environment variable and explanation.
 pub(crate) fn flags(command: &clap::Command) -> Vec<(String, String, String)> {
     command
         .get_arguments()
@@ -243,7 +271,7 @@ pub(crate) fn flags(command: &clap::Command) -> Vec<(String, String, String)> {
             let flag = value.map_or_else(|| format!("--{long}"), |value| format!("--{long} {value}"));
             let variable = argument.get_env().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let help = argument.get_long_help().or_else(|| argument.get_help())?.to_string();
-            // The summary and the paragraphs below it become sentences of one cell.
+            // The summary and the following paragraphs become sentences of one table cell.
             let sentences: Vec<_> = help.split("\n\n").map(|text| text.trim_end_matches('.')).collect();
             let meaning = format!("{}.", sentences.join(". "));
             Some((flag, variable, meaning.split_whitespace().collect::<Vec<_>>().join(" ")))

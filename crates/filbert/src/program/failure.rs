@@ -1,4 +1,4 @@
-//! What ends the program, what it says then, and with which exit code.
+//! The fatal errors of the program, with their texts and exit codes.
 
 use std::error::Error;
 use std::fmt;
@@ -14,40 +14,40 @@ use super::shell::ShellError;
 const TAKEN_OUT: &str = "this member was taken out of its cluster: the others have not heard of it for too long, or an operator has \
 ordered it. Others hold its part now, and what it held is dropped; started again, it joins as a new member";
 
-/// A failure of the program.
+/// A fatal error of the program.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     Config(ConfigError),
     /// The member did not start.
     Start(filbert::Error),
     /// No port for clients is free.
     Port(std::io::Error),
-    /// A flag is about a cluster, and there is none.
+    /// A cluster flag was used without a cluster.
     NoCluster(&'static str),
-    /// The file of the members' secret cannot be read.
+    /// The file with the members' secret cannot be read.
     Secret {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Members are to show certificates, and a file is not named.
+    /// Member certificates are configured, but a file name is missing.
     Certificate(&'static str),
-    /// The signals that end the program cannot be waited for.
+    /// The program cannot install its signal handlers.
     Signals(std::io::Error),
     /// Standard output cannot be written.
     Output(std::io::Error),
     /// The SQL shell ended early.
     Shell(ShellError),
-    /// The cluster cannot be asked, or refuses an order.
+    /// The cluster is unreachable or rejected an order.
     Cluster(ClusterError),
-    /// The others have taken this member out of the cluster.
+    /// The other members have removed this member from the cluster.
     TakenOut,
 }
 
 impl Failure {
-    /// The exit code, as `--help` lists them.
+    /// The exit code, as documented by `--help`.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::NoCluster(_) => 2,
@@ -96,7 +96,7 @@ impl fmt::Display for Failure {
         let mut source = error.source();
         while let Some(error) = source {
             let text = error.to_string();
-            // Some libraries repeat the source's text in their own.
+            // Some libraries repeat the text of the source in their own text.
             if !said.contains(&text) {
                 write!(f, ": {text}")?;
             }

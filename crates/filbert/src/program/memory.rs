@@ -1,18 +1,18 @@
-//! How much memory the program lets maps take when nobody says: a share of what the machine, or the container that it
-//! runs in, has.
+//! The default memory limit of maps: a share of the memory of the machine, or of the container.
 //!
-//! Without a limit a member that grows takes the machine with it: the kernel kills it, and everything is lost. With one, a
-//! write too many fails with an error.
+//! Without a limit, a member that grows too large is killed by the kernel, and all data is lost.
+//! With a limit, a write beyond it fails with an error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The share of the memory there is that maps may take. The rest is for the program itself, for what is on its way to
-/// and from clients, for the allocator's slack, and for the system.
+/// The share of the available memory that maps may use. The rest is for the program itself,
+/// messages to and from clients, allocator overhead, and the operating system.
 const SHARE: (u64, u64) = (3, 4);
 const MIB: u64 = 1 << 20;
 
-/// The limit in bytes, in whole MiB; `None` where the system does not tell how much memory there is.
+/// The limit in bytes, in whole MiB. `None` if the operating system does not report the memory
+/// size.
 pub(crate) fn default_limit() -> Option<usize> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_bytes(&text));
     let container = control_group().and_then(|directory| container_bytes(&directory));
@@ -20,20 +20,20 @@ pub(crate) fn default_limit() -> Option<usize> {
     usize::try_from(bytes / SHARE.1 * SHARE.0 / MIB * MIB).ok()
 }
 
-/// The machine's memory, from the text of `/proc/meminfo`.
+/// Parses the machine's memory from the text of `/proc/meminfo`.
 fn machine_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1_024)
 }
 
-/// The control group (version 2) that the process is in.
+/// The control group (version 2) of the process.
 fn control_group() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?.to_owned();
     Some(Path::new("/sys/fs/cgroup").join(path))
 }
 
-/// The smallest limit of a control group and those around it; `None` without a limit.
+/// The smallest limit of a control group and its ancestors. `None` without a limit.
 fn container_bytes(group: &Path) -> Option<u64> {
     let limit = |directory: &Path| fs::read_to_string(directory.join("memory.max")).ok()?.trim().parse::<u64>().ok();
     group.ancestors().filter_map(limit).min()

@@ -1,8 +1,9 @@
-//! From the command line to a serving member, and to its end.
+//! The program, from the command line to a serving member and its shutdown.
 //!
-//! arguments ([`args`]) -> configuration ([`settings`]) -> member ([`serve`]) -> what a person is told ([`welcome`])
+//! arguments ([`args`]) -> configuration ([`settings`]) -> member ([`serve`]) -> messages for the
+//! user ([`welcome`])
 //!
-//! `filbert sql` and `filbert cluster` serve nobody: they are clients ([`shell`], [`cluster`]).
+//! `filbert sql` and `filbert cluster` do not serve: they are clients ([`shell`], [`cluster`]).
 
 mod args;
 mod cluster;
@@ -21,7 +22,7 @@ use clap::{CommandFactory, Parser};
 use args::{Args, Command};
 use failure::Failure;
 
-/// Runs the program; the exit code tells what kind of failure ended it, as `--help` lists.
+/// Runs the program. The exit code identifies the kind of failure, as documented by `--help`.
 pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
     match run(&args) {
@@ -55,7 +56,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     serve::serve(loaded)
 }
 
-/// Writes to standard output. A reader that has gone (`filbert --check-config | head`) is no failure.
+/// Writes to standard output. A closed pipe (`filbert --check-config | head`) is not an error.
 fn write_out(text: &str) -> Result<(), Failure> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Output(error)),

@@ -1,4 +1,4 @@
-//! The member's life: start, ready, a signal, the end.
+//! The life cycle of the member: start, readiness, signal, shutdown.
 
 use std::io;
 
@@ -10,10 +10,11 @@ use tracing::{error, info, warn};
 use super::failure::Failure;
 use super::{welcome, write_out};
 
-/// Serves until SIGTERM or SIGINT, or until there is a reason of the cluster to end. A member without which its cluster has gone on drops what it
-/// holds, and starts anew.
+/// Serves until SIGTERM or SIGINT, or until the cluster requires the member to end. If the cluster
+/// continued without the member, it drops its data and starts again.
 pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
-    // The signals are taken over first: one that comes while the member starts must not kill it half-way.
+    // Install the signal handlers first: a signal during the start must not kill the member
+    // half-way.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Failure::Signals)?;
     let mut signals = {
         let _inside = runtime.enter();
@@ -49,7 +50,7 @@ pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
         filbert.shutdown();
     };
     match ending {
-        Some(Ending::Asked) => {
+        Some(Ending::LeaveRequested) => {
             info!("an operator has this member leave its cluster: it ends when others have taken over")
         }
         Some(Ending::TakenOut) => error!(
@@ -57,7 +58,7 @@ pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
         ),
         Some(Ending::LeftBehind) | None => {}
     }
-    // Whoever asks twice does not want to wait.
+    // A second signal ends the process immediately.
     std::thread::spawn(move || {
         let name = runtime.block_on(signals.next());
         warn!("{name} received again: ending at once");
@@ -78,7 +79,7 @@ impl Signals {
         Ok(Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for a signal and gives its name.
+    /// Waits for a signal and returns its name.
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

@@ -1,4 +1,5 @@
-//! The configuration of this run: the file, then the variables, then the flags.
+//! The configuration of this run: the file, overridden by environment variables, overridden by
+//! flags.
 
 use std::fmt::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -12,7 +13,7 @@ use super::args::{Args, Door, Listen};
 use super::failure::Failure;
 use super::memory;
 
-/// Reads the configuration that the command line asks for.
+/// Reads the configuration that the command line selects.
 pub(crate) fn load(args: &Args) -> Result<Loaded, Failure> {
     let environment = |name: &str| std::env::var(name).ok();
     let loader = Loader::new(&environment);
@@ -35,7 +36,7 @@ fn apply_flags(args: &Args, loaded: &mut Loaded) {
     if let Some(listen) = args.listen {
         config.door.listen.set_ip(listen.address);
         if let Some(port) = listen.port {
-            // Who names a port means that port.
+            // An explicit port is used exactly.
             config.door.listen.set_port(port);
             config.door.port_auto_increment = false;
         }
@@ -61,8 +62,8 @@ fn apply_flags(args: &Args, loaded: &mut Loaded) {
     }
 }
 
-/// How the flags and the file say that this member is one of a cluster; flags win. Its clients' port must be known before it joins: the next free one
-/// is not taken.
+/// The cluster settings from the file and the flags. Flags override the file. The client port must
+/// be known before the member joins, so the search for the next free port is disabled.
 fn cluster(args: &Args, config: &mut Config) -> Result<Option<ClusterConfig>, Failure> {
     let of_file = config.cluster.take().unwrap_or_default();
     let is_lite = of_file.is_lite;
@@ -95,7 +96,7 @@ fn cluster(args: &Args, config: &mut Config) -> Result<Option<ClusterConfig>, Fa
     }
     door.port_auto_increment = false;
     if door.listen.port() == 0 && cluster.listen.is_some() {
-        // A port that is free now.
+        // A port that is currently free.
         let free = TcpListener::bind(door.listen).and_then(|free| free.local_addr()).map_err(Failure::Port)?;
         door.listen.set_port(free.port());
     }
@@ -128,7 +129,7 @@ fn cluster(args: &Args, config: &mut Config) -> Result<Option<ClusterConfig>, Fa
     Ok(Some(cluster))
 }
 
-/// Logs what the configuration asks for of a cluster, and what it gets.
+/// Logs the cluster settings, with the requested and the actual number of backups.
 pub(crate) fn log_cluster(config: &Config) {
     let Some(cluster) = &config.cluster else { return };
     let backups = |map: &MapConfig| u32::from(map.backup_count) + u32::from(map.async_backup_count);
@@ -147,7 +148,8 @@ pub(crate) fn log_cluster(config: &Config) {
     }
 }
 
-/// The address of one of the other doors: its own flag's, else that of the flag for all, whose port 0 counts for all.
+/// Sets the address of another front door: from its own flag, or else from `--listen`. Port 0 of
+/// `--listen` applies to all front doors.
 fn door_address(address: &mut SocketAddr, tries_next: &mut bool, all: Option<Listen>, own: Option<Door>) {
     if let Some(all) = all {
         address.set_ip(all.address);
@@ -163,7 +165,7 @@ fn door_address(address: &mut SocketAddr, tries_next: &mut bool, all: Option<Lis
     }
 }
 
-/// Logs what the file says without an effect, one line each.
+/// Logs the settings of the file without an effect, one line for each.
 pub(crate) fn log_notices(loaded: &Loaded) {
     for notice in &loaded.notices {
         match notice.kind {
@@ -173,7 +175,7 @@ pub(crate) fn log_notices(loaded: &Loaded) {
     }
 }
 
-/// What `--check-config` prints.
+/// The output of `--check-config`.
 pub(crate) fn report(loaded: &Loaded) -> String {
     let mut text = String::new();
     for notice in &loaded.notices {
@@ -183,7 +185,7 @@ pub(crate) fn report(loaded: &Loaded) -> String {
     text
 }
 
-/// One line about where the settings come from.
+/// One line about the source of the settings.
 pub(crate) fn summary(loaded: &Loaded) -> String {
     if loaded.file.is_empty() {
         return "no configuration file: every setting has its default unless a flag or a variable says otherwise"

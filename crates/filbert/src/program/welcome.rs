@@ -1,4 +1,4 @@
-//! What a person reads when the member serves: where, with which settings, and how to connect.
+//! The start message for the user: listen addresses, settings, and connection examples.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,14 +7,14 @@ use filbert::config::Loaded;
 
 use super::settings;
 
-/// Where the member serves.
+/// The listen addresses of the member.
 pub(crate) struct Doors {
     pub(crate) hazelcast: SocketAddr,
     pub(crate) http: Option<SocketAddr>,
     pub(crate) postgres: Option<SocketAddr>,
 }
 
-/// What is known before the address is.
+/// The parts of the message that are known before the address is known.
 pub(crate) struct Welcome {
     cluster_name: String,
     memory: String,
@@ -37,8 +37,9 @@ impl Welcome {
         }
     }
 
-    /// The text for standard output. Its last line begins with `ready:` and ends with the address, for programs to read; lines before
-    /// it that begin with `serves:` have those of the other doors.
+    /// The text for standard output. Its last line begins with `ready:` and ends with the address,
+    /// so that programs can parse it. The preceding lines that begin with `serves:` contain the
+    /// addresses of the other front doors.
     pub(crate) fn text(&self, doors: &Doors) -> String {
         let address = doors.hazelcast;
         let version = env!("CARGO_PKG_VERSION");
@@ -85,7 +86,8 @@ impl Welcome {
     }
 }
 
-/// The address to connect to: a server that listens on every address is reached on this machine's own.
+/// The address for connections from this machine. If the server listens on every address, it is the
+/// loopback address.
 fn reachable(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         ip if !ip.is_unspecified() => address,

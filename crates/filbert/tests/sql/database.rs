@@ -1,4 +1,4 @@
-//! A member as the databases that sqllogictest runs files on: within the process, and over Hazelcast's protocol.
+//! Members as databases for sqllogictest: within the process, and over Hazelcast's protocol.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 use crate::values::{Kind, text_of, with_parameters};
 
-/// What a statement failed with: `code: text`, and below it what would help.
+/// The error of a statement: `code: text`, and a suggestion on the next line.
 #[derive(Debug)]
 pub(crate) struct Failed(pub(crate) String);
 
@@ -29,22 +29,23 @@ impl Failed {
     }
 }
 
-/// A statement's result, with values as they are.
+/// The result of a statement, with typed values.
 pub(crate) enum Answer {
     Count(u64),
     Rows { kinds: Vec<Kind>, rows: Vec<Vec<Value<'static>>> },
 }
 
-/// A member that runs statements, however it is reached.
+/// A member that executes statements, over any interface.
 pub(crate) trait Database {
     fn answer(&mut self, statement: &str, parameters: &[Value<'static>]) -> Result<Answer, Failed>;
 
-    /// By which files leave records out, with `skipif` and `onlyif`: those that a protocol cannot tell.
+    /// The protocol name for `skipif` and `onlyif`. Files use it to skip records that the protocol
+    /// cannot represent.
     fn protocol() -> &'static str {
         ""
     }
 
-    /// As which kind columns of a kind arrive, where a protocol has fewer.
+    /// Maps a column kind to the kind that the protocol returns, if the protocol has fewer kinds.
     fn told(kind: Kind) -> Kind {
         kind
     }
@@ -53,7 +54,7 @@ pub(crate) trait Database {
 /// The embedded API.
 pub(crate) struct Embedded {
     member: Filbert,
-    /// Who asks; nobody speaks Hazelcast's dialect.
+    /// The session. `None` means Hazelcast's dialect.
     session: Option<Arc<Session>>,
 }
 
@@ -71,7 +72,7 @@ impl Embedded {
         Embedded { member: Filbert::start(config).unwrap(), session: None }
     }
 
-    /// A member that is asked in a dialect.
+    /// A member with a session in the given dialect.
     pub(crate) fn of(dialect: Dialect) -> Self {
         Embedded { session: Some(Arc::new(Session::new(dialect, "tester"))), ..Embedded::start() }
     }
@@ -97,7 +98,7 @@ impl Database for Embedded {
     }
 }
 
-/// Our client, over a socket.
+/// Our own client, over a socket.
 pub(crate) struct Wire {
     client: Client,
     runtime: Runtime,
@@ -134,7 +135,7 @@ impl Database for Wire {
     }
 }
 
-/// A database as sqllogictest wants it.
+/// The adapter for sqllogictest.
 pub(crate) struct Logic<D>(pub(crate) D);
 
 impl<D: Database> DB for Logic<D> {

@@ -1,4 +1,4 @@
-//! Statements of any size and shape: they are answered or refused, with an error, and the member goes on.
+//! Statements of any size and shape. The member returns rows or an error, and continues to work.
 
 use filbert::{Config, Value};
 
@@ -12,8 +12,7 @@ fn rows(database: &mut Embedded, statement: &str, parameters: &[Value<'static>])
     }
 }
 
-#[test]
-fn statements_beyond_a_limit_are_refused_and_the_member_goes_on() {
+pub(crate) fn statements_beyond_a_limit_are_refused_and_the_member_goes_on() {
     let mut database = Embedded::start();
     let within =
         |open: &str, close: &str, times: usize| format!("SELECT {}1{}", open.repeat(times), close.repeat(times));
@@ -39,8 +38,7 @@ fn statements_beyond_a_limit_are_refused_and_the_member_goes_on() {
     }
 }
 
-#[test]
-fn large_statements_within_the_limits_are_answered() {
+pub(crate) fn large_statements_within_the_limits_are_answered() {
     let mut database = Embedded::start();
     assert_eq!(rows(&mut database, &format!("SELECT '{}'", "x".repeat(9 << 20)), &[]), Ok(1));
     let terms: Vec<String> = (0..5_000).map(|term| format!("v = {term}")).collect();
@@ -51,8 +49,7 @@ fn large_statements_within_the_limits_are_answered() {
     assert_eq!(rows(&mut database, &among, &[]), Ok(4_999));
 }
 
-#[test]
-fn ten_thousand_parameters_are_taken_and_one_more_is_not() {
+pub(crate) fn ten_thousand_parameters_are_taken_and_one_more_is_not() {
     let mut database = Embedded::start();
     let statement = |count: usize| {
         format!("SELECT v FROM TABLE(generate_series(1, 20000)) WHERE v IN ({})", vec!["?"; count].join(", "))
@@ -62,8 +59,7 @@ fn ten_thousand_parameters_are_taken_and_one_more_is_not() {
     assert!(rows(&mut database, &statement(10_001), &values(10_001)).is_err());
 }
 
-#[test]
-fn a_row_that_cannot_be_read_is_named_by_its_key() {
+pub(crate) fn a_row_that_cannot_be_read_is_named_by_its_key() {
     let mut database = Embedded::start();
     let map = database.member().map::<i32, filbert::Json>("documents").unwrap();
     for key in 0..1_000 {
@@ -78,8 +74,7 @@ fn a_row_that_cannot_be_read_is_named_by_its_key() {
     assert_eq!(rows(&mut database, "SELECT n FROM documents WHERE __key = 5", &[]), Ok(1));
 }
 
-#[test]
-fn a_join_that_does_not_fit_is_an_error_and_sorting_goes_to_disk() {
+pub(crate) fn a_join_that_does_not_fit_is_an_error_and_sorting_goes_to_disk() {
     let mut config = Config::default();
     config.query.query_memory_bytes_max = Some(24 << 20);
     let mut database = Embedded::with(config);
@@ -94,8 +89,7 @@ fn a_join_that_does_not_fit_is_an_error_and_sorting_goes_to_disk() {
     assert_eq!(rows(&mut database, "SELECT 1", &[]), Ok(1));
 }
 
-#[test]
-fn cursors_that_are_dropped_cost_nothing_and_hold_nobody_up() {
+pub(crate) fn cursors_that_are_dropped_cost_nothing_and_hold_nobody_up() {
     let mut database = Embedded::start();
     let mut cursors = Vec::new();
     for _ in 0..1_000 {

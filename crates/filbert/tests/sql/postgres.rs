@@ -1,4 +1,5 @@
-//! A member as a database for sqllogictest: over PostgreSQL's protocol, by a stock driver, in the dialect of the file.
+//! A member as a database for sqllogictest: over PostgreSQL's protocol, with a stock driver, in the
+//! dialect of the file.
 
 use std::error::Error;
 
@@ -16,7 +17,7 @@ use uuid::Uuid;
 use crate::database::{Answer, Database, Failed};
 use crate::values::Kind;
 
-/// The stock driver, connected to a member of its own.
+/// The stock driver, connected to a separate member.
 pub(crate) struct Postgres {
     client: Client,
     dialect: Dialect,
@@ -36,9 +37,9 @@ impl Postgres {
         Postgres { client, dialect, runtime, _member: member }
     }
 
-    /// An error as the other databases tell it.
+    /// Converts an error to the form of the other databases.
     fn failed(&self, error: &tokio_postgres::Error) -> Failed {
-        // The driver counts parameters itself.
+        // The driver checks the number of parameters itself.
         let Some(told) = error.as_db_error() else { return Failed::new("2000", &error.to_string(), None) };
         let sqlstate = told.code().code();
         match self.dialect {
@@ -60,7 +61,7 @@ impl Postgres {
     }
 }
 
-/// The code that Hazelcast's protocol has for an SQLSTATE.
+/// Converts an SQLSTATE to the error code of Hazelcast's protocol.
 fn hazelcast_code(sqlstate: &str) -> &str {
     match sqlstate {
         "42704" => "1009",
@@ -100,7 +101,7 @@ impl Database for Postgres {
     }
 }
 
-/// A parameter, sent as text.
+/// A parameter that is sent as text.
 #[derive(Debug)]
 struct AsText(Option<String>);
 
@@ -134,7 +135,7 @@ fn text(value: &Value<'_>) -> Option<String> {
     }
 }
 
-/// As which type a parameter is sent.
+/// The type with which a parameter is sent.
 fn type_of(value: &Value<'_>) -> Type {
     match value {
         Value::Boolean(_) => Type::BOOL,
@@ -153,7 +154,7 @@ fn type_of(value: &Value<'_>) -> Type {
     }
 }
 
-/// The type that a column of the driver has here.
+/// Converts a column type of the driver to a field type.
 fn field_type(of: &Type) -> FieldType {
     match *of {
         Type::BOOL => FieldType::Boolean,
@@ -178,7 +179,7 @@ fn field_type(of: &Type) -> FieldType {
     }
 }
 
-/// A value's bytes, as they came.
+/// The raw bytes of a value.
 struct Raw<'a>(&'a [u8]);
 
 impl<'a> FromSql<'a> for Raw<'a> {
@@ -191,7 +192,7 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
-/// The microseconds that moments are written in begin here.
+/// The epoch of PostgreSQL's timestamps, which are in microseconds.
 fn epoch() -> NaiveDate {
     NaiveDate::from_ymd_opt(2000, 1, 1).unwrap()
 }
@@ -228,7 +229,7 @@ fn decoded(of: &Type, bytes: &[u8]) -> Value<'static> {
         }
         Type::UUID => Value::Uuid(Uuid::from_slice(bytes).unwrap()),
         Type::BYTEA => Value::Bytes(bytes.to_vec().into()),
-        // Behind the number of the form's version.
+        // The version number precedes the text.
         Type::JSONB => Value::Json(String::from_utf8(bytes[1..].to_vec()).unwrap().into()),
         Type::JSON => Value::Json(String::from_utf8(bytes.to_vec()).unwrap().into()),
         _ => match of.kind() {
@@ -247,7 +248,8 @@ fn decoded(of: &Type, bytes: &[u8]) -> Value<'static> {
     }
 }
 
-/// An array of one or more dimensions, whose items stand behind their lengths, the last dimension first.
+/// Decodes an array with one or more dimensions. The length of each item precedes the item, and the
+/// last dimension varies fastest.
 fn array(item: &Type, lengths: &[usize], rest: &mut &[u8]) -> Value<'static> {
     let Some((length, inner)) = lengths.split_first() else {
         let Ok(length) = usize::try_from(taken_number(rest, 1)[0]) else { return Value::Null };
@@ -258,14 +260,15 @@ fn array(item: &Type, lengths: &[usize], rest: &mut &[u8]) -> Value<'static> {
     Value::Array((0..*length).map(|_| array(item, inner, rest)).collect())
 }
 
-/// The next numbers of 32 bits.
+/// Reads 32-bit numbers.
 fn taken_number(rest: &mut &[u8], count: usize) -> Vec<i32> {
     let (numbers, behind) = rest.split_at(4 * count);
     *rest = behind;
     numbers.chunks_exact(4).map(|number| i32::from_be_bytes(number.try_into().unwrap())).collect()
 }
 
-/// Digits to the base of 10,000 behind their number, the power of the first, the sign and the digits to show.
+/// Decodes a numeric: the number of digits, the weight of the first digit, the sign, the display
+/// scale, and then the base-10,000 digits.
 fn numeric(bytes: &[u8]) -> BigDecimal {
     let words: Vec<u16> = bytes.chunks_exact(2).map(|word| u16::from_be_bytes(word.try_into().unwrap())).collect();
     let ([count, weight, sign, scale], digits) = words.split_first_chunk().unwrap();

@@ -1,12 +1,13 @@
-//! The examples of the SQL reference, `docs/reference/sql.md`: statements of its `sql` blocks in the order of the page, in one member.
-//! Behind a statement its rows stand as comments, `-- value | value`; or `-- error text`, `-- contains text`.
+//! The examples of the SQL reference, `docs/reference/sql.md`: the statements of its `sql` blocks,
+//! in page order, in one member. The expected rows follow a statement as comments, `-- value |
+//! value`. Alternatives are `-- error text` and `-- contains text`.
 
 use std::path::Path;
 
 use crate::database::{Answer, Database, Embedded};
 use crate::values::text_of;
 
-/// A statement with the comments behind it.
+/// A statement with the comments after it.
 struct Example {
     line: usize,
     sql: String,
@@ -59,8 +60,7 @@ fn run(database: &mut Embedded, example: &Example) -> Result<(), String> {
     }
 }
 
-#[test]
-fn every_example_of_the_reference_is_as_it_says() {
+pub(crate) fn every_example_of_the_reference_is_as_it_says() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/sql.md");
     let examples = examples(&std::fs::read_to_string(page).unwrap());
     assert!(examples.len() > 30, "the page has {} examples", examples.len());

@@ -1,8 +1,9 @@
-//! All queries of TPC-H over maps of generated data, scale 0.1, beside DuckDB's rows.
+//! All TPC-H queries on maps of generated data, scale factor 0.1, compared with DuckDB's rows.
 //!
-//! The queries are `tests/tpch/q01.sql` to `q22.sql`, DuckDB's rows stand beside them in `q01.csv` and so on: the columns' types
-//! in the first line, then a row a line, `|` between values. `tests/tpch/answers.py` makes them from the tables that this
-//! test writes into the folder of `FILBERT_TPCH_DATA`. Doubles are compared with a tolerance, everything else exactly.
+//! The queries are `tests/tpch/q01.sql` to `q22.sql`. DuckDB's rows are in `q01.csv` and so on: the
+//! first line contains the column types, each following line a row, with `|` between values.
+//! `tests/tpch/answers.py` creates them from the tables that this test writes to the directory
+//! `FILBERT_TPCH_DATA`. Doubles are compared with a tolerance, all other values exactly.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use crate::values::text_of;
 
 const SCALE: f64 = 0.1;
 
-/// The tables: name, columns as the rows are written.
+/// The tables: name, and columns in generator order.
 const TABLES: [(&str, &str); 8] = [
     ("region", "r_regionkey BIGINT, r_name VARCHAR, r_comment VARCHAR"),
     ("nation", "n_nationkey BIGINT, n_name VARCHAR, n_regionkey BIGINT, n_comment VARCHAR"),
@@ -57,7 +58,7 @@ const TABLES: [(&str, &str); 8] = [
     ),
 ];
 
-/// Calls `each` with every row of a table, its values with a `|` behind each.
+/// Calls `each` with every row of a table. A `|` follows each value.
 fn rows(table: &str, mut each: impl FnMut(&str)) {
     let mut line = String::new();
     let mut give = |row: &dyn std::fmt::Display| {
@@ -78,7 +79,7 @@ fn rows(table: &str, mut each: impl FnMut(&str)) {
 }
 
 fn columns(declared: &str) -> Vec<(String, FieldType)> {
-    // The comma of a decimal's digits is followed by no space.
+    // The comma in a decimal type has no space after it.
     let column = |column: &str| {
         let (name, kind) = column.trim().split_once(' ').unwrap();
         let kind = match kind {
@@ -103,7 +104,8 @@ fn value<'t>(text: &'t str, field_type: &FieldType) -> Value<'t> {
     }
 }
 
-/// Fills the maps with objects as a client would write them, then declares the mappings, with columns.
+/// Fills the maps with objects in the form that a client writes, then declares the mappings with
+/// columns.
 fn load(database: &mut Embedded) {
     for (table, declared) in TABLES {
         let columns = columns(declared);
@@ -128,23 +130,24 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tpch")
 }
 
-/// Whether two texts are the same value of a type that DuckDB tells.
+/// Whether two texts are the same value of DuckDB's type.
 fn same(found: &str, expected: &str, kind: &str) -> bool {
     if found == expected {
         return true;
     }
     let (Ok(value), Ok(wanted)) = (found.parse::<f64>(), expected.parse::<f64>()) else { return false };
     if kind != "DOUBLE" {
-        // Whole numbers may come as doubles, years as `EXTRACT` gives them.
+        // Whole numbers may be returned as doubles, such as years from `EXTRACT`.
         return value == wanted && found.len() < 16;
     }
-    // Where DuckDB divides doubles, decimals are exact to their last digit.
+    // DuckDB divides doubles where Filbert divides decimals. Decimals are exact to their last
+    // digit.
     let digits = found.split_once('.').map_or(0, |(_, digits)| digits.len());
     let last = if digits >= 4 { 10_f64.powi(-i32::try_from(digits).unwrap()) } else { 0.0 };
     (value - wanted).abs() <= last.max(1e-9 * wanted.abs())
 }
 
-/// Rows in an order that is theirs alone, so that ties do not matter.
+/// Sorts rows, so that the order of ties does not matter.
 fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     rows.sort();
     rows
@@ -170,8 +173,7 @@ fn compare(query: &str, found: Vec<Vec<String>>) -> Result<(), String> {
     Ok(())
 }
 
-#[test]
-fn tpch_gives_the_rows_that_duckdb_gives() {
+pub(crate) fn tpch_gives_the_rows_that_duckdb_gives() {
     if let Ok(folder) = std::env::var("FILBERT_TPCH_DATA") {
         for (table, _) in TABLES {
             let mut text = String::new();

@@ -1,28 +1,29 @@
-//! The one text form of values that all expectations are written in, and the literals of parameters.
+//! The text form of values in all expectations, and the literals of parameters.
 //!
 //! | value | text |
 //! |---|---|
 //! | null | `NULL` |
 //! | boolean | `true`, `false` |
 //! | whole number | digits |
-//! | decimal | plain digits without trailing zeros behind the point |
-//! | real, double | the shortest digits that give it back, with a point or an exponent; `NaN`, `Infinity`, `-Infinity` |
-//! | text, JSON | as it is; the empty text is `(empty)` |
+//! | decimal | plain digits without trailing zeros after the decimal point |
+//! | real, double | shortest round-trip digits with a point or exponent; `NaN`, `Infinity`,
+//! `-Infinity` |
+//! | text, JSON | unchanged; the empty text is `(empty)` |
 //! | date, time, timestamp | `2026-01-31`, `23:59:01.5`, `2026-01-31T23:59:01.5` |
 //! | timestamp with time zone | `2026-01-31T23:59:01.5Z`, in UTC |
-//! | UUID | with dashes |
+//! | UUID | with hyphens |
 //! | array | `[item, item]` |
 //! | object | `<object>` |
 
 use filbert::{FieldType, Value};
 use sqllogictest::ColumnType;
 
-/// A column's type, as one letter.
+/// The type of a column, as one letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind(pub(crate) char);
 
 impl Kind {
-    /// The letter of a type; `?` in a file stands for any.
+    /// The letter of a type. `?` in a file matches any type.
     pub(crate) fn of(field_type: Option<&FieldType>) -> Kind {
         Kind(match field_type {
             Some(FieldType::Boolean) => 'B',
@@ -47,7 +48,8 @@ impl Kind {
         })
     }
 
-    /// Whether a column of this type is what a file expects. A column of nothing but nulls is of any type.
+    /// Whether the column types match the expectation of a file. A column with only nulls matches
+    /// any type.
     pub(crate) fn fits(actual: &[Kind], expected: &[Kind]) -> bool {
         let fits = |(actual, expected): (&Kind, &Kind)| actual == expected || actual.0 == '?' || expected.0 == '?';
         actual.len() == expected.len() && actual.iter().zip(expected).all(fits)
@@ -64,7 +66,7 @@ impl ColumnType for Kind {
     }
 }
 
-/// A value's text.
+/// The text of a value.
 pub(crate) fn text_of(value: &Value<'_>) -> String {
     match value {
         Value::Null => "NULL".to_owned(),
@@ -95,13 +97,14 @@ fn infinity(value: f64) -> String {
     if value > 0.0 { "Infinity".to_owned() } else { "-Infinity".to_owned() }
 }
 
-/// A time without the zeros at the end of its fraction.
+/// Removes trailing zeros of the fraction of a time.
 fn shortened(text: &str) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The statement without its first line, if that tells the values of its `?`: `-- with: 1, 'text', NULL, 2.5, true`. Whole
-/// numbers are `BIGINT`; a type may stand behind a value, as in `5::INTEGER` or `'2026-01-31'::DATE`.
+/// Splits off the first line of a statement if it contains the values of its `?`: `-- with: 1,
+/// 'text', NULL, 2.5, true`. Whole numbers are `BIGINT`. A type may follow a value, as in
+/// `5::INTEGER` or `'2026-01-31'::DATE`.
 pub(crate) fn with_parameters(statement: &str) -> (&str, Vec<Value<'static>>) {
     let Some((first, rest)) = statement.split_once('\n') else { return (statement, Vec::new()) };
     match first.strip_prefix("-- with:") {

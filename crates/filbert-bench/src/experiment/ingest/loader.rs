@@ -1,4 +1,5 @@
-//! Our own bulk loader: bodies made beforehand, sent over two connections.
+//! Our own bulk loader. It generates the request bodies in advance and sends them over two
+//! connections.
 
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -7,7 +8,8 @@ use std::time::Instant;
 use crate::error::{BenchError, Result};
 use crate::http::Endpoint;
 
-/// Connections, each with one request under way: as many as the machines here have cores.
+/// The number of connections, each with one request in flight. It is the number of cores of the
+/// measured machines.
 const CONNECTIONS: usize = 2;
 
 const TITLES: &[&str] = &["", "", "", "", "", "", "Dr. ", "Mrs. "];
@@ -17,17 +19,17 @@ const LAST: &[&str] =
     &["Lovelace", "Hopper", "Turing", "Dijkstra", "Liskov", "Knuth", "Hamilton", "Wirth", "Allen", "Hoare"];
 const CITIES: &[&str] = &["London", "Arlington", "Wilmslow", "Nuenen", "Los Angeles", "Stanford", "Boston", "Zürich"];
 
-/// Which rows.
+/// A range of generated rows.
 pub(super) struct Rows {
-    /// Source of all random choices.
+    /// The seed of all random choices.
     pub(super) seed: u64,
-    /// The number of the first.
+    /// The number of the first row.
     pub(super) first: u64,
-    /// How many.
+    /// The number of rows.
     pub(super) count: u64,
 }
 
-/// A well-mixed number for each number (SplitMix64, Steele, Lea and Flood 2014).
+/// A hash of a number (SplitMix64, Steele, Lea and Flood 2014).
 fn mixed(number: u64) -> u64 {
     let mut value = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -40,7 +42,7 @@ fn pick<'t>(of: &[&'t str], random: u64) -> &'t str {
     of.get(index).copied().unwrap_or_default()
 }
 
-/// The bodies of the requests that insert the rows.
+/// Generates the bodies of the insert requests.
 pub(super) fn bodies(table: &str, rows: &Rows, bulk_rows: u64) -> Vec<Vec<u8>> {
     let mut bodies = Vec::new();
     let end = rows.first + rows.count;
@@ -55,7 +57,7 @@ pub(super) fn bodies(table: &str, rows: &Rows, bulk_rows: u64) -> Vec<Vec<u8>> {
             let (title, first, second) = (pick(TITLES, random), pick(FIRST, random >> 8), pick(LAST, random >> 16));
             let (city, age) = (pick(CITIES, random >> 24), (random >> 32) % 90);
             let separator = if number == next { "" } else { "," };
-            // A text has no way to fail.
+            // Writing to a text cannot fail.
             let _ = write!(
                 body,
                 "{separator}[\"{random:016x}-{number}\",\"{title}{first} {second}\",\"{first}.{second}@example.org\",\"{city}\",{age}]"
@@ -68,7 +70,7 @@ pub(super) fn bodies(table: &str, rows: &Rows, bulk_rows: u64) -> Vec<Vec<u8>> {
     bodies
 }
 
-/// Sends the bodies and checks that every row went in; the time taken in seconds.
+/// Sends the bodies and checks that every row was inserted. Returns the elapsed time in seconds.
 pub(super) fn send(endpoint: &Endpoint, bodies: Vec<Vec<u8>>) -> Result<f64> {
     let waiting = Mutex::new(bodies);
     let begun = Instant::now();

@@ -1,4 +1,5 @@
-//! Part (ii) of experiment S: single calls over loopback, by the generator and by the stock Java client.
+//! Part (ii) of experiment S: single calls over loopback, with the generator and with the stock
+//! Java client.
 
 use super::super::report::{Report, Sample};
 use super::super::{DRIVER_HEAP_BYTES, MEMBER_HEAP_BYTES, Options, expect_size, fill, progress};
@@ -11,20 +12,21 @@ use crate::process::UsagePerOperation;
 use crate::requests::ValueShape;
 use crate::server::{Server, find_filbert};
 
-/// Who makes the calls.
+/// The drivers that make the calls.
 pub(super) const DRIVERS: [&str; 2] = ["native", "java client"];
-/// Each driver has a map of its own: their values differ.
+/// Each driver uses a separate map, because their values differ.
 const NATIVE_MAP: &str = "bench-s";
 const JAVA_MAP: &str = "bench-s-java";
 const CHECK_EVERY: u64 = 50;
 /// The heap of each member of a cluster. Its share of the data is some ten megabytes.
 const CLUSTER_MEMBER_HEAP_BYTES: u64 = 512 << 20;
 
-/// How much is measured.
+/// The amount of work.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
     pub(super) rounds: u32,
-    /// Calls of a measurement; the Java client, which is slower to warm up than to measure, makes a quarter.
+    /// The number of calls of a measurement. The Java client makes a quarter of them: its warm-up
+    /// takes longer than its measurement.
     pub(super) calls: u64,
 }
 
@@ -34,9 +36,9 @@ impl Size {
     }
 }
 
-/// A server, or a cluster of them, with the Java client connected to it.
+/// A server or a cluster, with the connected Java client.
 struct Peer {
-    /// The first is the one that the generator calls.
+    /// The generator calls the first member.
     members: Vec<Server>,
     java_client: Option<Driver>,
 }
@@ -46,7 +48,8 @@ impl Peer {
         self.members.first().map_or(String::new(), |server| server.target().name.clone())
     }
 
-    /// CPU per call, both modes, summed over all members, and their resident memory.
+    /// The CPU time per call in user mode and in the kernel, and the resident memory. Both are sums
+    /// over all members.
     fn used(before: &[crate::process::Usage], after: &[crate::process::Usage], calls: u64) -> (f64, u64) {
         before
             .iter()
@@ -65,8 +68,9 @@ pub(super) fn client_case(operation: Operation, connections: usize) -> String {
     format!("{}, {connections} thread{plural}", operation.name())
 }
 
-/// Measures Filbert, Hazelcast and, when asked for, a cluster of Hazelcast. The cluster is measured with the Java client
-/// only, which sends every call to the owner of its key; the generator speaks to one member.
+/// Measures Filbert, Hazelcast and, if requested, a Hazelcast cluster. Only the Java client
+/// measures the cluster, because it sends every call to the owner of the key. The generator
+/// connects to one member.
 pub(super) fn run(report: &mut Report, options: &Options, java: Option<&JavaProject>, size: Size) -> Result<()> {
     let mut peers = start(options, java, size)?;
     let steps = OPERATIONS.len() * CONNECTIONS.len() * peers.len();
@@ -123,7 +127,7 @@ fn start(options: &Options, java: Option<&JavaProject>, size: Size) -> Result<Ve
             let log = results.join(format!("java-client-{}.log", target.name.replace(' ', "-")));
             let mut driver = java.driver(&name, "filbert.bench.ClientDriver", &arguments, DRIVER_HEAP_BYTES, &log)?;
             driver.command(&format!("members {}", peer.members.len()))?;
-            // Every key at least once, and often enough for the compilers of both JVMs.
+            // Use every key at least once, and make enough calls for the compilers of both JVMs.
             for operation in OPERATIONS {
                 driver.command(&command(operation, 8, size.java_calls().max(ENTRIES)))?;
             }
@@ -159,7 +163,7 @@ fn native(server: &Server, operation: Operation, connections: usize, round: u32,
     Ok(Sample::of("native", &client_case(operation, connections), round, &measured))
 }
 
-/// The driver's command for about `calls` calls by some threads.
+/// The driver command for about `calls` calls by several threads.
 fn command(operation: Operation, threads: usize, calls: u64) -> String {
     let per_thread = calls.div_ceil(threads as u64);
     format!("{} {threads} {per_thread} {ENTRIES} {VALUE_CHARACTERS}", operation.name())

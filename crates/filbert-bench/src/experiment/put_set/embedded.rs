@@ -1,4 +1,4 @@
-//! The maps of this process that experiment S compares.
+//! The in-process maps that experiment S compares.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -13,22 +13,22 @@ use crate::error::{BenchError, Result};
 use crate::latency::Latencies;
 use crate::requests::{TEXT_OVERHEAD_BYTES, ValueShape, Values, int_key};
 
-/// A map with all its keys and values made up front.
+/// A map with keys and values that are generated in advance.
 pub(super) trait Embedded {
-    /// What the reports call it.
+    /// The name in reports.
     fn name(&self) -> &'static str;
 
-    /// Writes every entry once. `put` has the old value in its hands before the next call.
+    /// Writes every entry once. `put` returns the old value before the next call.
     fn write_all(&mut self, operation: Operation) -> Result<Duration>;
 
-    /// The same with the latency of each call.
+    /// As [`Embedded::write_all`], and records the latency of each call.
     fn write_all_timed(&mut self, operation: Operation, latencies: &mut Latencies) -> Result<()>;
 
-    /// Compares every entry.
+    /// Checks the value of every entry.
     fn check(&mut self) -> Result<()>;
 }
 
-/// All maps, filled once.
+/// Creates all maps and fills them once.
 pub(super) fn all(entries: u64, characters: usize, seed: u64) -> Result<Vec<Box<dyn Embedded>>> {
     let values = Values::new(ValueShape::Text(characters), seed);
     let mut maps: Vec<Box<dyn Embedded>> = vec![
@@ -43,8 +43,8 @@ pub(super) fn all(entries: u64, characters: usize, seed: u64) -> Result<Vec<Box<
     Ok(maps)
 }
 
-/// The yardstick: the standard library's hash table behind one lock, with serialized keys and values. Like every map it
-/// has to make its own copies of what it is given.
+/// The reference: the standard library's hash table behind one lock, with serialized keys and
+/// values. Like every map it must copy its arguments.
 struct LockedTable {
     entries: Vec<(Vec<u8>, Vec<u8>)>,
     table: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
@@ -61,7 +61,7 @@ impl LockedTable {
         self.table.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_vec(), value.to_vec())
     }
 
-    /// Writes one entry. The old value of a set is freed, that of a put looked at.
+    /// Writes one entry. A set frees the old value, a put reads it.
     #[inline]
     fn write(&self, operation: Operation, key: &[u8], value: &[u8]) {
         let old = self.put(key, value);
@@ -106,17 +106,17 @@ impl Embedded for LockedTable {
     }
 }
 
-/// An embedded Filbert with a map.
+/// An embedded Filbert member with a map.
 struct Member<K, V> {
     name: &'static str,
     entries: Vec<(K, V)>,
     map: Map<K, V>,
-    /// Ends when it is dropped.
+    /// Stops when it is dropped.
     _filbert: Filbert,
 }
 
 impl Member<i32, String> {
-    /// As a program uses it: keys and values are serialized in each call.
+    /// The typed API as a program uses it: each call serializes its key and value.
     fn typed(entries: u64, values: &Values) -> Result<Self> {
         let text = |key| {
             let blob = values.of(key);
@@ -127,7 +127,7 @@ impl Member<i32, String> {
 }
 
 impl Member<Blob, Blob> {
-    /// With keys and values serialized up front, as those of the locked table are.
+    /// Keys and values are serialized in advance, as in the locked table.
     fn blobs(entries: u64, values: &Values) -> Result<Self> {
         let entry = |key| (Blob::from(int_key(key).to_vec()), Blob::from(values.of(key)));
         Self::start("filbert, blobs", (0..entries as i32).map(entry).collect())

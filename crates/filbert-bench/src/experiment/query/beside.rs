@@ -1,4 +1,5 @@
-//! What else experiment Q shows: a large result takes no memory, and scans leave puts and gets alone.
+//! Further claims of experiment Q: a large result needs no memory, and scans do not disturb puts
+//! and gets.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,38 +16,40 @@ use crate::server::Server;
 use super::cases::Table;
 use super::{COLUMNS, FILBERT, Format, Run, Side, sample};
 
-/// Between two looks at a server's memory.
+/// The interval between readings of a server's memory.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// More than this a result of ten times the rows must not take. One page for each of a few cursors is far less.
+/// The maximum memory growth for a result with ten times the rows. One page for each of a few
+/// cursors is far less.
 const STREAM_MIB_MAX: f64 = 32.0;
 
 const MIB: f64 = 1_048_576.0;
 
-/// How often a window is taken that the host disturbs.
+/// The maximum number of attempts to take a window that the host does not disturb.
 const ATTEMPTS: u32 = 4;
-/// The part of the processors' time that the host may take of a window.
+/// The maximum fraction of the processor time that the host may steal during a window.
 const STOLEN_MAX: f64 = 0.005;
 
 const LOAD_MAP: &str = "q_load";
 const LOAD_KEYS: u64 = 100_000;
 const LOAD_CHARACTERS: usize = 100;
-/// Calls per second while scans run: some percent of what a core can do, so that a server has time for both.
+/// The calls per second during scans: some percent of the capacity of a core, so that a server has
+/// time for both.
 const LOAD_RATE: f64 = 2_000.0;
 const LOAD_CONNECTIONS: usize = 4;
 const LOAD_DEPTH: usize = 256;
 
-/// Some seconds of gets or puts.
+/// A measurement of some seconds of gets or puts.
 struct Window {
     sample: Sample,
-    /// How long it was.
+    /// The duration of the window.
     seconds: f64,
-    /// How much of the processors' time the host gave to others meanwhile.
+    /// The processor time that the host gave to other guests during the window.
     stolen: Option<Duration>,
 }
 
 impl Window {
-    /// Whether the host took so much of the processors' time that the slowest calls tell of nothing else.
+    /// Whether the host took so much processor time that it determines the slowest calls.
     fn is_disturbed(&self) -> bool {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.stolen.is_some_and(|stolen| stolen.as_secs_f64() > STOLEN_MAX * self.seconds * processors as f64)
@@ -54,8 +57,9 @@ impl Window {
 }
 
 impl Run {
-    /// Reads every row of a small and of a large map through SQL, with the server's memory looked at meanwhile. An
-    /// allocator returns memory when it likes; what a result takes shows in how much the two differ.
+    /// Reads every row of a small and of a large map through SQL, and observes the memory of the
+    /// server. An allocator may keep freed memory, so the verdict uses the difference between the
+    /// two peaks.
     pub(super) fn stream(&mut self, format: Format, sides: &mut [Side]) -> Result<()> {
         let mut growth = Vec::new();
         for round in 1..=self.size.rounds {
@@ -73,7 +77,8 @@ impl Run {
         Ok(())
     }
 
-    /// Reads a map as one result; the most memory meanwhile, in bytes, unless it was refused.
+    /// Reads a map as one result. Returns the peak memory in bytes, or `None` if the query was
+    /// rejected.
     fn read_all(&mut self, format: Format, table: Table, round: u32, side: &mut Side) -> Result<Option<u64>> {
         let (target, map, rows) = (side.name(), table.map(format), self.size.entries(table));
         let case = format!("{}, rows of one result of {rows}", format.name());
@@ -95,7 +100,7 @@ impl Run {
         Ok(Some(peak))
     }
 
-    /// Gets and puts at a fixed rate, quiet and while sums run back to back.
+    /// Makes gets and puts at a fixed rate, without other load and during repeated sums.
     pub(super) fn interference(&mut self, format: Format, sides: &mut [Side]) -> Result<()> {
         let shape = ValueShape::Text(LOAD_CHARACTERS);
         for side in sides.iter() {
@@ -109,7 +114,8 @@ impl Run {
                     self.undisturbed(|run| run.load(&side.server, operation, round, "quiet", &name).map(Some))?;
                     self.undisturbed(|run| run.beside_scans(format, Table::Scan, operation, round, side, &name))?;
                     if name == FILBERT {
-                        // Under the server's own name, so that it is compared with the same quiet figure.
+                        // The target has the server's own name, so that it is compared with the
+                        // same quiet figure.
                         self.undisturbed(|run| {
                             run.beside_scans(format, Table::Columns, operation, round, side, COLUMNS)
                         })?;
@@ -121,7 +127,7 @@ impl Run {
         Ok(())
     }
 
-    /// Takes a window, and takes it again if the host has disturbed it; the last one counts.
+    /// Takes a window. If the host disturbed it, takes another one. The last window counts.
     fn undisturbed(&mut self, mut take: impl FnMut(&mut Run) -> Result<Option<Window>>) -> Result<()> {
         for attempt in 1..=ATTEMPTS {
             let Some(window) = take(self)? else { return Ok(()) };
@@ -133,7 +139,7 @@ impl Run {
         Ok(())
     }
 
-    /// Reports a window, and how much the host has disturbed it.
+    /// Reports a window and its disturbance by the host.
     fn keep(&mut self, window: Window) {
         let Window { sample, stolen, .. } = window;
         if let Some(stolen) = stolen {
@@ -168,7 +174,8 @@ impl Run {
         Ok(Window { sample, seconds, stolen })
     }
 
-    /// The load while the Java client sums a table over and over; `None` when it cannot.
+    /// Runs the load while the Java client repeatedly sums a table. Returns `None` if the client
+    /// cannot do so.
     fn beside_scans(
         &mut self,
         format: Format,
@@ -179,7 +186,7 @@ impl Run {
         target: &str,
     ) -> Result<Option<Window>> {
         let state = if table == Table::Columns { "beside scans of columns" } else { "beside scans of rows" };
-        // Somewhat longer than the load with its warm-up.
+        // Slightly longer than the load with its warm-up.
         let seconds = self.size.fixed * 2.8;
         let (map, entries) = (table.map(format), self.size.entries(table));
         let command = format!("closed sql-sum {map} {entries} 1 10000000 {seconds}");
@@ -209,7 +216,7 @@ impl Run {
     }
 }
 
-/// Does something and returns with it the most memory that the process had resident meanwhile, in bytes.
+/// Runs `work`. Returns its result with the peak resident memory of the process, in bytes.
 fn watched<T>(pid: u32, work: impl FnOnce() -> T) -> Result<(T, u64)> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

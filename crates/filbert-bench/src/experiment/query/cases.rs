@@ -1,4 +1,4 @@
-//! The rows of experiment Q: which query runs over which map, and at which rate it was published.
+//! The cases of experiment Q: queries, their maps, and their published rates.
 
 /// How values are serialized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -17,7 +17,7 @@ impl Format {
     /// All formats, in the order in which they are measured.
     pub const ALL: [Format; 4] = [Format::Ids, Format::Portable, Format::Compact, Format::Json];
 
-    /// Its name for drivers and tables.
+    /// The name for drivers and tables.
     pub fn name(self) -> &'static str {
         match self {
             Format::Ids => "ids",
@@ -37,13 +37,13 @@ impl std::fmt::Display for Format {
 /// The maps of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Table {
-    /// Read as a whole.
+    /// For reading all entries.
     Select,
-    /// Scanned; no index.
+    /// For scans; without an index.
     Scan,
-    /// Looked into by its index.
+    /// For lookups by its index.
     Index,
-    /// Scanned, kept as columns besides; Filbert only.
+    /// For scans; additionally stored as columns. Filbert only.
     Columns,
 }
 
@@ -63,15 +63,15 @@ impl Table {
 /// A query over a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Query {
-    /// What the Java driver calls it.
+    /// The name for the Java driver.
     pub(super) word: &'static str,
-    /// What the report calls it.
+    /// The name in the report.
     pub(super) name: &'static str,
     /// The map.
     pub(super) table: Table,
     /// Calls per second in the published experiment.
     pub(super) rate: Option<f64>,
-    /// How many calls may be in flight at that rate.
+    /// The maximum number of calls in flight at that rate.
     pub(super) threads: u32,
 }
 
@@ -81,7 +81,7 @@ impl Query {
         Query { word, name, table, rate, threads }
     }
 
-    /// Through which interface.
+    /// The interface of the query.
     pub(super) fn driver(&self) -> &'static str {
         match self.word.split_once('-') {
             Some((driver, _)) => driver,
@@ -89,17 +89,17 @@ impl Query {
         }
     }
 
-    /// Whether it is asked of values in this format.
+    /// Whether the query applies to values in this format.
     pub(super) fn is_for(&self, format: Format) -> bool {
         format == Format::Json || self.word != "sql-sum-json"
     }
 
-    /// The name of its case, closed loop.
+    /// The name of the case in a closed loop.
     pub(super) fn case(&self, format: Format) -> String {
         format!("{}, {}", format.name(), self.name)
     }
 
-    /// The name of its case at a rate.
+    /// The name of the case at a fixed rate.
     pub(super) fn case_at(&self, format: Format, rate: f64) -> String {
         format!("{}, {}, {rate}/s", format.name(), self.name)
     }
@@ -111,7 +111,7 @@ pub(super) const SUM_JSON: &str = "sum of JSON_VALUE";
 pub(super) const FILTER: &str = "sum where";
 pub(super) const LOOKUP_BY_INDEX: &str = "lookup by index";
 
-/// The published rows and two more scans. A plain get stands beside the lookups.
+/// The published queries and two further scans. A plain get is the reference for lookups.
 pub(super) const QUERIES: [Query; 15] = [
     Query::new("sql-select", "select all", Table::Select, Some(24.0)),
     Query::new("predicate-entries", "select all", Table::Select, Some(24.0)),
@@ -130,7 +130,7 @@ pub(super) const QUERIES: [Query; 15] = [
     Query::new("get", GET, Table::Index, Some(7_500.0)),
 ];
 
-/// The scans that columns answer.
+/// The scans that use columns.
 pub(super) const COLUMN_QUERIES: [Query; 6] = [
     Query::new("sql-count", "count", Table::Columns, None),
     Query::new("sql-sum", SUM, Table::Columns, None),
@@ -140,6 +140,6 @@ pub(super) const COLUMN_QUERIES: [Query; 6] = [
     Query::new("predicate-lookup", "lookup by scan", Table::Columns, None),
 ];
 
-/// The same scans as DuckDB's driver calls them, and as they are called here.
+/// The same scans: name for the DuckDB driver, and name in the report.
 pub(super) const DUCKDB_QUERIES: [(&str, &str); 4] =
     [("count", "count"), ("sum", SUM), ("filter", FILTER), ("group", "sum by name")];

@@ -1,11 +1,11 @@
-//! What experiment Q claims.
+//! The verdicts of experiment Q.
 
 use crate::experiment::report::{Case, Must, Report, figure};
 
 use super::cases::{FILTER, Format, GET, LOOKUP_BY_INDEX, SUM, SUM_JSON};
 use super::{COLUMNS, DUCKDB, FILBERT, HAZELCAST};
 
-/// Judges everything that was measured.
+/// Adds all verdicts.
 pub(super) fn judge(report: &mut Report, formats: &[Format]) {
     for format in formats {
         let name = format.name();

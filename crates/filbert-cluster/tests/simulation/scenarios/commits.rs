@@ -1,4 +1,5 @@
-//! News of commits: held for the next entries, and brought at once to whoever reads at a follower.
+//! Announcements of commits: held until the next entries, and sent at once for a read at a
+//! follower.
 
 use filbert_cluster::{GroupSettings, Lane};
 
@@ -8,7 +9,7 @@ use crate::runtime;
 
 const CHANGES: u64 = 40;
 
-/// Requests with entries or commits that changes one after the other cause, each.
+/// The number of requests with entries or commits for each of several sequential changes.
 async fn requests_per_change(cluster: &Cluster) -> u64 {
     let leader = cluster.serving_leader().await;
     let sent = || cluster.network().0.lock().unwrap().requests.get(&Lane::Data).copied().unwrap_or(0);
@@ -56,7 +57,7 @@ fn followers_hear_of_the_last_commit_without_another_entry() {
 
 #[test]
 fn whoever_reads_at_a_follower_does_not_wait_for_held_commits() {
-    // Heartbeats would bring the commit after 100 ms.
+    // Heartbeats would carry the commit after 100 ms.
     cluster_with(60_000, |cluster| async move {
         let leader = cluster.serving_leader().await;
         for value in 0..CHANGES {

@@ -1,40 +1,45 @@
-//! Who tells listeners of what, while leaders change: invariants 25 and 26.
+//! Reports of changes to listeners, while leaders change: invariants 25 and 26.
 
 use super::play;
 use crate::cluster::{Cluster, sleep_ms};
 use crate::runtime;
 
-/// Of each change, listeners hear once at least. Says how many they heard of twice.
-async fn is_told(cluster: &Cluster) -> usize {
-    // What was on its way when the last leader came is applied.
+/// Checks that each change was reported at least once. Returns the number of changes that were
+/// reported twice.
+async fn count_reported_twice(cluster: &Cluster) -> usize {
+    // Entries that were in flight when the last leader took over are applied after this time.
     sleep_ms(500).await;
-    let told = cluster.0.told.lock().unwrap();
-    assert!(told.count() > 50, "only {} changes", told.count());
-    assert_eq!(told.untold(), [], "changes of which nobody has told");
-    assert_eq!(told.told_by_more_than(2), [], "changes of which three members have told");
-    told.twice
+    let event_reports = cluster.0.event_reports.lock().unwrap();
+    assert!(event_reports.count() > 50, "only {} changes", event_reports.count());
+    assert_eq!(event_reports.unreported(), [], "changes of which nobody has told");
+    assert_eq!(event_reports.reported_by_more_than(2), [], "changes of which three members have told");
+    event_reports.twice
 }
 
 #[test]
-fn leadership_that_is_handed_over_loses_no_event_and_tells_none_twice() {
+fn leadership_that_is_handed_over_loses_no_event_and_reports_none_twice() {
     play("events while leadership is handed over", 3, |cluster| async move {
         for turn in 0..24 {
             let id = cluster.serving_leader().await;
             let to = cluster.others(id)[turn % 2];
-            // Another round lets changes wait for each other.
+            // With the longer delays, changes wait for each other.
             cluster.network().set(|state| state.delay_us = if turn % 3 == 0 { (20_000, 40_000) } else { (100, 2_000) });
             cluster.at(id, 0, move |group| async move { group.transfer_leadership(to).await }).await;
             sleep_ms(150).await;
         }
         cluster.network().heal();
         cluster.serving_leader().await;
-        assert_eq!(is_told(&cluster).await, 0, "told twice");
-        assert_eq!(cluster.0.told.lock().unwrap().out_of_order(), [], "told after a later one of the same key");
+        assert_eq!(count_reported_twice(&cluster).await, 0, "told twice");
+        assert_eq!(
+            cluster.0.event_reports.lock().unwrap().out_of_order(),
+            [],
+            "told after a later one of the same key"
+        );
     });
 }
 
 #[test]
-fn changes_that_were_on_their_way_when_a_leader_died_are_told_by_the_next_one() {
+fn changes_in_flight_when_a_leader_died_are_reported_by_the_next_one() {
     play("events of a leader that dies", 3, |cluster| async move {
         for _ in 0..4 {
             let id = cluster.serving_leader().await;
@@ -44,12 +49,12 @@ fn changes_that_were_on_their_way_when_a_leader_died_are_told_by_the_next_one() 
             cluster.network().heal();
             cluster.replace(id).await;
         }
-        is_told(&cluster).await;
+        count_reported_twice(&cluster).await;
     });
 }
 
 #[test]
-fn changes_that_were_on_their_way_when_a_leader_was_cut_off_are_told() {
+fn changes_in_flight_when_a_leader_was_cut_off_are_reported() {
     play("events of a leader that is cut off", 3, |cluster| async move {
         for turn in 0..6 {
             let id = cluster.serving_leader().await;
@@ -65,6 +70,6 @@ fn changes_that_were_on_their_way_when_a_leader_was_cut_off_are_told() {
             runtime::resume(cluster.node(id));
             sleep_ms(500).await;
         }
-        is_told(&cluster).await;
+        count_reported_twice(&cluster).await;
     });
 }

@@ -1,4 +1,4 @@
-//! Who may serve reads: pauses, suspensions, handing over, and leaders that have not begun.
+//! The right to serve reads: pauses, suspensions, hand-over, and leaders that have not begun.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn a_pause_of_the_leader_beyond_its_lease_serves_no_old_reads() {
 #[test]
 fn a_lease_that_runs_out_in_the_midst_of_a_read_serves_nothing_of_it() {
     play_alone("pause in the midst of a read", 3, |cluster| async move {
-        // Every answer to a heartbeat comes again, some of them after the pause.
+        // Each answer to a heartbeat is repeated, sometimes after the pause.
         cluster.network().set(|state| (state.repeats, state.reorders, state.delay_us) = (1_000, true, (100, 30_000)));
         for _ in 0..5 {
             let id = cluster.serving_leader().await;
@@ -35,9 +35,10 @@ fn a_lease_that_runs_out_in_the_midst_of_a_read_serves_nothing_of_it() {
                 cluster.of(id).read(PartitionId(0), |_, _| runtime::suspend(node, Duration::from_millis(1_500)))
             });
             assert!(matches!(read, Err(ReadError::NoLease { .. })), "{read:?}");
-            // What was acknowledged before the pause does not bring the lease back: it is that of what was sent after it.
-            let again = runtime::on(node, || cluster.of(id).has_lease());
-            assert_eq!(again, None);
+            // Acknowledgements from before the pause do not restore the lease: the lease counts
+            // from requests that were sent after it.
+            let lease = runtime::on(node, || cluster.of(id).has_lease());
+            assert_eq!(lease, None);
             sleep_ms(800).await;
         }
     });
@@ -60,7 +61,7 @@ fn a_new_leader_serves_no_read_before_its_first_entry_is_committed() {
     play_alone("a read before the first entry", 3, |cluster| async move {
         let old = cluster.serving_leader().await;
         assert_eq!(cluster.change_at(old, 1, 0, Kind::Put(1)).await, Some(Outcome::Value(None)));
-        // Whoever is elected by votes cannot bring its first entry to anybody.
+        // A leader that is elected by votes cannot replicate its first entry.
         let others = cluster.others(old);
         let pairs = [(others[0], others[1], Lane::Data), (others[1], others[0], Lane::Data)];
         cluster.network().set(|state| state.lane_cuts.extend(pairs));
@@ -101,7 +102,7 @@ fn reads_by_lease_during_a_transfer_that_is_late_are_those_of_one_leader() {
             let old = cluster.serving_leader().await;
             let term = cluster.of(old).status().term;
             let to = cluster.others(old)[0];
-            // The message that hands over comes long after the leader has sent it.
+            // The hand-over message arrives long after the leader has sent it.
             cluster.network().set(|state| state.slow = Some((to, Lane::Control, 200_000)));
             let handing = cluster.clone();
             let handed = spawn_on(TEST, async move {

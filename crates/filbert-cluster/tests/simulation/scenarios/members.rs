@@ -1,4 +1,4 @@
-//! Members that crash and are replaced, changes of voters, snapshots.
+//! Crashes and replacements of members, changes of voters, and snapshots.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,8 @@ fn a_log_is_purged_while_a_member_lags_and_a_snapshot_is_made_when_it_returns() 
     });
 }
 
-/// Cuts a member off until all that it lacks is gone from the others' logs; what it had applied.
+/// Cuts a member off until the other members have purged the entries that it lacks. Returns its
+/// applied index.
 async fn lose_entries(cluster: &Cluster, id: MemberId) -> Option<u64> {
     cluster.network().cut(&[id], &cluster.others(id));
     let behind = cluster.of(id).status().applied;
@@ -83,7 +84,7 @@ fn one_is_isolated_while_another_restarts_as_a_new_member() {
         let others = cluster.others(leader);
         cluster.network().cut(&[others[0]], &cluster.others(others[0]));
         cluster.crash(others[1]);
-        // Without a majority nothing is served, and nobody is let in.
+        // Without a majority nothing is served, and no member joins.
         sleep_ms(1_500).await;
         assert!(cluster.ids().iter().all(|id| !cluster.has_lease(*id)));
         let replacing = cluster.clone();
@@ -122,7 +123,7 @@ fn two_operators_who_remove_different_members_at_once_do_not_undo_each_other() {
         );
         let now = cluster.of(leader).status().voters;
         assert_eq!(now.len(), 4);
-        // Who looks again at who votes removes the other one as well.
+        // An operator that checks the voters again can remove the other member as well.
         let left = gone.into_iter().find(|id| now.contains(id)).unwrap();
         assert_eq!(removing(left, now).await.unwrap(), Ok(()));
         until("three voters", || cluster.of(leader).status().voters.len() == 3).await;
@@ -141,7 +142,8 @@ fn voters_are_not_changed_by_a_leader_whom_no_majority_answers() {
         let wanted = from.clone();
         let change = cluster.at(old, 0, move |group| async move { group.change_voters(&wanted, few).await }).await;
         assert!(matches!(change, Some(Err(MembershipError::NoMajority { answered: 2, needed: 3, .. }))), "{change:?}");
-        // The other side has a majority, and replaces who is not there. Those wanted must answer as well.
+        // The other side has a majority, and replaces missing members. The wanted voters must
+        // answer as well.
         until("a leader of the majority", || cluster.leader(0).is_some_and(|id| id != old)).await;
         let new = cluster.serving_leader().await;
         let absent: BTreeSet<MemberId> = [MemberId(77), MemberId(78), old, others[0], new].into();
@@ -161,7 +163,8 @@ fn a_snapshot_that_takes_the_place_of_a_configuration_that_was_never_committed_h
         let old = cluster.serving_leader().await;
         let stranger = cluster.start_member().await;
         cluster.network().cut(&[old], &cluster.others(old));
-        // Appended here alone: a configuration with a member that no other has heard of.
+        // Appended only on this member: a configuration with a member that is unknown to the
+        // others.
         let proposing = cluster.clone();
         let proposed = spawn_on(TEST, async move {
             proposing.at(old, 0, move |group| async move { group.add_learner(stranger).await }).await
@@ -205,7 +208,7 @@ fn a_snapshot_keeps_to_its_rate() {
             for key in 0..2_000 {
                 assert!(cluster.change_at(leader, 1, key, Kind::Put(u64::from(key))).await.is_some());
             }
-            // A record takes at least its key and value in a page.
+            // A record has at least its key and value in a page.
             let bytes_min = 2_000 * (4 + 8);
             let began = now_ns();
             cluster.network().heal();

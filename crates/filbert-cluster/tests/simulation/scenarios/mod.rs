@@ -1,4 +1,4 @@
-//! Scenarios that found defects in other systems, one test each, by topic.
+//! Scenarios that revealed defects in other systems, one test each, by topic.
 
 mod commits;
 mod events;
@@ -15,7 +15,8 @@ use crate::cluster::sleep_ms;
 use crate::cluster::{Cluster, Faults};
 use crate::runtime;
 
-/// Runs a scenario beside clients, over several seeds; the history must be linearizable and every replica the same in the end.
+/// Runs a scenario together with clients, for several seeds. The history must be linearizable, and
+/// all replicas must be equal at the end.
 fn play<F>(name: &str, voters: u64, scenario: impl Fn(Cluster) -> F + Copy + Send + 'static)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -35,7 +36,7 @@ where
     }
 }
 
-/// Runs a scenario without clients: it asks for itself what it wants to know.
+/// Runs a scenario without clients. The scenario makes its own requests.
 fn play_alone<F>(name: &str, voters: u64, scenario: impl Fn(Cluster) -> F + Copy + Send + 'static)
 where
     F: Future<Output = ()> + Send + 'static,

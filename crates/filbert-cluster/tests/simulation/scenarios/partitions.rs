@@ -1,4 +1,4 @@
-//! Cuts of the network, lost and late messages.
+//! Network partitions, and lost and late messages.
 
 use filbert_cluster::{Lane, ReadError};
 use filbert_data::PartitionId;
@@ -64,7 +64,7 @@ fn acknowledgements_out_of_order_among_five_voters_commit_no_gap() {
     play("acknowledgements out of order", 5, |cluster| async move {
         cluster.network().set(|state| (state.reorders, state.delay_us) = (true, (100, 80_000)));
         for _ in 0..4 {
-            // Another member each time is later than the others; the leader changes in between.
+            // In each round another member is later than the others. The leader changes in between.
             let id = cluster.serving_leader().await;
             let slow = cluster.others(id)[0];
             cluster.network().set(|state| state.slow = Some((slow, Lane::Data, 120_000)));
@@ -92,7 +92,7 @@ fn locks_and_ids_of_the_minority_side_are_not_given_out() {
         assert_ne!(first, second);
         cluster.network().heal();
         sleep_ms(1_500).await;
-        // The lock that was asked for on the minority side has not come through.
+        // The lock that was requested on the minority side was not granted.
         let now = cluster.serving_leader().await;
         assert_eq!(cluster.change_at(now, 1, 0, Kind::Put(1)).await, Some(Outcome::Locked));
         assert_eq!(cluster.change_at(now, 2, 0, Kind::Put(2)).await, Some(Outcome::Value(None)));

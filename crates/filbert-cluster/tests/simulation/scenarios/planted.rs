@@ -1,10 +1,10 @@
-//! Defects that are planted, and must be found: else the simulation says nothing.
+//! Planted defects, which must be found. Otherwise the simulation proves nothing.
 
 use crate::checker::{Kind, Outcome};
 use crate::cluster::{Cluster, Faults, sleep_ms};
 use crate::{random, runtime};
 
-/// The defect must be found by one of several histories.
+/// At least one of several histories must find the defect.
 fn is_found(faults: Faults) -> bool {
     (1..30).any(|seed| random::history(seed, faults, 4).checked.is_err())
 }
@@ -17,7 +17,8 @@ fn a_leader_that_reads_without_a_lease_is_found() {
             let cluster = Cluster::form(seed, 3, 1, faults).await;
             let clients = cluster.start_clients();
             sleep_ms(500).await;
-            // Cut off, it leads on as far as it knows, while the others elect another one.
+            // The leader is cut off. It still considers itself the leader, while the others elect
+            // another one.
             let old = cluster.serving_leader().await;
             cluster.network().cut(&[old], &cluster.others(old));
             sleep_ms(5_000).await;
@@ -47,7 +48,7 @@ fn a_snapshot_that_forgets_locks_is_found() {
             let cluster = Cluster::form(1, 3, 1, faults).await;
             let leader = cluster.serving_leader().await;
             assert_eq!(cluster.change_at(leader, 1, 0, Kind::Lock).await, Some(Outcome::Flag(true)));
-            // In the end all members have come by a snapshot.
+            // In the end all members have received their state by a snapshot.
             for old in cluster.ids() {
                 cluster.crash(old);
                 cluster.replace(old).await;

@@ -1,4 +1,4 @@
-//! A group whose majority is dead for good goes on with the most advanced copy that is left.
+//! A group that has lost its majority for good continues with the most advanced surviving copy.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -9,14 +9,14 @@ use super::play_alone;
 use crate::checker::Kind;
 use crate::cluster::{Cluster, sleep_ms, until};
 
-/// Changes that a leader acknowledges.
+/// Makes changes that a leader acknowledges.
 async fn change(cluster: &Cluster, leader: MemberId, keys: std::ops::Range<u32>) {
     for key in keys {
         assert!(cluster.change_at(leader, 1, key, Kind::Put(u64::from(key))).await.is_some());
     }
 }
 
-/// Has members give their votes to nobody, and the one with the most advanced copy go on.
+/// Fences the surviving members, and re-forms the group at the member with the most advanced copy.
 async fn go_on(cluster: &Cluster, left: &[MemberId]) -> MemberId {
     let there: BTreeSet<MemberId> = left.iter().copied().collect();
     let term = left.iter().map(|id| cluster.of(*id).copy().term).max().unwrap() + 1_000;
@@ -33,7 +33,7 @@ async fn go_on(cluster: &Cluster, left: &[MemberId]) -> MemberId {
     *best
 }
 
-/// Makes members voters beside the only one.
+/// Makes members voters in addition to the only voter.
 async fn let_vote(cluster: &Cluster, leader: MemberId, members: &[MemberId]) {
     for id in members.iter().copied() {
         cluster.at(leader, 0, move |group| async move { group.add_learner(id).await }).await;
@@ -71,7 +71,7 @@ fn what_is_left_goes_on_with_the_most_advanced_copy() {
         assert_eq!(go_on(&cluster, &left).await, others[1]);
         assert_eq!(cluster.serving_leader().await, others[1]);
         assert!(cluster.of(others[1]).status().applied > before);
-        // The other one drops what differs, and a new one is brought all of it.
+        // The other member drops the entries that differ, and a new member receives all entries.
         let new = cluster.start_member().await;
         let_vote(&cluster, others[1], &[others[0], new]).await;
         change(&cluster, others[1], 30..40).await;
@@ -86,7 +86,7 @@ fn a_leader_that_has_lost_its_majority_goes_on_with_what_it_alone_has() {
         for dead in cluster.others(leader) {
             cluster.crash(dead);
         }
-        // Nobody answers: it is in this one's log alone.
+        // No member answers: the change is only in this member's log.
         let unknown = cluster.change_at(leader, 1, 10, Kind::Put(10)).await;
         assert!(unknown.is_none());
         sleep_ms(3_000).await;

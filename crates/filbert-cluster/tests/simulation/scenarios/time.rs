@@ -1,4 +1,4 @@
-//! What expires: lifetimes and leases of locks, under clocks that differ.
+//! Expiry of entries and of leases of locks, with clocks that differ.
 
 use std::time::Duration;
 
@@ -39,11 +39,13 @@ fn a_lease_of_a_lock_ends_once_whoever_leads() {
     });
 }
 
-/// A read has found an entry expired, and another member leads before any command says so: whether the entry is shown again.
+/// Returns whether an entry comes back that a read has found expired, if another member leads
+/// before a command has recorded the expiry.
 async fn expired_entry_comes_back(cluster: &Cluster) -> bool {
     let old = cluster.serving_leader().await;
     let others = cluster.others(old);
-    // Whoever leads next is behind the old leader's time of day by more than a failover takes.
+    // The wall clock of each next leader is behind the clock of the old leader by more than a
+    // failover takes.
     others.iter().for_each(|id| cluster.jump_clock(*id, -6_000));
     cluster.change_at(old, 1, 0, Kind::PutFor(1, 300)).await.unwrap();
     while cluster.get_at(old, 0).await != Some(None) {
@@ -57,11 +59,11 @@ async fn expired_entry_comes_back(cluster: &Cluster) -> bool {
 }
 
 #[test]
-fn a_read_beside_a_write_that_is_on_its_way_is_at_no_later_time() {
+fn a_read_beside_a_write_in_flight_is_at_no_later_time() {
     play_alone("a read beside a write", 3, |cluster| async move {
         let leader = cluster.serving_leader().await;
         cluster.change_at(leader, 1, 0, Kind::PutFor(1, 300)).await.unwrap();
-        // Entries do not arrive any more; heartbeats do, and the lease goes on.
+        // Entries do not arrive any more. Heartbeats do, and the lease continues.
         let pairs: Vec<_> = cluster.others(leader).into_iter().map(|id| (leader, id, Lane::Data)).collect();
         cluster.network().set(|state| state.lane_cuts.extend(pairs));
         let writing = cluster.clone();
@@ -104,7 +106,7 @@ fn what_reads_keep_alive_lives_on_under_the_next_leader_and_what_nobody_read_goe
             sleep_ms(60).await;
             assert_eq!(cluster.get_at(old, 0).await, Some(Some(1)));
         }
-        // By the log alone it would be over soon.
+        // By the log alone, the entry would expire soon.
         let to = cluster.others(old)[0];
         cluster.at(old, 0, move |group| async move { group.transfer_leadership(to).await }).await;
         let new = cluster.serving_leader().await;
@@ -121,7 +123,8 @@ fn a_leader_that_returns_has_forgotten_what_it_read_in_an_earlier_term() {
         let first = cluster.serving_leader().await;
         cluster.change_at(first, 1, 0, Kind::PutIdle(1, 6_000)).await.unwrap();
         sleep_ms(3_500).await;
-        // The log need not know yet: it has the entry expire long after that. Then the leader can tell nobody any more.
+        // The log need not know of the read yet, as the entry expires much later by the log. After
+        // that, the leader cannot reach other members any more.
         assert_eq!(cluster.get_at(first, 0).await, Some(Some(1)));
         cluster.network().cut(&[first], &cluster.others(first));
         until("another leader", || cluster.leader(0) != Some(first)).await;

@@ -1,4 +1,4 @@
-//! What gathers moments: of all rows, of a window that slides, and of many groups at once.
+//! Accumulators of moments: for all rows, for sliding windows, and for many groups at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{Figure, Moments};
 
 const NAMES: [&str; 6] = ["count", "sum_x", "sum_y", "xx", "yy", "xy"];
 
-/// What is passed on between the parts of an aggregate.
+/// The state between the parts of an aggregate.
 pub(in super::super) fn state_fields(name: &str) -> Vec<FieldRef> {
     NAMES.map(|part| Arc::new(Field::new(format!("{name}[{part}]"), DataType::Float64, true))).to_vec()
 }
@@ -29,7 +29,7 @@ fn arrays_of(all: &[Moments]) -> Vec<ArrayRef> {
     (0..NAMES.len()).map(|at| Arc::new(Float64Array::from_iter(part(at))) as ArrayRef).collect()
 }
 
-/// The moments that an array of each part holds.
+/// The moments from the arrays of a state.
 fn moments_in(states: &[ArrayRef]) -> Result<Vec<Moments>> {
     let parts: Option<Vec<&Float64Array>> =
         states.iter().map(|state| state.as_primitive_opt::<Float64Type>()).collect();
@@ -47,7 +47,7 @@ fn moments_in(states: &[ArrayRef]) -> Result<Vec<Moments>> {
     Ok((0..count.len()).map(of_row).collect())
 }
 
-/// The pairs of a batch, `x` first; `None` where one of the two is null.
+/// The pairs of a batch, `x` first; `None` if one of them is null.
 fn pairs(values: &[ArrayRef]) -> Result<impl Iterator<Item = Option<(f64, f64)>> + '_> {
     let floats = |array: &'_ ArrayRef| array.as_primitive_opt::<Float64Type>().cloned();
     let (y, x) = match values {
@@ -100,8 +100,8 @@ impl Accumulator for Whole {
     }
 }
 
-/// The pairs of a window that slides. They are taken anew for each of its places: what was added cannot be taken away without
-/// leaving its rounding behind.
+/// The pairs of a sliding window. The moments are computed again for each position, because
+/// subtracting values would leave rounding errors.
 #[derive(Debug)]
 pub(in super::super) struct Sliding {
     figure: Figure,
@@ -165,7 +165,7 @@ impl Groups {
         Groups { figure, moments: Vec::new() }
     }
 
-    /// Has room for all groups.
+    /// Makes room for all groups.
     fn grow(&mut self, groups: usize) {
         if self.moments.len() < groups {
             self.moments.resize(groups, Moments::default());
@@ -173,7 +173,7 @@ impl Groups {
     }
 }
 
-/// Whether a filter takes a row.
+/// Whether a filter accepts a row.
 fn takes(filter: Option<&BooleanArray>, row: usize) -> bool {
     filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row))
 }

@@ -1,8 +1,8 @@
-//! Moments of floating-point numbers: counts, sums, and sums of products of distances from averages.
+//! Moments of floating-point numbers: counts, sums, and sums of products of deviations.
 //!
-//! They are formed as PostgreSQL 15 forms them (`float8_accum`, `float8_regr_accum` and their `combine` functions, after Youngs and
-//! Cramer), so that infinities and NaN give NaN where they do there, and sums that leave the range are errors. Variances are those of
-//! pairs whose other number is always 0.
+//! They are computed as in PostgreSQL 15 (`float8_accum`, `float8_regr_accum` and their `combine`
+//! functions, after Youngs and Cramer). Infinities and NaN therefore give NaN in the same cases,
+//! and sums out of range are errors. Variances are those of pairs with 0 as the other number.
 
 mod accumulators;
 
@@ -18,17 +18,17 @@ pub(super) struct Moments {
     count: f64,
     sum_x: f64,
     sum_y: f64,
-    /// The sums of products of distances from the averages.
+    /// The sums of products of deviations.
     xx: f64,
     yy: f64,
     xy: f64,
 }
 
 impl Moments {
-    /// Takes a pair in.
+    /// Adds a pair.
     ///
     /// # Errors
-    /// A sum leaves the range of its type.
+    /// A sum is out of range.
     pub(super) fn add(&mut self, x: f64, y: f64) -> Result<()> {
         let old = *self;
         self.count += 1.0;
@@ -53,10 +53,10 @@ impl Moments {
         self.check(was_finite_x, was_finite_y)
     }
 
-    /// Takes in what was formed of others.
+    /// Merges other moments.
     ///
     /// # Errors
-    /// As [`Moments::add`].
+    /// Like [`Moments::add`].
     pub(super) fn merge(&mut self, other: &Moments) -> Result<()> {
         if other.count == 0.0 {
             return Ok(());
@@ -80,7 +80,8 @@ impl Moments {
         self.check(was_finite_x, was_finite_y)
     }
 
-    /// An infinity that comes of infinities is NaN in what is formed of distances; another one is too large a number.
+    /// An infinity that comes from infinite inputs becomes NaN in the sums of products; any other
+    /// infinity is an overflow.
     fn check(&mut self, was_finite_x: bool, was_finite_y: bool) -> Result<()> {
         let is_beyond_x = (self.sum_x.is_infinite() || self.xx.is_infinite()) && was_finite_x;
         let is_beyond_y = (self.sum_y.is_infinite() || self.yy.is_infinite()) && was_finite_y;
@@ -96,7 +97,8 @@ impl Moments {
     }
 }
 
-/// What is computed of moments. Of a function's arguments, the first is `y` and the second `x`; a variance is one of `x`.
+/// A statistic of moments. The first argument of a function is `y`, the second `x`; a variance is
+/// that of `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Figure {
     Variance { is_sample: bool, is_root: bool },
@@ -113,7 +115,7 @@ pub(super) enum Figure {
 }
 
 impl Figure {
-    /// The figure; `None` if there are too few pairs, or too few that differ.
+    /// The statistic; `None` if there are too few pairs, or too few different ones.
     pub(super) fn of(self, moments: &Moments) -> Option<f64> {
         let Moments { count, sum_x, sum_y, xx, yy, xy } = *moments;
         let least = match self {

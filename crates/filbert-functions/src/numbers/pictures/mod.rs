@@ -1,8 +1,9 @@
-//! Numbers by pictures such as `999D99S`: `to_char(number, ..)` and `to_number(..)`, as PostgreSQL has them without a locale.
+//! Number patterns such as `999D99S`: `to_char(number, ..)` and `to_number(..)`, as in PostgreSQL
+//! without a locale.
 //!
-//! | here | what |
+//! | module | content |
 //! |---|---|
-//! | `picture` | what a picture consists of, and what it asks for as a whole |
+//! | `picture` | parsing of patterns, and their properties |
 //! | `write` | `to_char` |
 //! | `read` | `to_number` |
 
@@ -21,7 +22,7 @@ use super::decimals::array_of;
 pub(in super::super) use write::to_char;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    // How many digits a number has shows in its text alone.
+    // The scale of a number is known only from its text.
     vec![Function::udf("to_number", coerce_texts, |_| Ok(FieldType::Decimal(None)), to_number)]
 }
 

@@ -1,10 +1,10 @@
-//! What a picture of a number consists of.
+//! Parses number patterns.
 
 use datafusion::common::Result;
 
 use crate::error::{carried, parsing_error};
 
-/// A pattern, as its place in a picture means.
+/// An element of a pattern, with its meaning at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
     Comma,
@@ -29,15 +29,16 @@ pub(super) enum Pattern {
     Shift,
 }
 
-/// A part of a picture.
+/// A part of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Pattern(Pattern),
-    /// A character that stands for itself.
+    /// A literal character.
     Literal(char),
 }
 
-/// All patterns, of those that begin alike the longest first; but for two they are the same in small letters.
+/// All elements; among those with a common prefix the longest comes first. Except for two, lower
+/// case means the same.
 const PATTERNS: [(&str, Pattern); 20] = [
     (",", Pattern::Comma),
     (".", Pattern::Point),
@@ -61,23 +62,23 @@ const PATTERNS: [(&str, Pattern); 20] = [
     ("V", Pattern::Shift),
 ];
 
-/// Where a sign is written that is anchored to the digits.
+/// The position of a sign that is anchored to the digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Before,
     Behind,
 }
 
-/// What a picture asks for as a whole.
+/// A parsed pattern.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Picture {
     pub(super) parts: Vec<Part>,
-    /// Digits before and behind the point.
+    /// The digits before and after the decimal point.
     pub(super) before: usize,
     pub(super) behind: usize,
-    /// Digits by which the number is shifted.
+    /// The number of digits by which the number is shifted.
     pub(super) shift: usize,
-    /// From which digit on zeros are written, from 0, and to which.
+    /// The range of digits in which zeros are written, from 0.
     pub(super) zero_start: usize,
     pub(super) zero_end: usize,
     pub(super) anchor: Option<Anchor>,
@@ -100,10 +101,10 @@ fn wrong(text: &str) -> datafusion::common::DataFusionError {
 }
 
 impl Picture {
-    /// Reads a picture.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// Patterns stand together that exclude each other.
+    /// Its elements exclude each other.
     pub(super) fn of(text: &str) -> Result<Picture> {
         let mut picture = Picture::default();
         let mut rest = text;
@@ -117,7 +118,7 @@ impl Picture {
             rest = rest.get(first.len_utf8()..).unwrap_or_default();
             match first {
                 '"' => rest = picture.quoted(rest),
-                // A quote that is meant as one.
+                // An escaped quote.
                 '\\' if rest.starts_with('"') => {
                     picture.parts.push(Part::Literal('"'));
                     rest = rest.get(1..).unwrap_or_default();
@@ -125,7 +126,7 @@ impl Picture {
                 other => picture.parts.push(Part::Literal(other)),
             }
         }
-        // It is counted from 1 while the picture is read.
+        // Counted from 1 during parsing.
         picture.zero_start = picture.zero_start.saturating_sub(1);
         Ok(picture)
     }
@@ -215,7 +216,7 @@ impl Picture {
     }
 }
 
-/// The pattern that stands first, and what follows.
+/// The element at the start of a text, and the rest.
 fn pattern(text: &str) -> Option<(Pattern, &str)> {
     PATTERNS.iter().find_map(|(name, pattern)| {
         if let Some(rest) = text.strip_prefix(name) {

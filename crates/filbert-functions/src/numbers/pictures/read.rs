@@ -6,13 +6,13 @@ use datafusion::common::Result;
 use super::picture::{Part, Pattern, Picture};
 use crate::error::{carried, data_error, parsing_error};
 
-/// Digits behind the point of a power of ten.
+/// The decimal places of a power of ten.
 const POWER_SCALE: i64 = 16;
 
-/// The number that a text is by a picture; `None` of an empty picture.
+/// Parses a number by a pattern; `None` for an empty pattern.
 ///
 /// # Errors
-/// The picture cannot be read, or the text is no number by it.
+/// The pattern is invalid, or does not match the text.
 pub(super) fn to_number(text: &str, picture: &str) -> Result<Option<BigDecimal>> {
     if picture.is_empty() {
         return Ok(None);
@@ -56,7 +56,7 @@ pub(super) fn to_number(text: &str, picture: &str) -> Result<Option<BigDecimal>>
         return Ok(Some(found));
     }
     let shift = i64::try_from(picture.shift).unwrap_or(i64::MAX);
-    // A power of ten below one has so many digits.
+    // A power of ten below one has this number of decimal places.
     Ok(Some(
         (found * BigDecimal::new(1.into(), shift))
             .with_scale_round(scale + POWER_SCALE.max(shift), RoundingMode::HalfUp),
@@ -94,7 +94,7 @@ impl Reader<'_> {
                 break;
             }
             let Part::Pattern(pattern) = part else {
-                // A character is passed over for each that stands for itself, whichever it is.
+                // A literal skips one character, whatever it is.
                 self.at += 1;
                 continue;
             };
@@ -112,7 +112,7 @@ impl Reader<'_> {
                     continue;
                 }
                 Pattern::Ordinal { .. } => {
-                    // With a point in the picture there are none.
+                    // With a decimal point in the pattern there are none.
                     self.pass(if self.picture.has_point { 0 } else { 2 });
                     continue;
                 }
@@ -122,7 +122,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Passes over characters that cannot be of a number.
+    /// Skips characters that cannot belong to a number.
     fn pass(&mut self, count: usize) {
         for _ in 0..count {
             if self.is_over() || "0123456789.,+-".contains(self.next()) {

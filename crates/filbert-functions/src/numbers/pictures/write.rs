@@ -7,23 +7,23 @@ use filbert_data::Value;
 use super::picture::{Anchor, Part, Pattern, Picture};
 use crate::error::{carried, data_error};
 
-/// Characters that a Roman number is filled up to.
+/// The width to which a Roman numeral is padded.
 const ROMAN_WIDTH: usize = 15;
-/// Digits that count of floating-point numbers of 32 and of 64 bits.
+/// The significant digits of 32-bit and 64-bit floating-point numbers.
 const REAL_DIGITS: usize = 6;
 const DOUBLE_DIGITS: usize = 15;
 
-/// A number by a picture; `None` of what is no number.
+/// Formats a number by a pattern; `None` for values that are no numbers.
 ///
 /// # Errors
-/// The picture cannot be read.
+/// The pattern is invalid.
 pub(in super::super::super) fn to_char(value: &Value<'_>, text: &str) -> Result<Option<String>> {
     let mut picture = Picture::of(text)?;
     if text.is_empty() {
         return Ok(Some(String::new()));
     }
     let (number, digits) = match value {
-        // They are shown as floating-point numbers.
+        // They are formatted as floating-point numbers.
         Value::Int8(_) | Value::Int16(_) | Value::Int32(_) if picture.is_exponent => {
             (exact(value).and_then(|number| number.to_f64()).unwrap_or(0.0), Some(DOUBLE_DIGITS))
         }
@@ -77,7 +77,7 @@ fn of_exact(picture: &mut Picture, number: &BigDecimal) -> Result<String> {
 
 fn of_float(picture: &mut Picture, number: f64, digits: usize) -> Result<String> {
     if picture.is_roman {
-        // What is beyond the Roman numbers is so far beyond, too.
+        // A number out of the range of Roman numerals also stays out of range as an `i32`.
         return Writer::roman(picture, number.round_ties_even() as i32);
     }
     if picture.is_exponent {
@@ -109,7 +109,7 @@ fn places(digits: usize) -> i64 {
     i64::try_from(digits).unwrap_or(i64::MAX)
 }
 
-/// `1.50e+03`, with a blank for the sign of what is not negative.
+/// `1.50e+03`, with a blank instead of a minus sign for other numbers.
 fn scientific(number: &BigDecimal, behind: usize) -> String {
     let sign = if number.is_negative() { '-' } else { ' ' };
     if number.is_zero() {
@@ -119,7 +119,7 @@ fn scientific(number: &BigDecimal, behind: usize) -> String {
     let number = number.abs();
     let digits = places(usize::try_from(number.digits()).unwrap_or(0));
     let exponent = digits - 1 - number.as_bigint_and_exponent().1;
-    // What is rounded up to ten stays so, with the exponent that it had.
+    // A mantissa that is rounded up to ten keeps the original exponent.
     let rounded = number.with_scale_round(places(behind) - exponent, RoundingMode::HalfUp);
     let mut digits = rounded.as_bigint_and_exponent().0.to_string();
     if behind > 0 {
@@ -128,7 +128,7 @@ fn scientific(number: &BigDecimal, behind: usize) -> String {
     format!("{sign}{}", with_exponent(&format!("{digits}e{exponent}")))
 }
 
-/// Rust's `1.5e3` with a sign and at least two digits of the exponent.
+/// Rust's `1.5e3` with a sign and at least two digits in the exponent.
 fn with_exponent(text: &str) -> String {
     let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
@@ -164,24 +164,24 @@ fn roman(number: i32) -> String {
     out
 }
 
-/// Writes a number by a picture.
+/// Writes a number by a pattern.
 struct Writer<'p> {
     picture: &'p Picture,
     anchor: Option<Anchor>,
     has_brackets: bool,
-    /// `None` of a Roman number, which has none.
+    /// `None` for a Roman numeral, which has no sign.
     is_negative: Option<bool>,
     is_sign_written: bool,
-    /// The digits and the point, without a sign, and the place of the next of them.
+    /// The digits and the decimal point, without a sign, and the position of the next of them.
     number: Vec<char>,
     at: usize,
-    /// The place of the last character that counts, where zeros at the end are left out.
+    /// The position of the last significant character, if trailing zeros are omitted.
     last_relevant: Option<usize>,
-    /// Places of the picture before the number begins.
+    /// The positions of the pattern before the number starts.
     spaces: usize,
-    /// The last place but one of the picture.
+    /// The second to last position of the pattern.
     count: i64,
-    /// Which place of the picture is written.
+    /// The position in the pattern.
     place: usize,
     /// Whether a digit has been written.
     is_in: bool,
@@ -209,7 +209,7 @@ impl<'p> Writer<'p> {
         Ok(writer.written())
     }
 
-    /// What is written beyond the number's digits, and the sign of what has none, ends the text.
+    /// Output beyond the number's digits, and the sign of an unsigned number, ends the text.
     fn written(mut self) -> String {
         if let Some(end) = self.out.find('\0') {
             self.out.truncate(end);
@@ -217,7 +217,7 @@ impl<'p> Writer<'p> {
         self.out
     }
 
-    /// A number whose digits before the point are fewer or more than those of the picture.
+    /// A number with more or fewer digits before the decimal point than the pattern.
     fn digits(picture: &'p Picture, is_negative: bool, text: &str) -> Result<String> {
         let whole = text.find('.').unwrap_or(text.len());
         let (spaces, text) = match whole > picture.before {
@@ -260,7 +260,7 @@ impl<'p> Writer<'p> {
         }
         let point = self.number.iter().position(|char| *char == '.')?;
         let mut last = self.number.iter().rposition(|char| *char != '0').map_or(point, |last| last.max(point));
-        // Zeros that the picture asks for stay.
+        // Zeros that the pattern requires stay.
         if self.picture.zero_end > self.spaces {
             let zero = (self.number.len() - 1).min(self.picture.zero_end - self.spaces);
             last = last.max(zero);
@@ -295,7 +295,7 @@ impl<'p> Writer<'p> {
                 Pattern::CurrencySign => self.out.push(' '),
                 Pattern::Roman { is_lower } => self.letters(is_lower),
                 Pattern::Ordinal { is_lower } => self.ordinal(is_lower)?,
-                // Roman numbers have no sign, not even one that is not written.
+                // Roman numerals have no sign, not even an implicit one.
                 Pattern::Minus | Pattern::Plus | Pattern::PlusMinus if self.is_negative.is_none() => {
                     if pattern == Pattern::PlusMinus {
                         self.out.push('\0');
@@ -344,12 +344,12 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    /// Whether the zero before the point of a number below one is a blank.
+    /// Whether the zero before the decimal point of a number below one is a blank.
     fn is_blank_zero(&self) -> bool {
         !self.picture.has_zero && self.at == 0 && self.char_at(0) == '0' && self.picture.behind != 0
     }
 
-    /// Writes what stands in the place of a digit or the point.
+    /// Writes the character at the position of a digit or the decimal point.
     fn digit(&mut self, pattern: Pattern) {
         if self.is_negative.is_none() {
             return;
@@ -391,7 +391,7 @@ impl<'p> Writer<'p> {
                 self.out.push('.');
             }
         } else if is_beyond && pattern != Pattern::Zero {
-            // A zero that does not count.
+            // An insignificant zero.
         } else if self.is_blank_zero() {
             if !self.picture.is_filled {
                 self.out.push(' ');

@@ -1,4 +1,4 @@
-//! The arithmetic of dates, times and intervals as PostgreSQL computes it.
+//! The arithmetic of dates, times and intervals, as in PostgreSQL.
 
 use filbert_data::Interval;
 use filbert_data::dates::{
@@ -9,12 +9,12 @@ type Outcome<T> = Result<T, DateError>;
 
 const INTERVAL: DateError = DateError::Overflow { kind: "interval" };
 
-/// Microseconds of the part of an interval that is a time.
+/// The time part of an interval, in microseconds.
 pub(super) fn micros_of(interval: &Interval) -> i64 {
     interval.nanoseconds / 1_000
 }
 
-/// An interval of its parts.
+/// An interval from its parts.
 pub(super) fn interval(months: i64, days: i64, micros: i128) -> Outcome<Interval> {
     let nanoseconds = micros.checked_mul(1_000).and_then(|nanoseconds| i64::try_from(nanoseconds).ok());
     Ok(Interval {
@@ -33,7 +33,7 @@ pub(super) fn add(left: &Interval, right: &Interval) -> Outcome<Interval> {
     })
 }
 
-/// An interval in the other direction.
+/// The negated interval.
 pub(super) fn negated(interval: &Interval) -> Outcome<Interval> {
     Ok(Interval {
         months: interval.months.checked_neg().ok_or(INTERVAL)?,
@@ -42,7 +42,7 @@ pub(super) fn negated(interval: &Interval) -> Outcome<Interval> {
     })
 }
 
-/// A local timestamp so many months later, at the end of a month that is too short.
+/// Adds months to a local timestamp. If the month is too short, the result is its last day.
 fn add_months(local: i64, months: i32) -> Outcome<i64> {
     if months == 0 {
         return Ok(local);
@@ -56,7 +56,7 @@ fn add_months(local: i64, months: i32) -> Outcome<i64> {
     check_micros(i128::from(days) * i128::from(DAY_US) + i128::from(of_day))
 }
 
-/// A timestamp and an interval.
+/// The sum of a timestamp and an interval.
 pub(super) fn add_to_timestamp(local: i64, interval: &Interval) -> Outcome<i64> {
     let local = add_months(local, interval.months)?;
     let days = i128::from(interval.days) * i128::from(DAY_US);
@@ -64,8 +64,8 @@ pub(super) fn add_to_timestamp(local: i64, interval: &Interval) -> Outcome<i64> 
     check_micros(i128::from(local) + days + i128::from(micros_of(interval)))
 }
 
-/// A moment and an interval, whose months and days are those of a time zone.
-pub(super) fn add_to_moment(utc: i64, interval: &Interval, zone: &Zone) -> Outcome<i64> {
+/// The sum of a `timestamptz` and an interval. Months and days are added in a time zone.
+pub(super) fn add_to_timestamptz(utc: i64, interval: &Interval, zone: &Zone) -> Outcome<i64> {
     let mut utc = utc;
     if interval.months != 0 {
         let local = add_months(check_micros(zone.to_local(utc))?, interval.months)?;
@@ -85,13 +85,13 @@ pub(super) fn difference(left: i64, right: i64) -> Outcome<Interval> {
     interval(0, i64::try_from(days).map_err(|_| INTERVAL)?, micros % i128::from(DAY_US))
 }
 
-/// A date so many days later.
+/// Adds days to a date.
 pub(super) fn add_days(days: i64, count: i64) -> Outcome<i64> {
     let days = days.checked_add(count).ok_or(DateError::Overflow { kind: "date" })?;
     check_days(days).map(i64::from)
 }
 
-/// The interval between two timestamps in years, months, days and time, as on a calendar.
+/// The interval between two timestamps in years, months, days and time, by the calendar.
 pub(super) fn age(left: i64, right: i64) -> Outcome<Interval> {
     let is_negative = left < right;
     let ((left_days, left_time), (right_days, right_time)) = (split_micros(left), split_micros(right));
@@ -117,7 +117,7 @@ pub(super) fn age(left: i64, right: i64) -> Outcome<Interval> {
     interval(sign * (years * 12 + months), sign * days, i128::from(sign * time))
 }
 
-/// Days of 24 hours out of an interval's time.
+/// Converts 24-hour periods of an interval into days.
 pub(super) fn justify_hours(span: &Interval) -> Outcome<Interval> {
     let micros = micros_of(span);
     let (mut days, mut micros) = (i64::from(span.days) + micros / DAY_US, micros % DAY_US);
@@ -125,7 +125,7 @@ pub(super) fn justify_hours(span: &Interval) -> Outcome<Interval> {
     interval(span.months.into(), days, micros.into())
 }
 
-/// Months of 30 days out of an interval's days.
+/// Converts 30-day periods of an interval into months.
 pub(super) fn justify_days(span: &Interval) -> Outcome<Interval> {
     let days = i64::from(span.days);
     let (mut months, mut days) = (i64::from(span.months) + days / 30, days % 30);
@@ -133,7 +133,7 @@ pub(super) fn justify_days(span: &Interval) -> Outcome<Interval> {
     interval(months, days, micros_of(span).into())
 }
 
-/// Both, with all parts of one sign.
+/// Does both, and gives all parts the same sign.
 pub(super) fn justify_interval(span: &Interval) -> Outcome<Interval> {
     let micros = micros_of(span);
     let (mut days, mut micros) = (i64::from(span.days) + micros / DAY_US, micros % DAY_US);

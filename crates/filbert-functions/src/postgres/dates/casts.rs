@@ -1,4 +1,4 @@
-//! Casts between dates, times, intervals and texts, which a rule puts in the place of Arrow's.
+//! Casts between dates, times, intervals and texts. A rule replaces Arrow's casts by them.
 
 use std::sync::{Arc, LazyLock};
 
@@ -47,7 +47,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         .to_vec()
 }
 
-/// The function of a cast; `None` where Arrow's cast is right.
+/// The function of a cast; `None` where Arrow's cast is correct.
 fn function(from: Kind, to: Kind) -> Option<&'static LazyLock<Arc<ScalarUDF>>> {
     if from == to || matches!((from, to), (Kind::Date, Kind::Timestamp)) {
         return None;
@@ -75,10 +75,10 @@ fn is_served(from: Kind, to: Kind) -> bool {
     }
 }
 
-/// Puts casts and operators of dates, times and intervals in the place of DataFusion's.
+/// Replaces DataFusion's casts and operators of dates, times and intervals.
 #[derive(Debug)]
 pub(crate) struct Dates {
-    /// Whose they are.
+    /// The dialect of the plan.
     pub dialect: Dialect,
 }
 
@@ -141,7 +141,7 @@ impl Dates {
     }
 }
 
-/// Functions that take the texts of whatever their arguments are.
+/// Functions that take the text forms of their arguments.
 const OF_TEXTS: [&str; 8] =
     ["concat", "concat_ws", "cast_text", "cast_varchar", "cast_char", "quote_literal", "quote_nullable", "format"];
 
@@ -168,7 +168,7 @@ fn run(args: &ScalarFunctionArgs, to: Kind) -> Result<ColumnarValue> {
     })
 }
 
-/// A value as one of another kind, in a time zone.
+/// Converts a value to another kind, in a time zone.
 pub(super) fn converted(cell: &Cell, to: Kind, zone: &Zone) -> Result<Cell, DateError> {
     Ok(match to {
         Kind::Text => Cell::Text(text_of(cell, zone)),
@@ -210,7 +210,7 @@ pub(super) fn converted(cell: &Cell, to: Kind, zone: &Zone) -> Result<Cell, Date
     })
 }
 
-/// Microseconds of local time.
+/// The local time in microseconds.
 pub(super) fn local(cell: &Cell, zone: &Zone) -> Result<Option<i64>, DateError> {
     Ok(match cell {
         Cell::Date(days) => Some(days * DAY_US),

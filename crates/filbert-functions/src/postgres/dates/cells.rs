@@ -16,7 +16,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use filbert_data::Interval;
 
-/// What an Arrow type is here.
+/// The kind of an Arrow type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Date,
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Number,
     Text,
     Boolean,
-    /// Nothing is known of it: a null, a parameter.
+    /// Unknown: a null or a parameter.
     Unknown,
     Other,
 }
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// The Arrow type that functions here take values of the kind in.
+    /// The Arrow type that the functions here use for the kind.
     pub(super) fn arrow(self) -> DataType {
         match self {
             Kind::Date => DataType::Date32,
@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is one of dates, times and intervals.
+    /// Whether it is a date, a time or an interval.
     pub(super) fn is_temporal(self) -> bool {
         matches!(self, Kind::Date | Kind::Time | Kind::Timestamp | Kind::Timestamptz | Kind::Interval)
     }
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// A value: days, microseconds since midnight or since 1970-01-01, and others as they are.
+/// A value: days, microseconds since midnight or since 1970-01-01; other types unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell {
     Null,
@@ -99,7 +99,7 @@ pub(super) enum Cell {
     Interval(Interval),
     Integer(i64),
     Number(f64),
-    /// A decimal without its point, for a result whose scale is known.
+    /// An unscaled decimal, for a result with a known scale.
     Decimal(i128),
     Text(String),
     Boolean(bool),
@@ -159,12 +159,12 @@ impl Column {
     }
 }
 
-/// Computes each row's result of its arguments; null as soon as one of them is.
+/// Computes the result of each row; null if one of its arguments is null.
 pub(super) fn compute(args: &ScalarFunctionArgs, row: impl FnMut(&[Cell]) -> Result<Cell>) -> Result<ColumnarValue> {
     compute_all(args, true, row)
 }
 
-/// Computes each row's result of its arguments, of which some may be null.
+/// Computes the result of each row, with arguments that may be null.
 pub(super) fn compute_all(
     args: &ScalarFunctionArgs,
     is_strict: bool,
@@ -173,7 +173,7 @@ pub(super) fn compute_all(
     let columns = args.args.iter().map(Column::of).collect::<Result<Vec<_>>>()?;
     let is_constant = columns.iter().all(|column| column.is_constant);
     let rows = if is_constant { 1 } else { args.number_rows };
-    // What is the same for all rows is read once.
+    // Constants are read once.
     let mut cells: Vec<Cell> =
         columns.iter().map(|column| if column.is_constant { column.get(0) } else { Cell::Null }).collect();
     let mut results = Vec::with_capacity(rows);
@@ -193,7 +193,7 @@ pub(super) fn compute_all(
     })
 }
 
-/// Results as an array of the type that was promised.
+/// Results as an array of the declared type.
 pub(super) fn array_of(data_type: &DataType, cells: Vec<Cell>) -> Result<ArrayRef> {
     let whole = |cell: &Cell| match cell {
         Cell::Date(value)

@@ -90,7 +90,7 @@ impl Part {
         })
     }
 
-    /// Digits behind the point of the field as a number.
+    /// The number of decimal places of the field.
     fn scale(self) -> u8 {
         match self {
             Part::Second | Part::Epoch => 6,
@@ -109,7 +109,7 @@ fn found(name: &str, kind: Kind) -> Result<Part> {
     Part::of(name).ok_or_else(|| refused(format!("unit \"{text}\" not recognized for type {}", kind.name()), "22023"))
 }
 
-/// The field of the row before, which mostly is that of the next one as well.
+/// The field of the previous row, which is usually the same in the next row.
 #[derive(Default)]
 struct Last(Option<(String, Kind, Part)>);
 
@@ -134,7 +134,7 @@ fn unsupported(name: &str, kind: Kind) -> DataFusionError {
 
 fn coerce_part(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        // The field is not cast: the type of the result depends on its text.
+        // The field is not cast, because the result type depends on its text.
         [field, of] if is_text(field) && !field.is_null() => match Kind::of(of) {
             Kind::Unknown => Ok(vec![field.clone(), Kind::Timestamp.arrow()]),
             kind if kind.is_temporal() => Ok(vec![field.clone(), kind.arrow()]),
@@ -149,7 +149,7 @@ fn type_of_argument(args: &ReturnFieldArgs<'_>, at: usize) -> Result<FieldType> 
     Ok(super::operators::field_type(kind))
 }
 
-/// A number with as many digits as the field has; the field of `extract` is always written out.
+/// A number with the scale of the field. The field of `extract` is always a literal.
 fn extract_type(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     let field = args.scalar_arguments.first().copied().flatten().and_then(text_of);
     let kind = args.arg_fields.get(1).map_or(Kind::Unknown, |field| Kind::of(field.data_type()));
@@ -168,8 +168,8 @@ fn part(args: &ScalarFunctionArgs, is_exact: bool) -> Result<ColumnarValue> {
         if is_exact && kind == Kind::Date && (part.is_of_day() || is_of_zone(part)) {
             return Err(unsupported(name, kind));
         }
-        let is_of_moment = matches!(kind, Kind::Timestamp | Kind::Timestamptz);
-        if part == Part::Julian && is_of_moment {
+        let is_of_timestamp = matches!(kind, Kind::Timestamp | Kind::Timestamptz);
+        if part == Part::Julian && is_of_timestamp {
             if is_exact {
                 return Err(refused(
                     "extract(julian ..) is served for dates, date_part('julian', ..) for timestamps",
@@ -205,7 +205,7 @@ fn kind_of(cell: &Cell) -> Kind {
     }
 }
 
-/// A field in millionths; `None` if the value has none such.
+/// The field's value in millionths; `None` if the value does not have the field.
 fn value(part: Part, of: &Cell, zone: &Zone) -> Result<Option<i128>, DateError> {
     let whole = |value: i64| Some(i128::from(value) * 1_000_000);
     if let Cell::Interval(span) = of {
@@ -250,22 +250,22 @@ fn of_day(part: Part, time: i64) -> Option<i128> {
 
 fn of_date(part: Part, days: i64) -> Option<i64> {
     let Civil { year, month, day } = civil_of_days(days);
-    // There is no year 0 to be told.
-    let told = |year: i64| if year > 0 { year } else { year - 1 };
+    // There is no year 0.
+    let displayed = |year: i64| if year > 0 { year } else { year - 1 };
     let since = |years: i64| if year > 0 { (year + years - 1) / years } else { -((years - year) / years) };
     Some(match part {
         Part::Day => day.into(),
         Part::Week => iso_week(days).1,
         Part::Month => month.into(),
         Part::Quarter => i64::from((month - 1) / 3 + 1),
-        Part::Year => told(year),
+        Part::Year => displayed(year),
         Part::Decade => year.div_euclid(10),
         Part::Century => since(100),
         Part::Millennium => since(1000),
         Part::DayOfWeek => weekday(days),
         Part::IsoDayOfWeek => iso_week(days).2,
         Part::DayOfYear => days - days_of_civil(Civil { year, month: 1, day: 1 }) + 1,
-        Part::IsoYear => told(iso_week(days).0),
+        Part::IsoYear => displayed(iso_week(days).0),
         Part::Julian => days + JULIAN_OF_EPOCH,
         _ => return None,
     })
@@ -334,23 +334,23 @@ fn trunc(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         let truncated = match of {
             Cell::Interval(span) => trunc_interval(part, span).map(|span| span.map(Cell::Interval)),
             Cell::Timestamp(local) => trunc_local(part, *local).map(|local| local.map(Cell::Timestamp)),
-            Cell::Timestamptz(utc) => trunc_moment(part, *utc, zone).map(|utc| utc.map(Cell::Timestamptz)),
+            Cell::Timestamptz(utc) => trunc_timestamp(part, *utc, zone).map(|utc| utc.map(Cell::Timestamptz)),
             _ => return Ok(Cell::Null),
         };
         truncated.map_err(|error| wrong(&error))?.ok_or_else(|| unsupported(name, kind))
     })
 }
 
-/// The time zone of a name, or that there is none.
+/// The time zone with a name, or an error.
 pub(super) fn zone_of_text(name: &str) -> Result<Zone> {
     Zone::of_word(name).ok_or_else(|| wrong(&DateError::Zone { name: name.to_owned() }))
 }
 
-fn trunc_moment(part: Part, utc: i64, zone: &Zone) -> Result<Option<i64>, DateError> {
+fn trunc_timestamp(part: Part, utc: i64, zone: &Zone) -> Result<Option<i64>, DateError> {
     let local = check_micros(zone.to_local(utc))?;
     let Some(truncated) = trunc_local(part, local)? else { return Ok(None) };
     if part.is_of_day() {
-        // The offset stays what it is within a day.
+        // Within a day, the offset stays the same.
         return Ok(Some(utc - (local - truncated)));
     }
     check_micros(zone.to_utc(truncated)).map(Some)
@@ -411,17 +411,17 @@ fn trunc_interval(part: Part, span: &Interval) -> Result<Option<Interval>, DateE
 
 fn coerce_bin(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     let [stride, of, origin] = types else { return Err(wrong_arguments(name, types)) };
-    let is_moment = |data_type: &DataType| matches!(Kind::of(data_type), Kind::Timestamptz);
+    let is_datetime = |data_type: &DataType| matches!(Kind::of(data_type), Kind::Timestamptz);
     let fits = |data_type: &DataType| {
         matches!(Kind::of(data_type), Kind::Timestamp | Kind::Timestamptz | Kind::Date | Kind::Unknown | Kind::Text)
     };
     if !matches!(Kind::of(stride), Kind::Interval | Kind::Text | Kind::Unknown) || !fits(of) || !fits(origin) {
         return Err(wrong_arguments(name, types));
     }
-    // A date is either; among both, PostgreSQL prefers moments.
+    // A date may be either type. If both are possible, PostgreSQL prefers `timestamptz`.
     let has_timestamp = [of, origin].into_iter().any(|data_type| Kind::of(data_type) == Kind::Timestamp);
     let has_date = [of, origin].into_iter().any(|data_type| Kind::of(data_type) == Kind::Date);
-    let has_zone = is_moment(of) || is_moment(origin) || has_date && !has_timestamp;
+    let has_zone = is_datetime(of) || is_datetime(origin) || has_date && !has_timestamp;
     let kind = if has_zone { Kind::Timestamptz } else { Kind::Timestamp };
     Ok(vec![Kind::Interval.arrow(), kind.arrow(), kind.arrow()])
 }

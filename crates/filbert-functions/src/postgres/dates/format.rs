@@ -11,22 +11,22 @@ use super::cells::Cell;
 use super::template::{DAYS, MONTHS, Part, Pattern, ROMAN_MONTHS, ordinal_letters, parts};
 use super::{refused, wrong};
 
-/// What patterns are taken from.
+/// The value that patterns format.
 struct Source {
     year: i64,
-    /// From 1; those of an interval beyond its years, which may be none or negative.
+    /// From 1; for intervals the months beyond whole years, which may be zero or negative.
     month: i64,
-    /// The day of the month; the days of an interval.
+    /// The day of the month, or the days of an interval.
     day: i64,
-    /// Days since 1970-01-01; none of intervals.
+    /// Days since 1970-01-01; `None` for intervals.
     days: Option<i64>,
-    /// Microseconds of the day; those of an interval may be more, or negative.
+    /// Microseconds of the day; for intervals they may exceed a day, or be negative.
     time: i64,
-    /// The moment's offset and abbreviation.
+    /// The offset and abbreviation of the time zone.
     zone: Option<(i32, String)>,
 }
 
-/// A value by a template; `None` if it is none of a date, a time or an interval.
+/// Formats a value by a template; `None` for other types.
 pub(super) fn to_char(cell: &Cell, template: &str, zone: &Zone) -> Result<Option<String>> {
     let of_local = |local: i64, zone: Option<(i32, String)>| {
         let (days, time) = split_micros(local);
@@ -47,7 +47,7 @@ pub(super) fn to_char(cell: &Cell, template: &str, zone: &Zone) -> Result<Option
             time: micros_of(span),
             zone: None,
         },
-        // A time of day is an interval to templates.
+        // Templates treat a time of day as an interval.
         Cell::Time(time) => Source { year: 0, month: 0, day: 0, days: None, time: *time, zone: None },
         _ => return Ok(None),
     };
@@ -71,7 +71,7 @@ impl Source {
         let Some((number, width)) = self.number(&name)? else {
             return Err(refused(format!("the pattern {name} of to_char is not served"), "0A000"));
         };
-        // A sign takes a digit's place in some.
+        // In some patterns the minus sign replaces a digit.
         let is_narrow = name.starts_with("FF") || matches!(name.as_str(), "MS" | "US" | "DD" | "DDD" | "WW");
         let digits = match pattern.is_bare {
             true => number.to_string(),
@@ -90,13 +90,13 @@ impl Source {
         self.days.ok_or_else(none)
     }
 
-    /// The days of a pattern that PostgreSQL gives intervals a number for, which tells nothing.
+    /// The days for a pattern. For intervals PostgreSQL would return a meaningless number.
     fn days_of(&self, name: &str) -> Result<i64> {
         let none = || refused(format!("the pattern {name} of to_char is not served of intervals"), "0A000");
         self.days.ok_or_else(none)
     }
 
-    /// A pattern that is a name, or a sign.
+    /// A pattern for a name or a symbol.
     fn text(&self, pattern: &Pattern, name: &str) -> Result<Option<String>> {
         let written = pattern.name;
         let cased = |text: &str| match written.chars().nth(1).is_some_and(char::is_uppercase) {
@@ -136,7 +136,7 @@ impl Source {
             }
             "DAY" => filled(cased(&of(&DAYS, weekday(self.days()?))), 9),
             "DY" => cased(of(&DAYS, weekday(self.days()?)).get(..3).unwrap_or_default()),
-            // An interval without months and years has none.
+            // Empty for an interval without months and years.
             "RM" if self.days.is_none() && self.month == 0 && self.year == 0 => String::new(),
             "RM" => filled(cased(&of(&ROMAN_MONTHS, self.roman_month())), 4),
             "Q" if self.days.is_none() && self.month == 0 => String::new(),
@@ -161,7 +161,7 @@ impl Source {
                 }
             }
             "Y,YYY" => {
-                let year = self.year_told();
+                let year = self.displayed_year();
                 format!("{},{:03}", year / 1000, year % 1000)
             }
             "FX" => String::new(),
@@ -169,8 +169,8 @@ impl Source {
         }))
     }
 
-    /// The place of the month among the Roman numbers: of an interval, the twelfth where there are years alone, and those of
-    /// negative ones from the end.
+    /// The index of the month in the Roman numerals. For an interval, twelve if it has only years;
+    /// negative months count from the end.
     fn roman_month(&self) -> i64 {
         match self.month {
             0 if self.year >= 0 => 11,
@@ -180,7 +180,7 @@ impl Source {
         }
     }
 
-    /// The days of a year, of an interval all that it has by days.
+    /// The day of the year; for an interval all its days.
     fn day_of_year(&self) -> i64 {
         match self.days {
             Some(days) => days - days_of_civil(Civil { year: self.year, month: 1, day: 1 }) + 1,
@@ -189,11 +189,11 @@ impl Source {
     }
 
     /// The year without its era.
-    fn year_told(&self) -> i64 {
+    fn displayed_year(&self) -> i64 {
         if self.days.is_some() && self.year <= 0 { 1 - self.year } else { self.year }
     }
 
-    /// A pattern that is a number, and its digits.
+    /// A numeric pattern, and its number of digits.
     fn number(&self, name: &str) -> Result<Option<(i64, usize)>> {
         let micros = self.time % SECOND_US;
         let hours = self.time / HOUR_US;
@@ -227,10 +227,10 @@ impl Source {
             "CC" if self.days.is_none() => (self.year / 100, 2),
             "CC" => (if self.year > 0 { (self.year - 1) / 100 + 1 } else { (self.year - 1) / 100 - 1 }, 2),
             "J" => (self.days_of(name)? + 2_440_588, 1),
-            "YYYY" => (self.year_told(), 4),
-            "YYY" => (self.year_told() % 1000, 3),
-            "YY" => (self.year_told() % 100, 2),
-            "Y" => (self.year_told() % 10, 1),
+            "YYYY" => (self.displayed_year(), 4),
+            "YYY" => (self.displayed_year() % 1000, 3),
+            "YY" => (self.displayed_year() % 100, 2),
+            "Y" => (self.displayed_year() % 10, 1),
             "IYYY" => (self.iso_year(name)?, 4),
             "IYY" => (self.iso_year(name)? % 1000, 3),
             "IY" => (self.iso_year(name)? % 100, 2),

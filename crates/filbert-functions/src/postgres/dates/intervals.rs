@@ -1,4 +1,4 @@
-//! Lengths of intervals: a month is 30 days and a day 24 hours where intervals are compared.
+//! Lengths of intervals. In comparisons a month has 30 days and a day 24 hours.
 
 use std::sync::{Arc, LazyLock};
 
@@ -35,7 +35,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     [&LENGTH, &GREATEST, &LEAST].map(|function| Arc::clone(function)).to_vec()
 }
 
-/// Microseconds of an interval, as PostgreSQL compares them.
+/// The length of an interval in microseconds, as PostgreSQL compares it.
 pub(super) fn length(interval: &Interval) -> i128 {
     interval.length().div_euclid(1_000)
 }
@@ -70,12 +70,12 @@ pub(in super::super) fn length_of(interval: Expr) -> Expr {
     call(&LENGTH, vec![interval])
 }
 
-/// The longest of intervals, or the shortest.
+/// The longest or the shortest interval.
 pub(in super::super) fn extreme_of(intervals: Vec<Expr>, is_least: bool) -> Expr {
     call(if is_least { &LEAST } else { &GREATEST }, intervals)
 }
 
-/// Whether values of a type are intervals.
+/// Whether a type is an interval.
 pub(in super::super) fn is_of_intervals(data_type: &DataType) -> bool {
     Kind::of(data_type) == Kind::Interval
 }

@@ -1,4 +1,4 @@
-//! Functions that make dates, times and intervals, and change them.
+//! Functions that create and change dates, times and intervals.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use filbert_data::{FieldType, Interval};
 
 use super::super::super::row::{Function, is_integer, is_text, wrong_arguments};
 use super::calculate::{
-    add_to_moment, add_to_timestamp, age, interval, justify_days, justify_hours, justify_interval, micros_of,
+    add_to_timestamp, add_to_timestamptz, age, interval, justify_days, justify_hours, justify_interval, micros_of,
 };
 use super::casts::{converted, local};
 use super::cells::{Cell, Kind, compute, compute_all};
@@ -33,8 +33,8 @@ macro_rules! function {
 
 function!(MAKE_DATE, "make_date", wholes::<3>, Date, make_date);
 function!(MAKE_TIME, "make_time", clock, Time, make_time);
-function!(MAKE_TIMESTAMP, "make_timestamp", moment::<6>, Timestamp, make_timestamp);
-function!(MAKE_TIMESTAMPTZ, "make_timestamptz", moment_in_zone, TimestampTz, make_timestamptz);
+function!(MAKE_TIMESTAMP, "make_timestamp", date_and_time_parts::<6>, Timestamp, make_timestamp);
+function!(MAKE_TIMESTAMPTZ, "make_timestamptz", timestamp_in_zone, TimestampTz, make_timestamptz);
 function!(MAKE_INTERVAL, "make_interval", parts, Interval, make_interval);
 function!(JUSTIFY_DAYS, "justify_days", one_interval, Interval, |args| justify(args, justify_days));
 function!(JUSTIFY_HOURS, "justify_hours", one_interval, Interval, |args| justify(args, justify_hours));
@@ -42,9 +42,9 @@ function!(JUSTIFY_INTERVAL, "justify_interval", one_interval, Interval, |args| j
 function!(IS_FINITE, "isfinite", one_temporal, Boolean, |args| compute(args, |_| Ok(Cell::Boolean(true))));
 function!(OVERLAPS, "overlaps", four, Boolean, overlaps);
 static AGE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    // Of one argument it is as old as it is today.
+    // With one argument, the age today.
     let returns = |_: &datafusion::logical_expr::ReturnFieldArgs<'_>| Ok(FieldType::Interval);
-    Arc::new(Function::with_volatility("age", Volatility::Stable, two_moments, returns, run_age))
+    Arc::new(Function::with_volatility("age", Volatility::Stable, two_timestamps, returns, run_age))
 });
 static TIMEZONE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let returns = |args: &datafusion::logical_expr::ReturnFieldArgs<'_>| {
@@ -104,11 +104,11 @@ fn clock(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     numbers(name, types, 2, 1)
 }
 
-fn moment<const COUNT: usize>(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+fn date_and_time_parts<const COUNT: usize>(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     numbers(name, types, COUNT - 1, 1)
 }
 
-fn moment_in_zone(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+fn timestamp_in_zone(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types.split_last() {
         Some((zone, rest)) if types.len() == 7 && is_text(zone) => {
             let mut coerced = numbers(name, rest, 5, 1)?;
@@ -142,7 +142,7 @@ fn one_temporal(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-fn two_moments(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+fn two_timestamps(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     let fits = |data_type: &DataType| {
         matches!(Kind::of(data_type), Kind::Date | Kind::Timestamp | Kind::Timestamptz | Kind::Text | Kind::Unknown)
     };
@@ -157,7 +157,11 @@ fn two_moments(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
 
 fn four(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     let kind = |at: usize| types.get(at).map_or(Kind::Other, Kind::of);
-    if types.len() != 4 {
+    let is_taken = |data_type: &DataType| {
+        let kind = Kind::of(data_type);
+        kind.is_temporal() || matches!(kind, Kind::Text | Kind::Unknown)
+    };
+    if types.len() != 4 || !types.iter().all(is_taken) {
         return Err(wrong_arguments(name, types));
     }
     let known = types.iter().map(Kind::of).filter(|kind| kind.is_temporal() && *kind != Kind::Interval);
@@ -167,7 +171,7 @@ fn four(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
         Kind::Date => 1,
         _ => 0,
     });
-    // Dates are compared as moments.
+    // Dates are compared as timestamps.
     let common = match common {
         Some(Kind::Date) => Kind::Timestamptz,
         Some(common) => common,
@@ -203,7 +207,7 @@ fn rounded_arguments(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
 fn days(year: i64, month: i64, day: i64) -> Result<i64, DateError> {
     let text = || field_out_of_range(format!("{year}-{month:02}-{day:02}"));
     let part = |value: i64| u32::try_from(value).unwrap_or(0);
-    // A negative year is one before Christ; there is no year 0.
+    // A negative year is BC; there is no year 0.
     let astronomical = if year < 0 { year + 1 } else { year };
     let (month, day) = (part(month), part(day));
     let is_date = year != 0
@@ -285,7 +289,7 @@ fn make_timestamptz(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     compute(args, |cells| {
         let Some(local) = local_of(cells)? else { return Ok(Cell::Null) };
         let given = match cells.get(6) {
-            // Here an offset is one east of Greenwich.
+            // Here a positive offset is east of Greenwich.
             Some(Cell::Text(zone)) if zone.starts_with(['+', '-']) => {
                 let zone = zone.replacen('+', "UTC-", 1);
                 let zone = if zone.starts_with('-') { zone.replacen('-', "UTC+", 1) } else { zone };
@@ -367,7 +371,7 @@ fn overlaps(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [start, end, other_start, other_end] = cells else { return Ok(Cell::Null) };
         let ends = |start: &Cell, end: &Cell| match (start, end) {
             (Cell::Timestamp(start), Cell::Interval(span)) => add_to_timestamp(*start, span).map(Some),
-            (Cell::Timestamptz(start), Cell::Interval(span)) => add_to_moment(*start, span, &zone).map(Some),
+            (Cell::Timestamptz(start), Cell::Interval(span)) => add_to_timestamptz(*start, span, &zone).map(Some),
             (Cell::Time(start), Cell::Interval(span)) => Ok(Some((start + micros_of(span)).rem_euclid(DAY_US))),
             _ => Ok(number(end)),
         };
@@ -386,7 +390,7 @@ fn number(cell: &Cell) -> Option<i64> {
 
 type Span = (Option<i64>, Option<i64>);
 
-/// The earlier end first; a null is the second one.
+/// The earlier end first; a null becomes the second end.
 fn ordered(span: Span) -> Span {
     match span {
         (None, end) => (end, None),
@@ -395,7 +399,7 @@ fn ordered(span: Span) -> Span {
     }
 }
 
-/// Whether two spans have a moment in common, as far as their ends are known: one that has no length is its start.
+/// Whether two spans overlap, as far as their ends are known. A span without length is its start.
 fn overlap(one: Span, other: Span) -> Option<bool> {
     let (start, other_start) = (one.0?, other.0?);
     let ((early_end, late_start), is_same) = match start.cmp(&other_start) {
@@ -410,12 +414,12 @@ fn overlap(one: Span, other: Span) -> Option<bool> {
     if late_start < ends {
         return Some(true);
     }
-    // It cannot be known to be apart if the later one's end is not known.
+    // If the end of the later span is unknown, the spans may overlap.
     let late_end = if start < other_start { other.1 } else { one.1 };
     late_end.map(|_| false)
 }
 
-/// A value with fewer digits behind its seconds.
+/// Rounds a value to fewer fractional digits of its seconds.
 fn rounded(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     compute(args, |cells| {
         let [of, Cell::Integer(digits)] = cells else { return Ok(Cell::Null) };
@@ -426,7 +430,7 @@ fn rounded(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
             0.. => (micros + half) / unit * unit,
             _ => -((half - micros) / unit * unit),
         };
-        // Halves go away from zero, counted from 2000-01-01 as in PostgreSQL.
+        // Halves are rounded away from zero, counted from 2000-01-01 as in PostgreSQL.
         let round = |micros: i64| plain(micros - EPOCH_US) + EPOCH_US;
         Ok(match of {
             _ if digits == 6 => of.clone(),

@@ -1,22 +1,23 @@
 //! Dates, times and intervals: operators, functions, casts, and the order of intervals.
 //!
-//! Arrow's arithmetic and casts of these types differ from PostgreSQL's, and compare intervals by their parts. So what a statement
-//! computes with them becomes a call of a function from here: operators when a statement is planned ([`Planner`]), casts and
-//! comparisons when its types are coerced ([`Dates`]).
+//! Arrow's arithmetic and casts of these types differ from PostgreSQL's, and Arrow compares
+//! intervals by their parts. Computations with these types therefore become calls of functions in
+//! this module: operators at planning ([`Planner`]), casts and comparisons at type coercion
+//! ([`Dates`]).
 //!
-//! | here | what |
+//! | module | content |
 //! |---|---|
 //! | `cells` | arguments and results, row by row |
 //! | `operators` | `+ - * /` |
-//! | `calculate` | the arithmetic itself |
-//! | `casts` | casts between these types, from and to texts |
+//! | `calculate` | the arithmetic |
+//! | `casts` | casts between these types, and from and to text |
 //! | `fields` | `extract`, `date_part`, `date_trunc`, `date_bin` |
 //! | `make` | `make_date`, `age`, `justify_days`, `to_timestamp`, `AT TIME ZONE`, .. |
 //! | `templates`, `template`, `format`, `parse` | `to_char`, `to_timestamp`, `to_date` |
 //! | `unify` | common types of dates and timestamps |
 //! | `values` | values that are written to columns |
 //! | `series` | `generate_series` of timestamps |
-//! | `intervals`, `totals` | intervals by their length: comparison, groups, order; their sums |
+//! | `intervals`, `totals` | comparison, groups, order and sums of intervals |
 
 mod calculate;
 mod casts;
@@ -48,7 +49,7 @@ pub use operators::common_type;
 pub(crate) use operators::unify;
 pub(super) use totals::total;
 pub use unify::CommonTypes;
-pub use values::{may_be_moment, moment_of_column, zone_of_changes};
+pub use values::{may_be_timestamp, timestamp_of_column, zone_of_changes};
 
 use crate::context::StatementContext;
 use crate::error::{carried, data_error};
@@ -67,7 +68,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     groups.into_iter().flatten().map(|function: Arc<ScalarUDF>| function.as_ref().clone()).collect()
 }
 
-/// The time zone of the session that a plan is made or runs for. Plans are kept apart by it.
+/// The session's time zone, at planning and at run time. The plan cache has separate plans for it.
 fn zone_of(options: &ConfigOptions) -> Zone {
     StatementContext::of(options).map_or(Zone::UTC, StatementContext::zone)
 }

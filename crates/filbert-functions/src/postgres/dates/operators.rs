@@ -15,7 +15,7 @@ use filbert_data::dates::{DAY_US, DateError, Zone, scaled, spread};
 use filbert_grid::query::Dialect;
 
 use super::super::super::row::{Function, wrong_arguments};
-use super::calculate::{add, add_days, add_to_moment, add_to_timestamp, difference, micros_of, negated};
+use super::calculate::{add, add_days, add_to_timestamp, add_to_timestamptz, difference, micros_of, negated};
 use super::cells::{Cell, Kind, compute};
 use super::{refused, wrong, zone_of};
 
@@ -36,10 +36,10 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     [&PLUS, &MINUS, &TIMES, &OVER].map(|function| Arc::clone(function)).to_vec()
 }
 
-/// Puts the functions in the place of operators when a statement is planned.
+/// Replaces operators by functions at planning.
 #[derive(Debug)]
 pub(crate) struct Planner {
-    /// Whose operators they are.
+    /// The dialect of the operators.
     pub dialect: Dialect,
 }
 
@@ -70,7 +70,7 @@ fn is_comparison(operator: &BinaryOperator) -> bool {
     matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
-/// A comparison of a timestamp with a zone and of a date or a timestamp, as one of timestamps with a zone.
+/// A comparison of a `timestamptz` with a date or a timestamp, as a comparison of `timestamptz`.
 fn in_zone(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let mut operands = [expr.left, expr.right];
     unify(operands.iter_mut().collect(), schema);
@@ -78,8 +78,8 @@ fn in_zone(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     RawBinaryExpr { left, op: expr.op, right }
 }
 
-/// Casts dates and timestamps to the one type of them that holds all of the expressions; whether any was cast. DataFusion's common
-/// type counts nanoseconds, which end in 2262.
+/// Casts dates and timestamps to their common type; returns whether any was cast. DataFusion's
+/// common type counts nanoseconds, which end in 2262.
 pub(crate) fn unify(expressions: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let kinds: Vec<Option<Kind>> = expressions.iter().map(|expression| kind(expression, schema)).collect();
     let Some(common) = common(kinds.iter().flatten().copied()) else { return false };
@@ -93,7 +93,7 @@ pub(crate) fn unify(expressions: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     is_changed
 }
 
-/// The one of the kinds that holds dates and timestamps of all of them, if there are timestamps.
+/// The kind that holds all dates and timestamps of these kinds, if there are timestamps.
 pub(super) fn common(kinds: impl Iterator<Item = Kind>) -> Option<Kind> {
     kinds.fold(None, |common, kind| match (common, kind) {
         (_, Kind::Timestamptz) | (Some(Kind::Timestamptz), _) => Some(Kind::Timestamptz),
@@ -102,17 +102,17 @@ pub(super) fn common(kinds: impl Iterator<Item = Kind>) -> Option<Kind> {
     })
 }
 
-/// The type that dates and timestamps have together; `None` if something else is among them, or no timestamp.
+/// The common type of dates and timestamps; `None` for other types, or without a timestamp.
 pub fn common_type(types: &[&DataType]) -> Option<DataType> {
     let kinds = || types.iter().map(|found| Kind::of(found));
     let are_all = kinds().all(|kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz));
     common(kinds()).filter(|_| are_all).map(Kind::arrow)
 }
 
-/// The call that an operator is; `None` if no operand is a date, a time or an interval.
+/// The call that replaces an operator; `None` if no operand is a date, a time or an interval.
 ///
 /// # Errors
-/// There is no such operator, or more than one that the operands could mean.
+/// The operator does not exist, or is ambiguous for the operands.
 pub(super) fn call_of(left: &Expr, operator: Operator, right: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     let (of_left, of_right) = (kind(left, schema), kind(right, schema));
     let (Some(of_left), Some(of_right)) = (of_left, of_right) else { return Ok(None) };
@@ -139,7 +139,7 @@ pub(super) fn call_of(left: &Expr, operator: Operator, right: &Expr, schema: &DF
     Ok(Some(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), args))))
 }
 
-/// What an operand is; a text in quotes and a parameter without a type are unknown.
+/// The kind of an operand; unknown for a string literal and an untyped parameter.
 fn kind(operand: &Expr, schema: &DFSchema) -> Option<Kind> {
     let is_quoted = matches!(operand, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Utf8View(_), _));
     if is_quoted || matches!(operand, Expr::Placeholder(Placeholder { field: None, .. })) {
@@ -148,8 +148,8 @@ fn kind(operand: &Expr, schema: &DFSchema) -> Option<Kind> {
     operand.get_type(schema).ok().map(|data_type| Kind::of(&data_type))
 }
 
-/// What an unknown operand is taken as beside a known one, as PostgreSQL does: the same type if there is such an operator, else the
-/// only one that there is.
+/// The kind of an unknown operand beside a known one, as in PostgreSQL: the same kind if such an
+/// operator exists, otherwise the kind of the only operator that does.
 fn meant(operator: Operator, known: Kind, is_left: bool) -> Result<Kind> {
     Ok(match (operator, known) {
         (Operator::Plus, Kind::Date) => {
@@ -162,7 +162,7 @@ fn meant(operator: Operator, known: Kind, is_left: bool) -> Result<Kind> {
     })
 }
 
-/// An operand as the kind that it is taken as.
+/// An operand as a value of this kind.
 fn typed(operand: &Expr, kind: Kind, schema: &DFSchema) -> Expr {
     let data_type = kind.arrow();
     if let Expr::Placeholder(Placeholder { id, field: None }) = operand {
@@ -204,7 +204,7 @@ fn result(operator: Operator, left: Kind, right: Kind) -> Option<Kind> {
     })
 }
 
-/// The type of a kind's values.
+/// The SQL type of a kind.
 pub(super) fn field_type(kind: Kind) -> FieldType {
     match kind {
         Kind::Date => FieldType::Date,
@@ -276,10 +276,10 @@ fn plus(left: &Cell, right: &Cell, zone: &Zone) -> Result<Cell, DateError> {
             Cell::Timestamp(add_to_timestamp(*local, &of_time(*time))?)
         }
         (Cell::Timestamptz(utc), Cell::Interval(span)) | (Cell::Interval(span), Cell::Timestamptz(utc)) => {
-            Cell::Timestamptz(add_to_moment(*utc, span, zone)?)
+            Cell::Timestamptz(add_to_timestamptz(*utc, span, zone)?)
         }
         (Cell::Timestamptz(utc), Cell::Time(time)) | (Cell::Time(time), Cell::Timestamptz(utc)) => {
-            Cell::Timestamptz(add_to_moment(*utc, &of_time(*time), zone)?)
+            Cell::Timestamptz(add_to_timestamptz(*utc, &of_time(*time), zone)?)
         }
         (Cell::Time(time), Cell::Interval(span)) | (Cell::Interval(span), Cell::Time(time)) => {
             Cell::Time((time + micros_of(span) % DAY_US).rem_euclid(DAY_US))
@@ -300,8 +300,8 @@ fn minus(left: &Cell, right: &Cell, zone: &Zone) -> Result<Cell, DateError> {
         (any, Cell::Interval(span)) => return plus(any, &Cell::Interval(negated(span)?), zone),
         (any, Cell::Time(time)) => return plus(any, &Cell::Interval(of_time(-time)), zone),
         (one, other) => {
-            let is_moment = matches!(one, Cell::Timestamptz(_)) || matches!(other, Cell::Timestamptz(_));
-            match (moment(one, is_moment, zone), moment(other, is_moment, zone)) {
+            let is_datetime = matches!(one, Cell::Timestamptz(_)) || matches!(other, Cell::Timestamptz(_));
+            match (timestamp_of(one, is_datetime, zone), timestamp_of(other, is_datetime, zone)) {
                 (Some(one), Some(other)) => Cell::Interval(difference(one, other)?),
                 _ => Cell::Null,
             }
@@ -313,13 +313,13 @@ fn of_time(micros: i64) -> filbert_data::Interval {
     filbert_data::Interval { months: 0, days: 0, nanoseconds: micros * 1_000 }
 }
 
-/// Microseconds since 1970-01-01, of local time or in UTC.
-fn moment(cell: &Cell, is_utc: bool, zone: &Zone) -> Option<i64> {
+/// Microseconds since 1970-01-01, in local time or in UTC.
+fn timestamp_of(cell: &Cell, is_utc: bool, zone: &Zone) -> Option<i64> {
     match cell {
         Cell::Timestamptz(utc) => Some(*utc),
         Cell::Timestamp(local) if !is_utc => Some(*local),
         Cell::Timestamp(local) => i64::try_from(zone.to_utc(*local)).ok(),
-        Cell::Date(days) => moment(&Cell::Timestamp(midnight(*days)), is_utc, zone),
+        Cell::Date(days) => timestamp_of(&Cell::Timestamp(midnight(*days)), is_utc, zone),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! `to_timestamp` and `to_date`: texts by a template.
+//! `to_timestamp` and `to_date`: parse texts by a template.
 
 use datafusion::common::Result;
 use filbert_data::dates::{
@@ -9,7 +9,7 @@ use filbert_data::dates::{
 use super::template::{MONTHS, Part, Pattern, parts};
 use super::{refused, wrong};
 
-/// What a text says, by its template.
+/// The values that were found in a text.
 #[derive(Debug, Default)]
 struct Found {
     year: Option<i64>,
@@ -30,15 +30,15 @@ struct Found {
     zone_minutes: i64,
 }
 
-/// Days, microseconds of the day, and seconds east of Greenwich if the text says them.
-pub(super) struct Moment {
+/// Days, microseconds of the day, and the offset east of Greenwich in seconds if the text has one.
+pub(super) struct Parsed {
     pub(super) days: i64,
     time: i64,
     offset: Option<i64>,
 }
 
-impl Moment {
-    /// Microseconds in UTC; without an offset in the text it is a local time of a zone.
+impl Parsed {
+    /// Microseconds in UTC. Without an offset in the text, it is a local time of the zone.
     pub(super) fn utc(&self, zone: &Zone) -> Result<i64> {
         let local = self.days * DAY_US + self.time;
         let utc = match self.offset {
@@ -49,8 +49,8 @@ impl Moment {
     }
 }
 
-/// Reads a text by a template.
-pub(super) fn read(text: &str, template: &str) -> Result<Moment> {
+/// Parses a text by a template.
+pub(super) fn read(text: &str, template: &str) -> Result<Parsed> {
     let parts = parts(template);
     let mut found = Found { zone_sign: 1, ..Found::default() };
     let mut rest = text;
@@ -71,7 +71,7 @@ pub(super) fn read(text: &str, template: &str) -> Result<Moment> {
                     rest = plain;
                 } else if let Some(first) = rest.chars().next()
                     && first.is_ascii_punctuation()
-                    // A sign may belong to the zone's hours.
+                    // The sign may belong to the zone's hours.
                     && !(matches!(first, '+' | '-') && is_zone(parts.get(at + 1)))
                 {
                     rest = rest.get(1..).unwrap_or_default();
@@ -83,14 +83,15 @@ pub(super) fn read(text: &str, template: &str) -> Result<Moment> {
             }
         }
     }
-    found.moment(text)
+    found.timestamp(text)
 }
 
 fn is_zone(part: Option<&Part>) -> bool {
     matches!(part, Some(Part::Pattern(pattern)) if pattern.name.eq_ignore_ascii_case("TZH"))
 }
 
-/// A number in front of a text, with so many digits at most; how many it has, and what follows.
+/// A number at the start of a text, with at most `width` digits; returns the number, its digits and
+/// the rest.
 fn number<'t>(rest: &'t str, width: usize, is_open: bool, name: &str) -> Result<(i64, usize, &'t str)> {
     let limit = if is_open { 18 } else { width };
     let (sign, digits) = match rest.strip_prefix('-') {
@@ -119,7 +120,7 @@ impl Found {
                 after
             }
             "YYY" | "YY" | "Y" => {
-                // Fewer than four digits stand for a year near 2020.
+                // A year of fewer than four digits is near 2020.
                 let (year, digits, after) = of(name.len())?;
                 self.year = Some(if digits < 4 { near(year) } else { year });
                 after
@@ -175,19 +176,19 @@ impl Found {
             "FX" => return Err(refused("the modifier FX is not served", "0A000")),
             _ => return Err(refused(format!("the pattern {name} is served by to_char only"), "0A000")),
         };
-        // Letters of an ordinal number are passed.
+        // Skips the letters of an ordinal number.
         let passed = if pattern.ordinal.is_some() { after.get(2..).unwrap_or_default() } else { after };
         Ok(passed)
     }
 
-    /// Digits behind the seconds' point.
+    /// The fractional digits of the seconds.
     fn fraction<'t>(&mut self, (value, digits, after): (i64, usize, &'t str), width: u32) -> &'t str {
         let scale = u32::try_from(digits).unwrap_or(width).min(6);
         self.micros = value * 10_i64.pow(6 - scale);
         after
     }
 
-    fn moment(&self, text: &str) -> Result<Moment> {
+    fn timestamp(&self, text: &str) -> Result<Parsed> {
         let out_of_range = || wrong(&DateError::Field { text: text.to_owned() });
         let mut hours = self.hours;
         if self.is_twelve {
@@ -212,14 +213,14 @@ impl Found {
         if self.zone_minutes > 59 || offset.is_some_and(|offset| offset.abs() > 15 * 3600 + 3599) {
             return Err(out_of_range());
         }
-        Ok(Moment { days, time, offset })
+        Ok(Parsed { days, time, offset })
     }
 
     fn days(&self) -> Option<i64> {
         if let Some(julian) = self.julian {
             return Some(julian - 2_440_588);
         }
-        // Without a year it is the one before the first.
+        // Without a year it is year 0.
         let year = match self.year {
             None => 0,
             Some(0) => 0,
@@ -253,7 +254,7 @@ fn plain<'t>(place: &mut i64, (value, _, after): (i64, usize, &'t str)) -> &'t s
     after
 }
 
-/// A year of less than four digits.
+/// The full year for fewer than four digits.
 fn near(year: i64) -> i64 {
     match year {
         0..70 => year + 2000,

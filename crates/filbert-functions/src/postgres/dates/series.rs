@@ -1,4 +1,4 @@
-//! `generate_series` of timestamps, as an array whose items become rows.
+//! `generate_series` of timestamps, as an array whose elements become rows.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,12 +15,12 @@ use filbert_data::dates::Zone;
 
 use super::super::super::results::count_series;
 use super::super::super::row::{is_integer, wrong_arguments};
-use super::calculate::{add_to_moment, add_to_timestamp};
+use super::calculate::{add_to_timestamp, add_to_timestamptz};
 use super::cells::{Cell, Kind, array_of, column_cells};
 use super::intervals::length;
 use super::{refused, wrong, zone_of};
 
-/// Items of one series: they are all in memory at once.
+/// The maximum number of elements of one series: all of them are in memory at once.
 const ITEMS_MAX: usize = 10_000_000;
 
 static SERIES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
@@ -32,20 +32,20 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     vec![Arc::clone(&SERIES)]
 }
 
-/// DataFusion's, but of timestamps.
+/// Wraps DataFusion's function, except for timestamps.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Series {
     signature: Signature,
 }
 
-/// Whether the items are timestamps, with a zone or without one.
+/// The kind of the elements, if they are timestamps with or without a zone.
 fn item(types: &[DataType]) -> Option<Kind> {
     let kinds: Vec<Kind> = types.iter().map(Kind::of).collect();
     let [from, to, step] = kinds.as_slice() else { return None };
-    let is_moment = |kind: &Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
-    let fits = |kind: &Kind| is_moment(kind) || matches!(kind, Kind::Text | Kind::Unknown);
+    let is_datetime = |kind: &Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
+    let fits = |kind: &Kind| is_datetime(kind) || matches!(kind, Kind::Text | Kind::Unknown);
     let is_step = matches!(step, Kind::Interval | Kind::Text | Kind::Unknown);
-    if !(is_moment(from) || is_moment(to)) || !fits(from) || !fits(to) || !is_step {
+    if !(is_datetime(from) || is_datetime(to)) || !fits(from) || !fits(to) || !is_step {
         return None;
     }
     let has = |kind: Kind| *from == kind || *to == kind;
@@ -115,7 +115,7 @@ impl ScalarUDFImpl for Series {
     }
 }
 
-/// Whether numbers have 32 bits, as their series.
+/// Whether the numbers have 32 bits; the series then has as well.
 fn is_narrow(types: &[DataType]) -> bool {
     types.contains(&DataType::Int32)
         && types
@@ -138,7 +138,7 @@ fn of_numbers(args: ScalarFunctionArgs, types: &[DataType]) -> Result<ColumnarVa
     gen_series_udf().invoke_with_args(wide)?.cast_to(&narrow, None)
 }
 
-/// The items of one row; whether there is a series.
+/// Appends the elements of one row; returns whether the series exists.
 fn series(cells: &[Cell], zone: &Zone, items: &mut Vec<Cell>) -> Result<bool> {
     let (from, to, step, is_zoned) = match cells {
         [Cell::Timestamp(from), Cell::Timestamp(to), Cell::Interval(step)] => (*from, *to, step, false),
@@ -150,7 +150,7 @@ fn series(cells: &[Cell], zone: &Zone, items: &mut Vec<Cell>) -> Result<bool> {
         return Err(refused("step size cannot equal zero", "22023"));
     }
     let next = |at: i64, step: &Interval| match is_zoned {
-        true => add_to_moment(at, step, zone),
+        true => add_to_timestamptz(at, step, zone),
         false => add_to_timestamp(at, step),
     };
     let start = items.len();

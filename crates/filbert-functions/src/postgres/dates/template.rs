@@ -1,17 +1,17 @@
-//! Templates of `to_char`, `to_timestamp` and `to_date`: patterns, and what stands between them.
+//! Templates of `to_char`, `to_timestamp` and `to_date`: patterns, and the text between them.
 
 /// A pattern with its prefix and its suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
-    /// As it is in [`PATTERNS`].
+    /// As in [`PATTERNS`].
     pub(super) name: &'static str,
-    /// `FM` stands before it: without blanks and zeros that fill up.
+    /// Has the prefix `FM`: no padding with blanks and zeros.
     pub(super) is_bare: bool,
-    /// `TH` or `th` stands behind it.
+    /// Has the suffix `TH` or `th`.
     pub(super) ordinal: Option<Ordinal>,
 }
 
-/// The letters of an ordinal number.
+/// The suffix of an ordinal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ordinal {
     Upper,
@@ -24,11 +24,11 @@ pub(super) enum Part {
     Pattern(Pattern),
     /// Neither a letter nor a digit.
     Separator(char),
-    /// Any other character, or one in quotes.
+    /// Any other character, or a quoted one.
     Literal(char),
 }
 
-/// All patterns, of those that begin alike the longest first.
+/// All patterns; among those with a common prefix the longest comes first.
 const PATTERNS: &[&str] = &[
     "A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "CC", "DAY", "DDD", "DD", "DY", "Day", "Dy", "D", "FF1", "FF2", "FF3",
     "FF4", "FF5", "FF6", "FX", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY", "IYY", "IY", "I", "J", "MI", "MM",
@@ -39,7 +39,7 @@ const PATTERNS: &[&str] = &[
     "tzh", "tzm", "tz", "us", "ww", "w", "y,yyy", "yyyy", "yyy", "yy", "y",
 ];
 
-/// Divides a template.
+/// Splits a template.
 pub(super) fn parts(template: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut rest = template;
@@ -54,7 +54,7 @@ pub(super) fn parts(template: &str) -> Vec<Part> {
             continue;
         }
         if let Some(after) = rest.strip_prefix("TM").or_else(|| rest.strip_prefix("tm")) {
-            // There is one language, and names in it are not filled up.
+            // There is one language, and names in it are not padded.
             (is_bare, rest) = (true, after);
             continue;
         }
@@ -72,7 +72,7 @@ pub(super) fn parts(template: &str) -> Vec<Part> {
         }
         let after = rest.get(first.len_utf8()..).unwrap_or_default();
         match first {
-            // A quote that is meant as one.
+            // An escaped quote.
             '\\' if after.starts_with('"') => {
                 parts.push(Part::Literal('"'));
                 rest = after.get(1..).unwrap_or_default();
@@ -117,10 +117,10 @@ pub(super) const MONTHS: [&str; 12] = [
 ];
 /// The names of days.
 pub(super) const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-/// Months as Roman numbers.
+/// Months as Roman numerals.
 pub(super) const ROMAN_MONTHS: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
-/// The letters behind a number that is an ordinal.
+/// The suffix of an ordinal number.
 pub(super) fn ordinal_letters(digits: &str, ordinal: Ordinal) -> &'static str {
     let is_teen = digits.len() > 1 && digits.as_bytes().get(digits.len() - 2) == Some(&b'1');
     let at = match digits.as_bytes().last() {

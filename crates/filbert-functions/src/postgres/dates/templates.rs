@@ -1,4 +1,4 @@
-//! The functions that take a template: `to_char`, `to_timestamp`, `to_date`.
+//! The functions with a template: `to_char`, `to_timestamp`, `to_date`.
 
 use std::sync::{Arc, LazyLock};
 

@@ -19,7 +19,7 @@ use super::cells::Kind;
 use super::intervals::length;
 use super::wrong;
 
-/// What is made of all intervals.
+/// The aggregate of all intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Total {
     Sum,
@@ -36,7 +36,7 @@ static TOTALS: LazyLock<[(&str, Arc<AggregateUDF>); 4]> = LazyLock::new(|| {
     [("sum", of(Total::Sum)), ("avg", of(Total::Average)), ("min", of(Total::Least)), ("max", of(Total::Greatest))]
 });
 
-/// The aggregate of intervals in the place of another one.
+/// The interval aggregate that replaces another one.
 pub(in super::super) fn total(name: &str) -> Option<Arc<AggregateUDF>> {
     TOTALS.iter().find(|(known, _)| *known == name).map(|(_, total)| Arc::clone(total))
 }
@@ -95,7 +95,7 @@ impl AggregateUDFImpl for OfIntervals {
     }
 }
 
-/// What is known so far.
+/// The state so far.
 #[derive(Debug)]
 struct Found {
     total: Total,
@@ -112,7 +112,7 @@ impl Found {
         };
         self.interval = Some(match self.total {
             Total::Sum | Total::Average => add(&known, &interval).map_err(|error| wrong(&error))?,
-            // Of equal ones it is the later, as in PostgreSQL.
+            // Of equal intervals the later one wins, as in PostgreSQL.
             Total::Least if length(&interval) <= length(&known) => interval,
             Total::Greatest if length(&interval) >= length(&known) => interval,
             Total::Least | Total::Greatest => known,

@@ -1,7 +1,8 @@
-//! Dates and timestamps beside timestamps with a time zone, and windows in the order of intervals, before types are coerced.
+//! Common types of dates and timestamps beside `timestamptz`, and windows ordered by intervals,
+//! before type coercion.
 //!
-//! DataFusion makes timestamps without a zone of a date and a timestamp with one, and has no windows over intervals. A rule gives
-//! them PostgreSQL's types first.
+//! DataFusion converts a date and a `timestamptz` to timestamps without a zone, and has no windows
+//! over intervals. A rule applies PostgreSQL's types first.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::cells::Kind;
 use super::operators::{common as common_kind, unify};
 use crate::named::{map_named, schema_within, with_types_of_inputs};
 
-/// Gives expressions that stand for one value PostgreSQL's common type.
+/// Gives expressions that are combined PostgreSQL's common type.
 #[derive(Debug)]
 pub struct CommonTypes;
 
@@ -44,7 +45,7 @@ impl AnalyzerRule for CommonTypes {
     }
 }
 
-/// Whether there is a timestamp with a zone, or an interval that windows may be ordered by.
+/// Whether a plan has a `timestamptz`, or an interval that may order a window.
 fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|plan| {
@@ -125,7 +126,7 @@ fn is_comparison(operator: Operator) -> bool {
     matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// A date or timestamp among those of a subquery.
+/// A date or timestamp in `IN` with a subquery.
 fn within(mut among: InSubquery, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let column =
         among.subquery.subquery.schema().columns().into_iter().zip(among.subquery.subquery.schema().fields()).next();
@@ -150,7 +151,7 @@ fn within(mut among: InSubquery, schema: &DFSchema) -> Result<Transformed<Expr>>
     Ok(Transformed::yes(Expr::InSubquery(among)))
 }
 
-/// Rows of `VALUES`, for which DataFusion takes nanoseconds where dates are beside timestamps.
+/// Rows of `VALUES`. DataFusion would use nanoseconds where dates are beside timestamps.
 fn listed(values: Values) -> Result<Values> {
     let Values { schema, values: mut rows } = values;
     let is_nanoseconds = |data_type: &DataType| matches!(data_type, DataType::Timestamp(TimeUnit::Nanosecond, _));
@@ -178,14 +179,14 @@ fn listed(values: Values) -> Result<Values> {
     Ok(Values { schema: Arc::new(schema), values: rows })
 }
 
-/// Rows of several queries, of which some have timestamps with a zone where others have dates or timestamps.
+/// A union in which a column is a `timestamptz` in some queries, and a date or timestamp in others.
 fn united(union: Union) -> Result<LogicalPlan> {
     let union = with_types_of_inputs(union)?;
     let kinds = |at: usize| {
         let fields = union.inputs.iter().filter_map(move |input| input.schema().fields().get(at));
         fields.map(|field| Kind::of(field.data_type()))
     };
-    // The type that a column's dates and timestamps are to have.
+    // The common type of a column's dates and timestamps.
     let wanted = |at: usize| {
         let common = common_kind(kinds(at))?;
         kinds(at).any(|kind| kind != common && matches!(kind, Kind::Date | Kind::Timestamp)).then_some(common)

@@ -1,4 +1,5 @@
-//! Values that are written to columns: texts as PostgreSQL reads them, and timestamps in the session's time zone.
+//! Values that are written to columns: texts are parsed as in PostgreSQL, timestamps use the
+//! session's time zone.
 
 use chrono::{DateTime, Timelike};
 use datafusion::common::config::ConfigOptions;
@@ -12,31 +13,31 @@ use crate::context::StatementContext;
 use crate::error::data_error;
 use crate::types::{date_of, days_of};
 
-/// The time zone that values are written in, if dates are those of PostgreSQL's dialect.
+/// The time zone of written values, if dates follow PostgreSQL's dialect.
 pub fn zone_of_changes(options: &ConfigOptions) -> Option<Zone> {
     let context = StatementContext::of(options)?;
     (context.dialect() == Some(Dialect::Postgres)).then(|| context.zone())
 }
 
-/// Whether a value may be that of a date, a time or an interval.
+/// Whether a value may become a date, a time or an interval.
 #[inline]
-pub fn may_be_moment(value: &Value<'_>) -> bool {
+pub fn may_be_timestamp(value: &Value<'_>) -> bool {
     use Value::{Date, Interval, Text, Time, Timestamp, TimestampTz};
     matches!(value, Text(_) | Date(_) | Time(_) | Timestamp(_) | TimestampTz(_) | Interval(_))
 }
 
-/// A value as one of a column's type, if that is a date, a time or an interval.
+/// Converts a value to a column's type, if that is a date, a time or an interval.
 ///
 /// # Errors
-/// The value is none such, or out of range.
-pub fn moment_of_column<'v>(value: Value<'v>, field_type: &FieldType, zone: &Zone) -> Result<Value<'v>, SqlError> {
+/// The value does not fit the type, or is out of range.
+pub fn timestamp_of_column<'v>(value: Value<'v>, field_type: &FieldType, zone: &Zone) -> Result<Value<'v>, SqlError> {
     let converted = match &value {
         Value::Text(text) => of_text(text, field_type, zone),
         Value::Timestamp(local) if *field_type == FieldType::TimestampTz => {
-            check_micros(zone.to_utc(local.and_utc().timestamp_micros())).map(moment)
+            check_micros(zone.to_utc(local.and_utc().timestamp_micros())).map(timestamptz)
         }
         Value::Date(date) if *field_type == FieldType::TimestampTz => {
-            check_micros(zone.to_utc(i64::from(days_of(*date)) * DAY_US)).map(moment)
+            check_micros(zone.to_utc(i64::from(days_of(*date)) * DAY_US)).map(timestamptz)
         }
         Value::TimestampTz(utc) if matches!(field_type, FieldType::Timestamp | FieldType::Date | FieldType::Time) => {
             let local = check_micros(zone.to_local(utc.timestamp_micros()));
@@ -58,7 +59,7 @@ pub fn moment_of_column<'v>(value: Value<'v>, field_type: &FieldType, zone: &Zon
         }
         Value::Interval(span) if *field_type == FieldType::Time => {
             let micros = (span.nanoseconds / 1_000).rem_euclid(DAY_US);
-            Ok(DateTime::from_timestamp_micros(micros).map(|moment| Value::Time(moment.time())))
+            Ok(DateTime::from_timestamp_micros(micros).map(|timestamp| Value::Time(timestamp.time())))
         }
         _ => Ok(None),
     };
@@ -69,8 +70,8 @@ pub fn moment_of_column<'v>(value: Value<'v>, field_type: &FieldType, zone: &Zon
     }
 }
 
-fn moment(micros: i64) -> Option<Value<'static>> {
-    DateTime::from_timestamp_micros(micros).map(|moment| Value::TimestampTz(moment.fixed_offset()))
+fn timestamptz(micros: i64) -> Option<Value<'static>> {
+    DateTime::from_timestamp_micros(micros).map(|timestamp| Value::TimestampTz(timestamp.fixed_offset()))
 }
 
 fn of_text(text: &str, field_type: &FieldType, zone: &Zone) -> Result<Option<Value<'static>>, DateError> {
@@ -78,12 +79,11 @@ fn of_text(text: &str, field_type: &FieldType, zone: &Zone) -> Result<Option<Val
         FieldType::Date => date_of(read_date(text)?).map(Value::Date),
         FieldType::Time => {
             let micros = read_time(text)?;
-            DateTime::from_timestamp_micros(micros).map(|moment| Value::Time(moment.time()))
+            DateTime::from_timestamp_micros(micros).map(|timestamp| Value::Time(timestamp.time()))
         }
-        FieldType::Timestamp => {
-            DateTime::from_timestamp_micros(read_timestamp(text)?).map(|moment| Value::Timestamp(moment.naive_utc()))
-        }
-        FieldType::TimestampTz => moment(read_timestamptz(text, zone)?),
+        FieldType::Timestamp => DateTime::from_timestamp_micros(read_timestamp(text)?)
+            .map(|timestamp| Value::Timestamp(timestamp.naive_utc())),
+        FieldType::TimestampTz => timestamptz(read_timestamptz(text, zone)?),
         FieldType::Interval => Some(Value::Interval(read_interval(text)?)),
         _ => None,
     })

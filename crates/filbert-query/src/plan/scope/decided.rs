@@ -1,7 +1,8 @@
-//! Columns that a primary key decides: who groups by the key of a table may name the table's other columns.
+//! Columns that a primary key determines. A query that groups by the primary key of a table may use
+//! the table's other columns.
 //!
-//! They become groups themselves, which makes no more groups. PostgreSQL has the rule, and knows of primary keys alone: columns of
-//! subqueries decide none.
+//! These columns become groups as well, which does not add any group. PostgreSQL has the same rule,
+//! for primary keys alone: columns of subqueries determine none.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -15,7 +16,8 @@ use super::sources::{Relation, Scope};
 use super::{Output, Resolver};
 
 impl Resolver<'_> {
-    /// Groups by the columns that are decided by the groups, as far as the query names them outside of aggregates.
+    /// Adds the columns that the groups determine to the groups, if the query uses them outside of
+    /// aggregates.
     pub(super) fn group_by_decided(&self, select: &mut Select, order: Option<&OrderBy>, outputs: &[Output]) {
         let Some(scope) = self.scopes.last().filter(|scope| scope.relations.iter().any(Relation::has_primary_key))
         else {
@@ -66,7 +68,7 @@ impl Relation {
         !self.primary_key.is_empty()
     }
 
-    /// Whether a column, with what it is qualified by, is one of this relation.
+    /// Whether a column name, with its qualifier, refers to this column of the relation.
     fn has(&self, column: &[Ident], name: &str) -> bool {
         let Some((last, qualifier)) = column.split_last() else { return false };
         let own = self.name.iter().rev().map(|ident| &ident.value);
@@ -84,7 +86,7 @@ fn parts(group: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// The column that a group is, with what it is qualified by.
+/// The column that a group is, with its qualifier.
 fn column(group: &Expr, scope: &Scope, outputs: &[Output]) -> Option<Vec<Ident>> {
     match group {
         Expr::Nested(inner) => column(inner, scope, outputs),
@@ -104,7 +106,7 @@ fn column(group: &Expr, scope: &Scope, outputs: &[Output]) -> Option<Vec<Ident>>
     }
 }
 
-/// A column of the relations, with what it is qualified by.
+/// A column of the relations, with its qualifier.
 fn qualified(expression: &Expr, scope: &Scope) -> Option<Vec<Ident>> {
     match expression {
         Expr::Nested(inner) => qualified(inner, scope),
@@ -124,7 +126,7 @@ fn qualified(expression: &Expr, scope: &Scope) -> Option<Vec<Ident>> {
 #[derive(Default)]
 struct Named {
     names: HashSet<String>,
-    /// Aggregates around.
+    /// The number of enclosing aggregates.
     aggregates: usize,
 }
 

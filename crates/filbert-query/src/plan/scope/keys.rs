@@ -1,7 +1,7 @@
-//! Keys of `GROUP BY` that are lists of keys: `(a, b)` is both, and `()` is none.
+//! Keys of `GROUP BY` that are lists of keys: `(a, b)` stands for both, and `()` for none.
 //!
-//! A query that groups by nothing is one group, also of no rows at all, and so is one with `HAVING` alone. Where no aggregate makes it
-//! one, a condition on the group does.
+//! A query that groups by nothing is one group, even without rows. The same holds for a query with
+//! `HAVING` alone. If no aggregate makes it one group, a condition on the group does.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use filbert_dialect::{grammar, is_aggregate, walk};
 use filbert_grid::query::Dialect;
 
-/// Writes out keys that are lists, and makes a group of a query that is one without an aggregate.
+/// Expands keys that are lists, and makes a group of a query that is one without an aggregate.
 pub(super) fn write_out(select: &mut Select) {
     let GroupByExpr::Expressions(keys, _) = &mut select.group_by else { return };
     let has_lists = keys.iter().any(|key| matches!(key, Expr::Tuple(_)));
@@ -34,7 +34,7 @@ fn keys_of(key: Expr) -> Vec<Expr> {
     }
 }
 
-/// A condition that every group fulfils.
+/// A condition that every group satisfies.
 fn of_group() -> Option<Expr> {
     let mut parser = Parser::new(grammar(Dialect::Postgres)).try_with_sql("count(*) >= 0").ok()?;
     parser.parse_expr().ok()
@@ -45,7 +45,7 @@ fn both(left: Expr, right: Expr) -> Expr {
     Expr::BinaryOp { left, op: BinaryOperator::And, right }
 }
 
-/// Whether a query is grouped by an aggregate of its own.
+/// Whether a query has an aggregate of its own.
 fn aggregates(select: &Select) -> bool {
     let mut finder = Aggregates { queries: 0 };
     let items = select.projection.iter().any(|item| match item {
@@ -58,7 +58,7 @@ fn aggregates(select: &Select) -> bool {
 }
 
 struct Aggregates {
-    /// How many queries within there are around: their aggregates are their own.
+    /// The number of enclosing subqueries. Their aggregates do not count.
     queries: usize,
 }
 

@@ -1,23 +1,27 @@
-//! What the names of a query stand for: the one place that decides it, before anything is planned.
+//! Name resolution: the only place that decides the meaning of a query's names, before anything is
+//! planned.
 //!
-//! | name | stands for |
+//! | name | refers to |
 //! |---|---|
-//! | of a relation | a `WITH` query that is visible, else a view, else a table |
-//! | of a column | a column of the query's own relations, else of those of the query around it, and so on |
+//! | of a relation | a visible `WITH` query, else a view, else a table |
+//! | of a column | a column of the query's own relations, else of the enclosing queries |
 //! | in `ORDER BY`, alone | a column of the result first |
 //!
-//! What DataFusion's planner resolves in another way is written out here, so that nothing is left to decide:
+//! Where DataFusion's planner would resolve a name differently, the query is rewritten, so that
+//! nothing is left to decide:
 //!
 //! - `WITH` queries get names that no view, no table and no other `WITH` query has;
-//! - a view is replaced by its query, whose names mean what they meant where it was made;
-//! - joins `USING` columns and `NATURAL` joins become joins `ON`, the columns that they merge become expressions, and `*` is
-//!   written out in PostgreSQL's order (`sources`);
-//! - keys of `GROUP BY` that are lists, and `GROUP BY ()`, are written out (`keys`);
-//! - columns that a primary key decides are grouped by where a query groups by the key (`decided`);
-//! - a name that two relations have is refused, also where a query around has it (`names`).
+//! - a view is replaced by its query, and the names in it keep the meaning from its creation;
+//! - a `WITH` query is evaluated where it is read: one that calls a volatile function is read once;
+//! - joins `USING` columns and `NATURAL` joins become joins `ON`, the merged columns become
+//!   expressions, and `*` is expanded in PostgreSQL's order (`sources`);
+//! - keys of `GROUP BY` that are lists, and `GROUP BY ()`, are expanded (`keys`);
+//! - columns that a primary key determines are added to the groups, if a query groups by the key
+//!   (`decided`);
+//! - a column name of two relations is rejected, also in an enclosing query (`names`).
 //!
-//! A relation whose columns are known to DataFusion only (a function of rows, a relation of a system catalog) is open: what
-//! depends on its columns is left as it is.
+//! A relation is open if only DataFusion knows its columns: a table function, or a system relation.
+//! Names that depend on its columns are left unchanged.
 
 mod decided;
 mod keys;
@@ -26,12 +30,14 @@ mod sets;
 mod sources;
 mod whole_rows;
 
+use std::ops::ControlFlow;
+
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, Ident, LimitClause, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAliasColumnDef, Value, ValueWithSpan,
-    Values, With,
+    Distinct, Expr, GroupByExpr, Ident, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAliasColumnDef, Value,
+    ValueWithSpan, Values, With,
 };
-use filbert_dialect::{self as dialect, REPEATED, ROWS, narrow_values};
+use filbert_dialect::{self as dialect, REPEATED, ROWS, narrow_values, walk};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError, SqlSubject};
 
@@ -40,12 +46,16 @@ use self::sources::Scope;
 use crate::plan::columns::result_name;
 use crate::tables::Tables;
 
-/// Views within views, at most.
+/// The maximum depth of nested views.
 const VIEW_DEPTH_MAX: usize = 32;
-/// Relations that a query reads at most, once views and `WITH` queries stand in their places: each name of a `WITH` query stands for all
-/// that it reads, so that twenty that read the one before twice read a million. Not a setting: planning takes its time and memory on
+/// The maximum number of relations that a query reads, after views and `WITH` queries are expanded.
+/// Each use of a `WITH` query reads all its relations, so a chain of twenty that each read the
+/// previous one twice reads a million. It is not a setting, because planning is too expensive on
 /// any member.
 const RELATIONS_MAX: usize = 500;
+
+/// Functions whose results differ each time that they are called.
+const VOLATILE: [&str; 6] = ["clock_timestamp", "gen_random_uuid", "nextval", "rand", "random", "timeofday"];
 
 /// The names of a result's columns; `None` = only DataFusion knows them.
 type Names = Option<Vec<String>>;
@@ -53,43 +63,61 @@ type Names = Option<Vec<String>>;
 /// Resolves the names of a query.
 ///
 /// # Errors
-/// A name stands for several things, or for nothing where that can be told.
+/// A name is ambiguous, or unknown where all names are known.
 pub(crate) fn resolve(tables: &Tables, dialect: Dialect, query: &mut Query) -> Result<(), SqlError> {
-    Resolver { tables, dialect, visible: Vec::new(), scopes: Vec::new(), number: 0, views: 0, depth: 0, relations: 0 }
-        .query(query)
-        .map(|_| ())
+    let mut resolver = Resolver {
+        tables,
+        dialect,
+        visible: Vec::new(),
+        used: Vec::new(),
+        scopes: Vec::new(),
+        number: 0,
+        views: 0,
+        depth: 0,
+        relations: 0,
+    };
+    resolver.query(query).map(|_| ())
 }
 
-/// A `WITH` query that is visible.
+/// A visible `WITH` query.
 #[derive(Clone)]
 struct Named {
     written: String,
     /// Its name in the plan.
     planned: String,
     columns: Names,
-    /// Relations that it reads.
+    /// The number of relations that it reads.
     relations: usize,
+    /// Whether its rows differ each time that it is evaluated.
+    is_volatile: bool,
+}
+
+/// Whether a relation has a name without a schema.
+fn is_called(relation: &ObjectName, name: &str) -> bool {
+    matches!(relation.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value == name))
 }
 
 struct Resolver<'t> {
     tables: &'t Tables,
     dialect: Dialect,
-    /// `WITH` queries, the nearest last.
+    /// Visible `WITH` queries, the nearest last.
     visible: Vec<Named>,
-    /// The relations of the queries that are open, the innermost last.
+    /// The names in the plan of the `WITH` queries that are used.
+    used: Vec<String>,
+    /// The relations of the enclosing queries, the innermost last.
     scopes: Vec<Scope>,
-    /// Names that were made so far.
+    /// The number of generated names.
     number: usize,
-    /// Views that are open.
+    /// The number of enclosing views.
     views: usize,
-    /// Queries that are open.
+    /// The number of enclosing queries.
     depth: usize,
-    /// Relations that have been found to be read.
+    /// The number of relations read so far.
     relations: usize,
 }
 
 impl Resolver<'_> {
-    /// Resolves a query, and tells the names of its result.
+    /// Resolves a query; returns the names of its result.
     fn query(&mut self, query: &mut Query) -> Result<Names, SqlError> {
         self.depth += 1;
         let names = self.query_within(query);
@@ -131,19 +159,25 @@ impl Resolver<'_> {
             self.number += 1;
             let planned = format!("$with{}", self.number);
             let declared: Vec<String> = cte.alias.columns.iter().map(|column| column.name.value.clone()).collect();
-            let known = Named { written: name, planned: planned.clone(), columns: None, relations: 1 };
+            let known =
+                Named { written: name, planned: planned.clone(), columns: None, relations: 1, is_volatile: false };
             let outside = self.relations;
             let names = if with.recursive {
-                // It sees itself.
+                // A recursive query sees itself.
                 let itself = Named { columns: (!declared.is_empty()).then(|| declared.clone()), ..known.clone() };
                 self.visible.push(itself);
                 let names = self.query(&mut cte.query);
                 self.visible.pop();
+                if self.used.iter().filter(|used| **used == planned).count() > 1 {
+                    let text =
+                        format!("recursive reference to query \"{}\" must not appear more than once", known.written);
+                    return Err(parsing_error(text).with_sqlstate("42P19"));
+                }
                 names?
             } else {
                 self.query(&mut cte.query)?
             };
-            // They are read where the query is named.
+            // Its relations count where the query is used.
             let relations = (self.relations - outside).max(1);
             self.relations = outside;
             cte.alias.name = Ident::with_quote('"', &planned);
@@ -152,12 +186,45 @@ impl Resolver<'_> {
             } else {
                 complete(&mut cte.alias.columns, names, &known.written)?
             };
-            self.visible.push(Named { columns, relations, ..known });
+            let is_volatile = self.dialect == Dialect::Postgres && self.is_volatile(&cte.query);
+            self.visible.push(Named { columns, relations, is_volatile, ..known });
         }
         Ok(())
     }
 
-    /// Notes that so many relations more are read.
+    /// Whether a resolved query calls a volatile function, also in a `WITH` query that it reads.
+    fn is_volatile(&self, query: &Query) -> bool {
+        let calls = walk::expressions(query, |expression| match expression {
+            Expr::Function(function) if VOLATILE.contains(&function.name.to_string().to_ascii_lowercase().as_str()) => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        let reads = walk::relations(query, |relation| {
+            let is_one = |known: &Named| known.is_volatile && is_called(relation, &known.planned);
+            if self.visible.iter().any(is_one) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        calls.is_break() || reads.is_break()
+    }
+
+    /// Counts a use of a `WITH` query. Each use evaluates it.
+    ///
+    /// # Errors
+    /// The query was used before, and its rows would differ.
+    fn uses(&mut self, known: &Named) -> Result<(), SqlError> {
+        if !known.is_volatile || !self.used.contains(&known.planned) {
+            self.used.push(known.planned.clone());
+            return Ok(());
+        }
+        let text = format!(
+            "WITH query \"{}\" is read more than once and calls a volatile function, which is not served: its rows \
+             would differ",
+            known.written
+        );
+        Err(parsing_error(text).with_sqlstate("0A000"))
+    }
+
+    /// Counts further relations.
     fn reads(&mut self, relations: usize) -> Result<(), SqlError> {
         self.relations = self.relations.saturating_add(relations);
         match self.relations <= RELATIONS_MAX {
@@ -198,7 +265,7 @@ impl Resolver<'_> {
                 Ok(Some(names))
             }
             SetExpr::Values(values) => {
-                // What a statement writes itself gets the types of its columns.
+                // Values that a statement contains get the types of their columns.
                 if self.dialect != Dialect::Hazelcast && self.depth > 1 {
                     narrow_values(values, self.dialect);
                 }
@@ -213,7 +280,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// `ORDER BY` over the rows of `UNION` and the like, which have no columns but those of the result.
+    /// `ORDER BY` over the rows of `UNION` and similar operations, which has only the columns of
+    /// the result.
     fn order_of_set(&mut self, order: Option<&mut OrderBy>, names: Option<&[String]>) -> Result<(), SqlError> {
         let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = order else { return Ok(()) };
         for item in items {
@@ -237,7 +305,7 @@ impl Resolver<'_> {
         done
     }
 
-    /// The same once the relations are known.
+    /// The rest of the resolution, once the relations are known.
     fn select_within(&mut self, select: &mut Select, mut order: Option<&mut OrderBy>) -> Result<Names, SqlError> {
         self.qualified(&select.projection)?;
         self.write_out(&mut select.projection);
@@ -281,7 +349,7 @@ impl Resolver<'_> {
         Ok(outputs.into_iter().map(|output| output.name).collect())
     }
 
-    /// An item of a SELECT list, which keeps the name that it has.
+    /// An item of a SELECT list; keeps its name.
     fn item(&mut self, item: &mut SelectItem) -> Result<(), SqlError> {
         match item {
             SelectItem::ExprWithAlias { expr, .. } => self.expression(expr, &Clause::Plain),
@@ -304,7 +372,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// A key of `GROUP BY`; within ROLLUP and the like, columns of the result are written out.
+    /// A key of `GROUP BY`. Within ROLLUP and similar items, columns of the result are replaced by
+    /// their expressions.
     fn group_key(&mut self, key: &mut Expr, outputs: &[Output]) -> Result<(), SqlError> {
         match key {
             Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
@@ -332,7 +401,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Refuses items `t.c` of relations that have several columns `c`.
+    /// Rejects items `t.c` of relations with several columns `c`.
     fn qualified(&self, items: &[SelectItem]) -> Result<(), SqlError> {
         for item in items {
             let (SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts))
@@ -354,7 +423,8 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// A key of `ORDER BY` or `DISTINCT ON`: alone, a name is that of a column of the result if one has it.
+    /// A key of `ORDER BY` or `DISTINCT ON`. A plain name refers to a column of the result if one
+    /// has it.
     fn sort_key(&mut self, key: &mut Expr, outputs: &[Output]) -> Result<(), SqlError> {
         if let Expr::Identifier(name) = key {
             let mut named = outputs.iter().filter(|output| output.name.as_deref() == Some(name.value.as_str()));
@@ -372,7 +442,8 @@ impl Resolver<'_> {
         self.expression(key, &Clause::Order(outputs))
     }
 
-    /// A constant that is no place in the SELECT list sorts and groups nothing.
+    /// Rejects a constant key, which sorts and groups nothing, unless it is a position in the
+    /// SELECT list.
     fn no_constant(&self, key: &Expr, clause: &str) -> Result<(), SqlError> {
         let is_place = |value: &Value| match value {
             Value::Number(digits, _) => digits.bytes().all(|digit| digit.is_ascii_digit()),
@@ -392,7 +463,7 @@ impl Resolver<'_> {
 struct Output {
     /// `None` = only DataFusion knows it.
     name: Option<String>,
-    /// Its name in the plan, if another.
+    /// Its name in the plan, if different.
     planned: Option<String>,
     expression: Option<Expr>,
 }
@@ -406,7 +477,7 @@ impl Output {
                 Output { name: Some(name), planned, expression: Some(expr.clone()) }
             }
             SelectItem::UnnamedExpr(expr) => {
-                // What has no name yet gets one that nobody writes.
+                // A column without a name gets one that no statement contains.
                 let name = Output::of_expression(expr).unwrap_or_else(|| format!("{REPEATED}{expr}"));
                 Output { name: Some(name), planned: None, expression: Some(expr.clone()) }
             }
@@ -423,7 +494,8 @@ impl Output {
     }
 }
 
-/// Gives columns of a SELECT list that have the same name different ones in the plan; `nested` = a query around refers to them.
+/// Gives different names in the plan to columns of a SELECT list with the same name. `nested` = an
+/// enclosing query refers to them.
 fn part(items: &mut [SelectItem], nested: bool) {
     let name_of = |item: &SelectItem| match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
@@ -441,7 +513,7 @@ fn part(items: &mut [SelectItem], nested: bool) {
         let repeats = nested && names.contains(&name);
         let marked = Ident::with_quote('"', format!("{name}{REPEATED}{at}"));
         match item {
-            // Beside a column `t.c`, an alias `c` alone would be either.
+            // Beside a column `t.c`, an alias `c` alone would be ambiguous.
             SelectItem::ExprWithAlias { alias, .. } if repeats || qualified.contains(&name) => *alias = marked,
             SelectItem::UnnamedExpr(expr) if repeats => {
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: marked };
@@ -452,12 +524,12 @@ fn part(items: &mut [SelectItem], nested: bool) {
     }
 }
 
-/// The names of a relation's columns under an alias that may name the first of them anew. The alias names all of them from then
-/// on if it names one, or if two have the same name.
+/// The names of a relation's columns under an alias that may rename the first of them. If the alias
+/// renames one column, or if two have the same name, it then names all columns.
 fn complete(columns: &mut Vec<TableAliasColumnDef>, names: Names, relation: &str) -> Result<Names, SqlError> {
     let Some(names) = names else {
         let declared: Vec<String> = columns.iter().map(|column| column.name.value.clone()).collect();
-        // Without an alias for each, the rest is known to DataFusion only.
+        // Without an alias for each column, only DataFusion knows the rest.
         return Ok((!declared.is_empty()).then_some(declared));
     };
     if relation == ROWS && columns.len() != names.len() {

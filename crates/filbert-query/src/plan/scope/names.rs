@@ -1,4 +1,4 @@
-//! Names of columns within expressions.
+//! Resolves column names within expressions.
 
 use std::ops::ControlFlow;
 
@@ -13,11 +13,11 @@ use filbert_grid::query::{Dialect, SqlError};
 use super::sources::Relation;
 use super::{Output, Resolver, ambiguous, missing};
 
-/// Where an expression stands, which decides whether columns of the result can be meant.
+/// The clause of an expression, which decides whether a name may refer to a column of the result.
 pub(super) enum Clause<'o> {
-    /// Where they cannot be.
+    /// A clause where it may not.
     Plain,
-    /// `GROUP BY`: alone, if no relation has a column of the name.
+    /// `GROUP BY`: a plain name may, if no relation has a column of the name.
     Group(&'o [Output]),
     /// `HAVING`: not in PostgreSQL's dialect.
     Having(&'o [Output]),
@@ -25,14 +25,14 @@ pub(super) enum Clause<'o> {
     Order(&'o [Output]),
 }
 
-/// What a name without a qualifier is.
+/// The meaning of a name without a qualifier.
 #[allow(clippy::large_enum_variant, reason = "one at a time, on the stack")]
 enum Found {
-    /// What DataFusion finds by the same name.
+    /// DataFusion resolves the same name correctly.
     AsWritten,
-    /// This.
+    /// The name is replaced by this expression.
     As(Expr),
-    /// Nothing that is known.
+    /// The name is unknown.
     Nothing,
 }
 
@@ -47,7 +47,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether no relation has a column of a name.
+    /// Whether no relation has a column of this name.
     pub(super) fn is_unknown(&self, name: &Ident) -> Result<bool, SqlError> {
         Ok(matches!(self.found(name)?, Found::Nothing))
     }
@@ -69,15 +69,16 @@ impl Resolver<'_> {
         Ok(Found::Nothing)
     }
 
-    /// The full name of a column of an outer query's relation, where a nearer relation has a column of that relation's name:
-    /// DataFusion would look for a field of that column.
+    /// The full name of a column of an outer query's relation, if a nearer relation has a column
+    /// with the name of that relation. DataFusion would look for a field of that column.
     fn of_outer_relation(&self, name: &[Ident]) -> Option<Vec<Ident>> {
         let [relation, column] = name else { return None };
         let mut is_column = false;
         for scope in self.scopes.iter().rev() {
             if let Some(found) = scope.relations.iter().find(|found| found.is_relation(&relation.value)) {
                 let mut full = match found.name.as_slice() {
-                    // No relation is in a schema of this name, and a relation without a schema may be in any.
+                    // No relation is in a schema of this name, and a relation without a schema may
+                    // be in any.
                     [alone] => vec![Ident::with_quote('"', ANY_SCHEMA), alone.clone()],
                     full => full.to_vec(),
                 };
@@ -90,7 +91,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Stands for the schema of a relation that has none.
+/// Stands for the schema of a relation without one.
 const ANY_SCHEMA: &str = "$any";
 
 impl Relation {
@@ -102,9 +103,9 @@ impl Relation {
 struct Within<'w, 'r, 't> {
     resolver: &'w mut Resolver<'r>,
     clause: &'w Clause<'t>,
-    /// Whether the expression is a name and nothing else.
+    /// Whether the expression is a plain name.
     is_bare: bool,
-    /// Queries within the expression, which are resolved on their own.
+    /// Queries within the expression, which are resolved separately.
     taken: Vec<Query>,
 }
 
@@ -120,7 +121,7 @@ impl Within<'_, '_, '_> {
             || outputs.into_iter().flatten().any(|output| output.name.as_deref() == Some(name.value.as_str()));
         match resolver.found(name)? {
             Found::As(expression) => Ok(Some(expression)),
-            // The column of the result of this name would be taken first.
+            // The result column of this name would take precedence.
             Found::AsWritten if is_postgres && matches!(self.clause, Clause::Order(_)) && of_result() => {
                 let scope = resolver.scopes.last();
                 let column =
@@ -141,7 +142,7 @@ impl Within<'_, '_, '_> {
         }
     }
 
-    /// `count(t.*)`: of the rows that an outer join did not make up.
+    /// `count(t.*)`: counts the rows that an outer join did not add.
     fn count_of_rows(&self, function: &mut Function) -> Result<(), SqlError> {
         let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
         for argument in &mut list.args {
@@ -221,12 +222,12 @@ impl VisitorMut for Within<'_, '_, '_> {
     }
 }
 
-/// Rows that hold the place of others.
+/// Placeholder rows.
 pub(super) fn nothing_set() -> SetExpr {
     SetExpr::Values(Values { explicit_row: false, value_keyword: false, rows: Vec::new() })
 }
 
-/// A query that holds the place of another.
+/// A placeholder query.
 fn nothing() -> Query {
     Query {
         with: None,

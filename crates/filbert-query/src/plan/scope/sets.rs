@@ -1,7 +1,8 @@
-//! `EXCEPT ALL` and `INTERSECT ALL`, in which it counts how often a row is there.
+//! `EXCEPT ALL` and `INTERSECT ALL`, which count the occurrences of a row.
 //!
-//! DataFusion only looks whether a row is there. So equal rows of each side are numbered, and the number is a further column:
-//! a row that the left side has three times and the right side twice is among both twice, and among the left side's alone once.
+//! DataFusion only checks whether a row occurs. Equal rows of each side are therefore numbered, and
+//! the number becomes a further column. Of a row that occurs three times on the left and twice on
+//! the right, `INTERSECT ALL` returns two, and `EXCEPT ALL` returns one.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +12,7 @@ use filbert_dialect::{HazelcastDialect, walk};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::SqlError;
 
-/// The rows of two sides of a set operation with ALL, under the names of the left side.
+/// The rows of both sides of a set operation with ALL, under the names of the left side.
 pub(super) fn counted(
     left: &mut SetExpr,
     right: &mut SetExpr,
@@ -42,7 +43,7 @@ pub(super) fn counted(
     Ok(*query.body)
 }
 
-/// Puts the sides in their places.
+/// Puts the sides into a template query.
 struct Sides {
     left: Option<SetExpr>,
     right: Option<SetExpr>,

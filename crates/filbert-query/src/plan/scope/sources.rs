@@ -1,4 +1,4 @@
-//! The relations of a FROM clause: their columns, what joins make of them, and what `*` stands for.
+//! The relations of a FROM clause: their columns, the columns of joins, and the expansion of `*`.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query,
@@ -8,52 +8,55 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_dialect::{HazelcastDialect, REPEATED, call};
 use filbert_functions::error::parsing_error;
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{Dialect, SqlError};
 
 use super::names::Clause;
 use super::{Named, Names, Resolver, VIEW_DEPTH_MAX, complete};
+use crate::tables::ViewQuery;
 
-/// What a query reads.
+/// The relations and columns that a query reads.
 #[derive(Clone, Default)]
 pub(super) struct Scope {
     pub(super) relations: Vec<Relation>,
-    /// The columns that go by their names alone, in the order of `*`.
+    /// The columns that may be named without a qualifier, in the order of `*`.
     pub(super) columns: Vec<Column>,
-    /// Whether there are more columns than are known here.
+    /// Whether there are further columns that are unknown here.
     pub(super) open: bool,
-    /// Whether `*` has to be written out.
+    /// Whether `*` has to be expanded.
     rewritten: bool,
 }
 
 /// A relation of a FROM clause.
 #[derive(Clone)]
 pub(super) struct Relation {
-    /// How its columns are qualified.
+    /// The qualifier of its columns.
     pub(super) name: Vec<Ident>,
     aliased: bool,
     /// `None` = only DataFusion knows them.
     pub(super) columns: Option<Vec<String>>,
     /// A column that is never null, if the relation has one.
     pub(super) key: Option<String>,
-    /// The columns of its primary key, by which all others are decided; empty if there are none that are known.
+    /// The columns of its primary key, which determine all others; empty if it has none, or they
+    /// are unknown.
     pub(super) primary_key: Vec<String>,
-    /// Whether an outer join may make rows of nulls of it.
+    /// Whether an outer join may add rows of nulls for it.
     pub(super) nullable: bool,
 }
 
-/// A column that goes by its name alone.
+/// A column that may be named without a qualifier.
 #[derive(Clone)]
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) expression: Expr,
-    /// Whether `*` leaves it out.
+    /// Whether `*` omits it.
     pub(super) hidden: bool,
-    /// Whether it is made of the columns of two relations.
+    /// Whether it merges columns of two relations.
     pub(super) merged: bool,
 }
 
 impl Scope {
-    /// Those columns that a name may stand for: hidden ones if no other has it.
+    /// The columns that a name may refer to. Hidden columns count only if no other column has the
+    /// name.
     pub(super) fn named(&self, name: &str) -> Vec<&Column> {
         let of_name = |hidden: bool| {
             let found = self.columns.iter().filter(move |column| column.name == name && column.hidden == hidden);
@@ -63,7 +66,7 @@ impl Scope {
         if shown.is_empty() { of_name(true) } else { shown }
     }
 
-    /// How many relations have a column of a name, merged or not.
+    /// The number of relations that have a column of this name, merged or not.
     pub(super) fn count(&self, name: &str) -> usize {
         let has = |relation: &&Relation| {
             relation.columns.iter().flatten().any(|column| column == name)
@@ -74,7 +77,8 @@ impl Scope {
         self.relations.iter().filter(has).count()
     }
 
-    /// How many columns of a name a relation has; `None` = there is no such relation, or its columns are not known.
+    /// The number of a relation's columns with this name; `None` = the relation does not exist, or
+    /// its columns are unknown.
     pub(super) fn count_of(&self, relation: &Ident, column: &Ident) -> Option<usize> {
         let is_it = |own: &&Relation| own.name.last().is_some_and(|name| name.value == relation.value);
         let columns = self.relations.iter().find(is_it)?.columns.as_ref()?;
@@ -163,7 +167,8 @@ impl Resolver<'_> {
         Ok(scope)
     }
 
-    /// Resolves a relation with its joins; `before` is what stands before it, which LATERAL may refer to.
+    /// Resolves a relation with its joins. `before` has the relations to the left, which LATERAL
+    /// may refer to.
     fn tree(&mut self, tree: &mut TableWithJoins, before: &Scope) -> Result<Scope, SqlError> {
         let mut left = self.factor(&mut tree.relation, before)?;
         for join in &mut tree.joins {
@@ -282,22 +287,28 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// A name: that of a `WITH` query, a view or a table, in this order.
+    /// Resolves a relation name: a `WITH` query, a view or a table, in this order.
     fn table(&mut self, factor: &mut TableFactor) -> Result<Scope, SqlError> {
         let TableFactor::Table { name, alias, .. } = factor else { return Ok(Scope::default()) };
         if let [bare] = name.0.as_slice()
             && let Some(bare) = bare.as_ident()
             && let Some(known) = self.visible.iter().rev().find(|known| known.written == bare.value).cloned()
         {
-            let Named { written, planned, columns, relations } = known;
+            self.uses(&known)?;
+            let Named { written, planned, columns, relations, .. } = known;
             self.reads(relations)?;
             *name = ObjectName::from(vec![Ident::with_quote('"', planned)]);
             let alias = alias.get_or_insert_with(|| alias_of(Ident::with_quote('"', written)));
             return derived(Some(alias), columns);
         }
         self.reads(1)?;
-        if let Some((mut query, dialect)) = self.tables.view(name)? {
-            let names = self.view(&mut query, dialect, name)?;
+        if let Some(ViewQuery { mut query, dialect, columns }) = self.tables.view(name)? {
+            let mut names = self.view(&mut query, dialect, name)?;
+            // In PostgreSQL, `*` stands for the columns that there were when the view was created.
+            if dialect == Dialect::Postgres && names.as_ref().is_some_and(|names| has_more(names, &columns)) {
+                query = columns_of(query, &columns)?;
+                names = Some(columns);
+            }
             let called = name.0.last().and_then(|part| part.as_ident().cloned());
             let alias = alias.take().or_else(|| called.map(alias_of));
             *factor = TableFactor::Derived { lateral: false, subquery: Box::new(query), alias, sample: None };
@@ -320,7 +331,7 @@ impl Resolver<'_> {
         let shown: Vec<String> = shown.into_iter().map(|(name, _)| name).collect();
         let hidden: Vec<String> = hidden.into_iter().map(|(name, _)| name).collect();
         if let Some(given) = alias.as_mut().filter(|alias| !alias.columns.is_empty()) {
-            // The new names are for the columns that are shown.
+            // The new names are for the visible columns.
             let mut own = given.clone();
             let renamed = complete(&mut own.columns, Some(shown.clone()), &given.name.value)?;
             own.columns.clear();
@@ -344,13 +355,8 @@ impl Resolver<'_> {
         Ok(Scope::of_relation(relation, &hidden))
     }
 
-    /// The query of a view: it sees nothing of the query that reads it.
-    fn view(
-        &mut self,
-        query: &mut Query,
-        dialect: filbert_grid::query::Dialect,
-        name: &ObjectName,
-    ) -> Result<Names, SqlError> {
+    /// The query of a view, which sees nothing of the query that reads it.
+    fn view(&mut self, query: &mut Query, dialect: Dialect, name: &ObjectName) -> Result<Names, SqlError> {
         if self.views >= VIEW_DEPTH_MAX {
             let text = format!("view {name} is defined by more than {VIEW_DEPTH_MAX} views within views");
             return Err(parsing_error(text));
@@ -359,6 +365,7 @@ impl Resolver<'_> {
             tables: self.tables,
             dialect,
             visible: Vec::new(),
+            used: Vec::new(),
             scopes: Vec::new(),
             number: self.number,
             views: self.views + 1,
@@ -370,7 +377,7 @@ impl Resolver<'_> {
         names
     }
 
-    /// Writes out `*` where DataFusion would make something else of it.
+    /// Expands `*` where DataFusion would expand it differently.
     pub(super) fn write_out(&self, items: &mut Vec<SelectItem>) {
         let Some(scope) = self.scopes.last() else { return };
         if scope.open || !scope.rewritten {
@@ -406,7 +413,7 @@ impl Resolver<'_> {
     }
 }
 
-/// How rows without a partner are treated.
+/// The treatment of rows without a match.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Inner,
@@ -446,7 +453,7 @@ fn constraint(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     }
 }
 
-/// The condition of a join by columns of the same names, and the columns that it makes of each two.
+/// The condition of a join by equally named columns, and the merged columns.
 fn merge(names: &[String], left: &Scope, right: &Scope, kind: Kind) -> Result<(Expr, Vec<Column>), SqlError> {
     let mut condition: Option<Expr> = None;
     let mut merged = Vec::with_capacity(names.len());
@@ -470,7 +477,7 @@ fn merge(names: &[String], left: &Scope, right: &Scope, kind: Kind) -> Result<(E
     Ok((condition.unwrap_or_else(|| Expr::value(Value::Boolean(true))), merged))
 }
 
-/// The one column of a side of a join that has a name.
+/// The only column with this name on one side of a join.
 fn one_of(side: &Scope, name: &str, which: &str) -> Result<Expr, SqlError> {
     match side.named(name).as_slice() {
         [column] => Ok(column.expression.clone()),
@@ -485,11 +492,11 @@ fn one_of(side: &Scope, name: &str, which: &str) -> Result<Expr, SqlError> {
     }
 }
 
-/// The scope of a relation that is a query, by its alias.
+/// The scope of a subquery, by its alias.
 fn derived(alias: Option<&mut TableAlias>, names: Names) -> Result<Scope, SqlError> {
     let Some(alias) = alias else { return Ok(Scope { open: true, ..Scope::default() }) };
     let names = complete(&mut alias.columns, names, &alias.name.value)?;
-    // Under an alias that names columns, they have those names in the plan.
+    // An alias with column names determines the names in the plan.
     let planned = match (&names, alias.columns.is_empty()) {
         (Some(_), false) => Some(alias.columns.iter().map(|column| column.name.value.clone()).collect()),
         _ => names,
@@ -533,7 +540,7 @@ fn alias_of(name: Ident) -> TableAlias {
     TableAlias { explicit: true, name, columns: Vec::<TableAliasColumnDef>::new(), at: None }
 }
 
-/// `SELECT <items> FROM <tree>`; the rest of a query is many empty fields: those of the smallest one.
+/// `SELECT <items> FROM <tree>`. The many other fields come from parsing a minimal query.
 fn query_of(items: Vec<SelectItem>, tree: TableWithJoins) -> Result<Query, SqlError> {
     let parsed = Parser::new(&HazelcastDialect).try_with_sql("SELECT 1").and_then(|mut parser| parser.parse_query());
     let mut query = *parsed.map_err(|error| parsing_error(error.to_string()))?;
@@ -544,13 +551,30 @@ fn query_of(items: Vec<SelectItem>, tree: TableWithJoins) -> Result<Query, SqlEr
     Ok(query)
 }
 
-/// A join as a query of all that `*` stands for in it.
+/// A join as a query of all columns that `*` stands for.
 fn all_of(tree: &TableWithJoins, scope: &Scope) -> Result<Query, SqlError> {
     let items = match scope.open {
         true => vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())],
         false => shown(scope).map(item_of).collect(),
     };
     query_of(items, tree.clone())
+}
+
+/// Whether there are other columns beside all of these.
+fn has_more(names: &[String], columns: &[String]) -> bool {
+    names.len() > columns.len() && columns.iter().all(|column| names.contains(column))
+}
+
+/// Some columns of a query.
+fn columns_of(query: Query, columns: &[String]) -> Result<Query, SqlError> {
+    let items = columns.iter().map(|column| SelectItem::UnnamedExpr(Expr::Identifier(Ident::with_quote('"', column))));
+    let relation = TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(query),
+        alias: Some(alias_of(Ident::with_quote('"', "view"))),
+        sample: None,
+    };
+    query_of(items.collect(), TableWithJoins { relation, joins: Vec::new() })
 }
 
 /// Some columns of a table under other names.

@@ -1,7 +1,8 @@
-//! Whole rows as documents, `row_to_json(t)`, `to_jsonb(t)`, `json_agg(t)` and `row_to_json(row(1, 2))`, and in orders, `ORDER BY t`.
+//! Whole rows as documents, `row_to_json(t)`, `to_jsonb(t)`, `json_agg(t)` and
+//! `row_to_json(row(1, 2))`, and whole rows in `ORDER BY t`.
 //!
-//! A row is no value of its own. As a document it becomes a call that is given the names and the values of its columns, in an order its
-//! columns.
+//! A row is not a value. As a document it becomes a function call with the names and the values of
+//! its columns; in an order it becomes its columns.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
@@ -16,13 +17,13 @@ use super::names::whole_row;
 use super::sources::Relation;
 use super::{Output, Resolver};
 
-/// What a row becomes: names and values in turn.
+/// The function for a row, with names and values in turn.
 const DOCUMENT: &str = "json_of_row";
-/// The function that takes rows and nothing else.
+/// The function that takes rows only.
 const OF_ROW: &str = "row_to_json";
 /// The function of the items of `json_agg`.
 const ITEM: &str = "json_item";
-/// Functions that take rows as well as other values, by the names that they have when names are resolved.
+/// Functions that take rows as well as other values, by their names at name resolution.
 const OF_ANY: [&str; 8] = [
     "to_json",
     "to_jsonb",
@@ -35,7 +36,8 @@ const OF_ANY: [&str; 8] = [
 ];
 
 impl Resolver<'_> {
-    /// Writes out the rows that a function is given; what stands for the function, if it is another expression.
+    /// Expands rows in the arguments of a function. Returns the expression that replaces the
+    /// function, if any.
     pub(super) fn rows_as_documents(&self, function: &mut Function) -> Result<Option<Expr>, SqlError> {
         let name = function.name.to_string().to_ascii_lowercase();
         let is_of_row = name == OF_ROW;
@@ -47,7 +49,7 @@ impl Resolver<'_> {
             let FunctionArg::Unnamed(argument) = argument else { continue };
             if let Some(document) = self.document(argument)? {
                 *argument = FunctionArgExpr::Expr(document);
-                // An array of rows has each on a line of its own.
+                // An array of rows has each row on a line of its own.
                 if name == ITEM {
                     function.name = ObjectName::from(Ident::new("json_item_of_row"));
                 }
@@ -64,7 +66,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The document of a row; `None` of other values.
+    /// The document of a row; `None` for other values.
     fn document(&self, argument: &FunctionArgExpr) -> Result<Option<Expr>, SqlError> {
         match argument {
             FunctionArgExpr::QualifiedWildcard(name) => {
@@ -81,8 +83,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Writes out the rows by which is ordered, `ORDER BY t`, as their columns: within a row a null is greater than all else, wherever
-    /// nulls alone are wanted.
+    /// Expands rows in `ORDER BY t` into their columns. Within a row a null sorts after all other
+    /// values, independent of `NULLS FIRST`.
     pub(super) fn rows_in_order(&self, items: &mut Vec<OrderByExpr>, outputs: &[Output]) -> Result<(), SqlError> {
         if self.dialect == Dialect::Hazelcast {
             return Ok(());
@@ -114,7 +116,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// The relation that a name stands for where no column has it.
+    /// The relation that a name refers to, if no column has it.
     fn relation(&self, name: &Ident) -> Option<&Relation> {
         for scope in self.scopes.iter().rev() {
             if scope.open || !scope.named(&name.value).is_empty() {
@@ -144,7 +146,7 @@ fn document_of(relation: &Relation) -> Result<Expr, SqlError> {
     if !relation.nullable {
         return Ok(document);
     }
-    // A row that an outer join made up is null as a whole.
+    // A row that an outer join added is null as a whole.
     let key = relation.key.as_ref().ok_or_else(refused)?;
     let is_made_up = CaseWhen { condition: Expr::IsNull(Box::new(column(key))), result: Expr::value(Value::Null) };
     let else_result = Some(Box::new(document));

@@ -1,4 +1,4 @@
-//! Functions about the session and the catalog, which PostgreSQL and CrateDB have and Hazelcast has not.
+//! Functions about the session and the catalog, for PostgreSQL and CrateDB. Hazelcast has none.
 
 mod names;
 mod objects;
@@ -15,7 +15,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     groups.into_iter().flatten().chain([&names::REG_NAME]).map(udf).collect()
 }
 
-/// What the catalog has, for all rows of a batch.
+/// The content of the catalog, computed once for all rows of a batch.
 fn scene<'c>(call: &Call<'c>) -> Option<&'c Scene> {
     call.kept(Scene::of)
 }

@@ -1,4 +1,4 @@
-//! Names of objects to their numbers and back: `regclass`, `regtype` and the like.
+//! Conversions between names and OIDs of objects: `regclass`, `regtype` and similar types.
 
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
@@ -13,7 +13,7 @@ use crate::server::ServerOfSession;
 use crate::session::search_path;
 use crate::system::{self, Facts, Scene};
 
-/// The name of a number, or of a name as it is found.
+/// The name of an OID, or a name in its canonical form.
 pub(super) static REG_NAME: Native = now(filbert_functions::REG_NAME, &[Take::Text, Take::Any], text, |call| {
     let oid = match call.int(1) {
         Some(oid) => oid,
@@ -23,7 +23,7 @@ pub(super) static REG_NAME: Native = now(filbert_functions::REG_NAME, &[Take::Te
 });
 
 pub(super) const FUNCTIONS: &[Native] = &[
-    // A number for a text, a text for a number.
+    // Returns an OID for a text, and a text for an OID.
     now("reg_object", &[Take::Text, Take::Any], number_or_name, |call| match call.int(1) {
         Some(oid) => Ok(of_text(name_of(call, call.text(0), oid))),
         None => Ok(Value::Int64(oid_of(call, call.text(0), call.text(1))?)),
@@ -60,7 +60,7 @@ fn number_or_name(types: &[FieldType]) -> FieldType {
     }
 }
 
-/// The parts of a name between points, without quotes, in lower case where they have none.
+/// The parts of a dotted name, without quotes. Unquoted parts are in lower case.
 fn parts(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut in_quotes = false;
@@ -81,7 +81,7 @@ fn parts(name: &str) -> Vec<String> {
     parts
 }
 
-/// The number of a relation or an index of a name.
+/// The OID of a relation or an index with this name.
 pub(super) fn relation_oid(call: &Call<'_>, name: &str) -> Option<i64> {
     if let Ok(oid) = name.trim().parse() {
         return Some(oid);
@@ -99,7 +99,7 @@ pub(super) fn relation_oid(call: &Call<'_>, name: &str) -> Option<i64> {
     }
 }
 
-/// The schemas in which names without one are looked for, in this order.
+/// The search path, in order.
 fn path(scene: &Scene) -> Vec<String> {
     let default = scene.default_schema();
     let path = search_path(scene.session.as_deref(), scene.dialect, false).into_iter();
@@ -107,12 +107,12 @@ fn path(scene: &Scene) -> Vec<String> {
     path.chain([default.to_owned(), system::PG_CATALOG.to_owned()]).collect()
 }
 
-/// Whether a relation or an index is what its name without a schema finds.
+/// Whether the unqualified name of a relation or an index resolves to this OID.
 pub(super) fn is_visible(scene: &Scene, name: &str, oid: i64) -> bool {
     path(scene).iter().find_map(|schema| oid_within(scene.facts(), schema, name)) == Some(oid)
 }
 
-/// The number of a relation or an index of a schema.
+/// The OID of a relation or an index of a schema.
 fn oid_within(facts: &Facts, schema: &str, name: &str) -> Option<i64> {
     let relation = facts.relations.iter().find(|relation| relation.name == *name && relation.schema == schema);
     let index = || facts.indexes().find(|(relation, index)| index.name == *name && relation.schema == schema);
@@ -172,7 +172,7 @@ fn name_of(call: &Call<'_>, kind: &str, oid: i64) -> String {
     }
 }
 
-/// The name of a relation or index, with its schema where it is not found without.
+/// The name of a relation or index, qualified if the search path does not find it.
 fn relation_name(scene: &Scene, oid: i64) -> Option<String> {
     let facts = scene.facts();
     let (schema, name) = match facts.relation(oid) {

@@ -1,4 +1,4 @@
-//! What the catalog has, told by numbers of objects.
+//! Functions that describe catalog objects by their OIDs.
 
 use datafusion::common::Result;
 use filbert_data::Value;
@@ -8,17 +8,17 @@ use filbert_functions::pg_types;
 use super::scene;
 use crate::system::{Facts, RelationFacts, RelationKind, index_definition};
 
-/// A function that tells whether an object is found by its name alone.
+/// A function that returns whether an object is visible by its unqualified name.
 const fn visible(name: &'static str) -> Native {
     pure(name, &[Take::Int], bool, |_| Ok(Value::Boolean(true)))
 }
 
-/// A function about rights: everybody may do everything.
+/// A function about privileges: every user has all of them.
 const fn right(name: &'static str) -> Native {
     pure(name, &[Take::Any, Take::Rest], bool, |_| Ok(Value::Boolean(true)))
 }
 
-/// A function about things that there are none of.
+/// A function about objects that do not exist here.
 const fn nothing(name: &'static str) -> Native {
     pure(name, &[Take::Any, Take::Rest], text, |_| Ok(Value::Null))
 }
@@ -109,7 +109,7 @@ fn facts<'c>(call: &Call<'c>) -> Option<&'c Facts> {
     scene(call).map(|scene| scene.facts())
 }
 
-/// The relation that an argument names or whose number it is.
+/// The relation with the name or the OID in an argument.
 fn relation<'c>(call: &Call<'c>, at: usize) -> Option<&'c RelationFacts> {
     let facts = facts(call)?;
     match call.int(at) {
@@ -142,7 +142,7 @@ fn constraint(call: &Call<'_>) -> Result<Value<'static>> {
     }))
 }
 
-/// The statement that makes an index, or the name of one of its columns.
+/// The statement that creates an index, or the name of one of its columns.
 fn index(call: &Call<'_>) -> Result<Value<'static>> {
     let Some((relation, index)) = facts(call).and_then(|facts| facts.index(call.int(0).unwrap_or(0))) else {
         return Ok(Value::Null);
@@ -186,7 +186,7 @@ fn total_size(call: &Call<'_>) -> Result<Value<'static>> {
     Ok(Value::Int64(i64::try_from(bytes).unwrap_or(i64::MAX)))
 }
 
-/// Bytes as PostgreSQL shows them: in the largest unit of which there are less than 10240.
+/// A size as PostgreSQL shows it: in the smallest unit with less than 10240 units.
 fn pretty(bytes: f64) -> String {
     let mut rest = bytes;
     for unit in ["bytes", "kB", "MB", "GB", "TB"] {

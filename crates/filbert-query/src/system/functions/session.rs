@@ -1,9 +1,9 @@
-//! Who asks, and when.
+//! Functions about the session and the current time.
 
 use filbert_data::Value;
 use filbert_functions::error::carried;
 use filbert_functions::native::{
-    Call, Native, Take, bool, failed, int4, int8, moment, now, of_text, pure, text, texts,
+    Call, Native, Take, bool, failed, int4, int8, now, of_text, pure, text, texts, timestamptz,
 };
 
 use crate::server::ServerOfSession;
@@ -39,11 +39,11 @@ pub(super) const FUNCTIONS: &[Native] = &[
     pure("pg_client_encoding", &[], text, |_| Ok(of_text("UTF8"))),
     pure("getdatabaseencoding", &[], text, |_| Ok(of_text("UTF8"))),
     now("txid_current", &[], int8, |_| Ok(Value::Int64(1))),
-    now("pg_postmaster_start_time", &[], moment, |call| {
+    now("pg_postmaster_start_time", &[], timestamptz, |call| {
         let started = ServerOfSession::of(call.options()).map(|server| server.started.fixed_offset());
         Ok(started.map_or(Value::Null, Value::TimestampTz))
     }),
-    now("pg_conf_load_time", &[], moment, |call| {
+    now("pg_conf_load_time", &[], timestamptz, |call| {
         let started = ServerOfSession::of(call.options()).map(|server| server.started.fixed_offset());
         Ok(started.map_or(Value::Null, Value::TimestampTz))
     }),
@@ -65,7 +65,7 @@ fn user(call: &Call<'_>) -> Value<'static> {
     of_text(call.session().map_or("filbert", |session| session.user()))
 }
 
-/// The first schema of the path; the one of names without a schema, if the path has none.
+/// The first schema of the search path, or the default schema if the path is empty.
 fn schema(call: &Call<'_>) -> Value<'static> {
     let path = search_path(call.session(), call.dialect, false);
     of_text(path.into_iter().next().unwrap_or_else(|| default_schema(call.dialect).to_owned()))

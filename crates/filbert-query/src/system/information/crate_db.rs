@@ -1,4 +1,4 @@
-//! Tables and columns as CrateDB's `information_schema` has them.
+//! Tables and columns in CrateDB's `information_schema`.
 
 use super::super::facts::RelationKind;
 use super::super::relation::{Relation, Rows, no_rows, row};

@@ -1,4 +1,4 @@
-//! Mappings, views and their columns, with Hazelcast's columns.
+//! Mappings, views and their columns in Hazelcast's `information_schema`.
 
 use filbert_data::FieldType;
 

@@ -1,4 +1,4 @@
-//! Keys, constraints, schemas, views and routines: alike in PostgreSQL and CrateDB.
+//! Keys, constraints, schemas, views and routines, which PostgreSQL and CrateDB share.
 
 use filbert_grid::query::Dialect;
 
@@ -122,7 +122,8 @@ fn schemata(scene: &Scene, rows: &mut Rows<'_>) {
     }
 }
 
-/// The functions that statements can call. CrateDB lists those of users alone, of which there are none.
+/// The functions that statements can call. CrateDB lists user-defined functions only, and there are
+/// none.
 fn routines(scene: &Scene, rows: &mut Rows<'_>) {
     if scene.dialect != Dialect::Postgres {
         return;

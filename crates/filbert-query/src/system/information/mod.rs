@@ -1,4 +1,5 @@
-//! `information_schema`: the standard's catalog, with the columns that each of the three databases has in it.
+//! `information_schema`, the catalog of the SQL standard, with the columns of each of the three
+//! databases.
 
 mod crate_db;
 mod hazelcast;
@@ -9,8 +10,8 @@ use super::relation::Relation;
 
 pub(super) use hazelcast::RELATIONS as HAZELCAST;
 
-/// As PostgreSQL has it.
+/// The relations for PostgreSQL.
 pub(super) const POSTGRES: &[&[Relation]] = &[server::RELATIONS, keys::RELATIONS];
 
-/// As CrateDB has it.
+/// The relations for CrateDB.
 pub(super) const CRATE: &[&[Relation]] = &[crate_db::RELATIONS, keys::RELATIONS];

@@ -1,4 +1,4 @@
-//! Tables and columns as PostgreSQL's `information_schema` has them.
+//! Tables and columns in PostgreSQL's `information_schema`.
 
 use filbert_data::FieldType;
 use filbert_functions::pg_types;
@@ -85,7 +85,7 @@ fn columns(scene: &Scene, rows: &mut Rows<'_>) {
     }
 }
 
-/// The name of a type as the standard has it.
+/// The standard's name of a type.
 fn data_type(oid: i64) -> String {
     match pg_types::by_oid(oid) {
         Some((_, true)) => "ARRAY".to_owned(),
@@ -94,7 +94,7 @@ fn data_type(oid: i64) -> String {
     }
 }
 
-/// Digits and bytes of a type.
+/// The digits and bytes of a type.
 #[derive(Default)]
 pub(super) struct TypeFacts {
     pub(super) octets: Option<i64>,

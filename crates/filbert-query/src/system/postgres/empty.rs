@@ -1,4 +1,5 @@
-//! Relations of what PostgreSQL has and this server has not: clients ask for them, and find none.
+//! System relations about PostgreSQL features that do not exist here. Clients query them, and get
+//! no rows.
 
 use super::super::relation::{Relation, no_rows};
 

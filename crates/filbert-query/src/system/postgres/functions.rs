@@ -1,4 +1,5 @@
-//! Functions of rows that clients call in a FROM clause, as relations: what they have does not depend on their arguments here.
+//! Table functions that clients call in a FROM clause, as relations. Their content does not depend
+//! on their arguments here.
 
 use super::super::relation::{Relation, no_rows, row};
 
@@ -47,7 +48,7 @@ pub(in super::super) const RELATIONS: &[Relation] = &[
     },
 ];
 
-/// Words that a statement's grammar reserves.
+/// Reserved keywords of the grammar.
 const KEYWORDS: [&str; 70] = [
     "all",
     "alter",

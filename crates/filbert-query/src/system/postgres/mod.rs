@@ -1,4 +1,4 @@
-//! `pg_catalog`: relations as PostgreSQL 14 has them, with the columns that its clients ask for.
+//! `pg_catalog`: relations as in PostgreSQL 14, with the columns that its clients read.
 
 mod empty;
 mod functions;

@@ -1,4 +1,4 @@
-//! Schemas, databases, roles, and what else a server of PostgreSQL always has.
+//! Schemas, databases, roles, and other objects that every PostgreSQL server has.
 
 use super::super::relation::{Relation, Rows, row};
 use super::super::scene::Scene;

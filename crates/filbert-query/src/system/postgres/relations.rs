@@ -267,7 +267,7 @@ fn index_texts(scene: &Scene, rows: &mut Rows<'_>) {
     }
 }
 
-/// The statement that would make an index.
+/// The statement that would create an index.
 pub(crate) fn index_definition(relation: &RelationFacts, index: &IndexFacts) -> String {
     let columns: Vec<String> = index.attributes.iter().map(|name| filbert_dialect::quote_ident(name)).collect();
     format!(

@@ -1,4 +1,4 @@
-//! Settings and what runs.
+//! Settings and running statements.
 
 use super::super::relation::{Relation, Rows, row};
 use super::super::scene::Scene;
@@ -42,7 +42,7 @@ fn settings(scene: &Scene, rows: &mut Rows<'_>) {
     }
 }
 
-/// The statements that run; what sessions do between statements is not told.
+/// The running statements. Idle sessions are not listed.
 fn activity(scene: &Scene, rows: &mut Rows<'_>) {
     for job in scene.server.jobs.running() {
         let started = job.started.timestamp_micros();

@@ -1,4 +1,4 @@
-//! Types, and the ranges and enumerations that there are none of.
+//! Types, and the empty relations of ranges and enumerations.
 
 use filbert_functions::pg_types::{self, PgType, TYPES};
 
@@ -96,7 +96,7 @@ fn array(scene: &Scene, found: &PgType, rows: &mut Rows<'_>) {
     );
 }
 
-/// The functions that statements can call; their arguments are not told.
+/// The functions that statements can call, without their arguments.
 fn functions(scene: &Scene, rows: &mut Rows<'_>) {
     for (at, (name, kind)) in scene.server.function_names().iter().enumerate() {
         row!(rows,

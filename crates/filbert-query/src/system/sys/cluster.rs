@@ -8,7 +8,7 @@ use super::super::relation::{Rows, row};
 use super::super::scene::Scene;
 use crate::session::CRATE_VERSION;
 
-/// A JSON object in the making.
+/// A JSON object under construction.
 struct Object(String);
 
 impl Object {
@@ -32,7 +32,7 @@ impl Object {
 
     fn number(mut self, key: &str, value: impl std::fmt::Display) -> Object {
         self.key(key);
-        // A text takes whatever is written.
+        // Writing to a String cannot fail.
         let _ = write!(self.0, "{value}");
         self
     }
@@ -74,7 +74,7 @@ pub(super) fn nodes(scene: &Scene, rows: &mut Rows<'_>) {
         .number("free_percent", percent(machine.free_bytes, machine.memory_bytes))
         .number("used_percent", 100 - percent(machine.free_bytes, machine.memory_bytes));
     let [one, five, fifteen] = machine.loads;
-    // There is no Java; tools show what they find here.
+    // There is no Java, but tools read these members.
     let runtime = Object::new()
         .text("name", "none")
         .text("version", "none")
@@ -117,7 +117,7 @@ fn percent(part: usize, of: usize) -> usize {
     part.saturating_mul(100).checked_div(of).unwrap_or(0)
 }
 
-/// What the operating system tells; nothing where it tells nothing.
+/// Facts from the operating system; empty where it reports nothing.
 #[derive(Default)]
 struct Machine {
     hostname: String,

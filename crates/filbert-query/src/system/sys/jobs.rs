@@ -1,4 +1,4 @@
-//! The statements that run, and the last ones that ended.
+//! The running statements, and the last ones that ended.
 
 use super::super::relation::{Rows, row};
 use super::super::scene::Scene;

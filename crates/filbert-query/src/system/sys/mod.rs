@@ -1,4 +1,4 @@
-//! `sys`: the member as CrateDB's tools ask for it.
+//! `sys`: the member as CrateDB's tools query it.
 
 mod cluster;
 mod jobs;

@@ -1,4 +1,5 @@
-//! Tables as CrateDB divides them: a map is one shard here, whose records and bytes are true.
+//! Tables as CrateDB divides them. A map is one shard here; its numbers of records and bytes are
+//! exact.
 
 use super::super::facts::{RelationFacts, RelationKind};
 use super::super::relation::{Rows, row};

@@ -1,4 +1,4 @@
-//! What is harmless once, many times: listeners, query caches, maps, names, locks.
+//! Large numbers of harmless objects: listeners, query caches, maps, names, locks.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::load::HOLD;
 use crate::loads::crowd;
 use crate::target::Target;
 
-/// Listeners that read nothing, while entries of ten kilobytes change.
+/// Listeners of clients that do not read, while entries of ten kilobytes change.
 pub(super) async fn listeners_unread(target: Target, connections: usize, each: usize) -> Result<String> {
     const NAME: &str = "siege-heard";
     let open = crowd(connections, |_| async move {
@@ -96,7 +96,7 @@ pub(super) async fn query_caches(target: Target) -> Result<String> {
     Ok(format!("{count} caches"))
 }
 
-/// A thousand query caches that keep all changes of a map for a client that never asks for them.
+/// A hundred query caches that keep all changes of a map. Their client never fetches the changes.
 pub(super) async fn query_caches_unread(target: Target) -> Result<String> {
     let predicate = Predicate::True.to_blob().map_err(|error| anyhow::anyhow!("{error}"))?;
     let mut connection = target.raw_client().await?;
@@ -158,7 +158,8 @@ pub(super) async fn locks(target: Target) -> Result<String> {
     Ok("1,000,000 locks".to_owned())
 }
 
-/// Others wait for a key that one has, each with a value of ten kilobytes.
+/// Many calls wait for a key that another client has locked. Each call has a value of ten
+/// kilobytes.
 pub(super) async fn lock_waiters(target: Target) -> Result<String> {
     let owner = target.client().await?;
     owner.map::<i32, String>("siege-waited").lock(&1).await?;

@@ -1,4 +1,4 @@
-//! Messages that are not whole, not true, not allowed, or not read.
+//! Incomplete, malformed, forbidden and unread messages.
 
 use std::time::Duration;
 
@@ -15,14 +15,15 @@ use crate::random::Random;
 use crate::target::Target;
 use crate::wire::grid::{self, Connection};
 
-/// Messages of 250 MB that never end, by six clients: more than the budget has.
+/// Incomplete messages with a declared size of 250 MB, from six clients: more than the memory
+/// budget.
 pub(super) async fn unfinished(target: Target) -> Result<String> {
     let sent = crowd(6, |_| async move {
         let mut connection = target.raw_client().await?;
         let value = vec![0; 1_000];
         let request = map::set::Request { name: LARGE, key: &value, value: &value, thread_id: 1, ttl: -1 };
         let whole = grid::encoded(&request, 7, 0);
-        // The value's frame comes last. It is announced longer than it is.
+        // The value frame is the last frame. Its declared length is larger than its content.
         let at = whole.len().saturating_sub(1_006);
         let mut begun = whole.get(..at).unwrap_or_default().to_vec();
         begun.extend((250_i32 << 20).to_le_bytes());
@@ -68,7 +69,7 @@ pub(super) async fn until_full(target: Target) -> Result<String> {
     bail!("1,800 MB were taken")
 }
 
-/// Frames whose lengths, flags or counts are not what follows.
+/// Frames with wrong lengths, flags or counts.
 pub(super) async fn frames_that_lie(target: Target) -> Result<String> {
     let request = map::size::Request { name: "siege-none" };
     let whole = grid::encoded(&request, 7, -1);
@@ -83,7 +84,7 @@ pub(super) async fn frames_that_lie(target: Target) -> Result<String> {
             closed += usize::from(timeout(Duration::from_millis(200), connection.drain()).await.is_ok());
         }
     }
-    // A list that claims two thousand million items, in a message that ends behind it.
+    // A list with a declared count of two billion items, in a message that ends after the count.
     let mut connection = target.raw_client().await?;
     let request = map::put_all::Request { name: "siege-none", entries: Vec::new(), trigger_map_loader: false };
     let mut lie = grid::encoded(&request, 8, 0);
@@ -94,14 +95,15 @@ pub(super) async fn frames_that_lie(target: Target) -> Result<String> {
     Ok(format!("{closed} of {} closed", 2 * lengths.len()))
 }
 
-/// Fragments of messages of which the last one never comes.
+/// Fragments of messages without a last fragment.
 pub(super) async fn fragments(target: Target) -> Result<String> {
     const BEGIN_FRAGMENT: u16 = 1 << 15;
     let sent = crowd(50, |_| async move {
         let mut connection = target.raw_client().await?;
         let mut sent = 0;
         for fragment in 0..64_i64 {
-            // A fragment's first frame has its id; the second one is a piece of the message, and ends the fragment.
+            // The first frame of a fragment contains its id. The second frame is a piece of the
+            // message and ends the fragment.
             let mut bytes = 14_i32.to_le_bytes().to_vec();
             bytes.extend(BEGIN_FRAGMENT.to_le_bytes());
             bytes.extend(fragment.to_le_bytes());
@@ -139,7 +141,7 @@ pub(super) async fn unauthenticated(target: Target) -> Result<String> {
     Ok(format!("{} wait", open.len()))
 }
 
-/// What a stranger asks for before it has logged in, and a login of a megabyte.
+/// Requests before the authentication, and an authentication request of a megabyte.
 pub(super) async fn unauthenticated_messages(target: Target) -> Result<String> {
     let mut served = 0;
     for bytes in [
@@ -174,7 +176,7 @@ pub(super) async fn gets_unread(target: Target) -> Result<String> {
     Ok(format!("{} unread", open.len()))
 }
 
-/// Entries that are no values of any kind, and queries that look into them.
+/// Entries with invalid values, and queries that read their attributes.
 pub(super) async fn values_of_garbage(target: Target) -> Result<String> {
     let mut random = Random::new(target.seed);
     let client = target.client().await?;
@@ -183,7 +185,7 @@ pub(super) async fn values_of_garbage(target: Target) -> Result<String> {
         let key = key.to_blob().map_err(|error| anyhow::anyhow!("{error}"))?;
         let length = 8 + random.below(200);
         let mut value = random.bytes(length);
-        // Half of them claim to be of a kind that there is, from -1 to -130.
+        // Half of the values claim a valid type id, from -1 to -130.
         if random.below(2) == 0 {
             let kind = -1 - random.below(130) as i32;
             value.splice(4..8, kind.to_be_bytes());

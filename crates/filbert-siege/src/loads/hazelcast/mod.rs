@@ -1,4 +1,4 @@
-//! The client protocol, misused: answers that nobody reads, listeners without end, frames that lie.
+//! Misuse of the client protocol: unread replies, endless numbers of listeners, malformed frames.
 
 mod many;
 mod messages;
@@ -141,7 +141,8 @@ async fn fill_large(target: Target) -> Result<()> {
     Ok(())
 }
 
-/// Whether the member refused, in the way that it may: no memory, not understood, not supported.
+/// Checks that the error is a permitted rejection: out of memory, not understood, not supported.
+/// Returns its class.
 pub(super) fn refusal(error: &ClientError) -> Result<String> {
     match error {
         ClientError::Server(error) => {
@@ -155,7 +156,7 @@ pub(super) fn refusal(error: &ClientError) -> Result<String> {
     }
 }
 
-/// Fills the map of small entries, and asks something of it that has a number for an answer.
+/// Fills the map of small entries, then runs a request with a number as its result.
 async fn small(target: Target, ask: impl AsyncFn(Map<i32, String>) -> Result<usize, ClientError>) -> Result<String> {
     let client = target.client().await?;
     fill(&client, SMALL, 300_000, |key| format!("v{key}")).await?;
@@ -165,15 +166,15 @@ async fn small(target: Target, ask: impl AsyncFn(Map<i32, String>) -> Result<usi
     }
 }
 
-/// As [`small`], by a predicate.
+/// As [`small`], with a predicate.
 async fn finds(target: Target, predicate: impl Fn(()) -> Predicate) -> Result<String> {
-    // Written before anything is awaited: a predicate is not small either.
+    // Serialized before the first await: a predicate may be large too.
     let predicate = predicate(()).to_blob().map_err(|error| anyhow::anyhow!("{error}"))?;
     let client = target.client().await?;
     fill(&client, SMALL, 300_000, |key| format!("v{key}")).await?;
     let mut connection = target.raw_client().await?;
     let request = map::key_set_with_predicate::Request { name: SMALL, predicate: predicate.as_bytes() };
-    // Clients cannot cancel a call. Who does not wait for its end closes the connection.
+    // Clients cannot cancel a call. A client that does not wait closes the connection.
     let Ok(answer) = timeout(HOLD * 2, connection.call(&request)).await else { return Ok("closed".to_owned()) };
     match answer {
         Ok(answer) => Ok(format!("{} bytes", answer.len())),
@@ -187,7 +188,7 @@ async fn finds(target: Target, predicate: impl Fn(()) -> Predicate) -> Result<St
     }
 }
 
-/// Values of a large map, asked for and never read.
+/// Requests the values of a large map and does not read the replies.
 async fn values_unread(target: Target, connections: usize, times: usize) -> Result<String> {
     fill_large(target).await?;
     let open = crowd(connections, |_| async move {
@@ -240,7 +241,7 @@ async fn aggregators(target: Target) -> Result<String> {
     Ok(format!("{answered} of 200 answered"))
 }
 
-/// Results of which one page was read.
+/// Cursors with one page read.
 async fn sql_cursors(target: Target) -> Result<String> {
     let client = target.client().await?;
     let mut open = Vec::new();

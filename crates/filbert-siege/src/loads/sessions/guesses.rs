@@ -1,4 +1,4 @@
-//! Guesses at passwords, against a member of its own that has users.
+//! Password guesses against a separate member with users.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -31,10 +31,12 @@ hazelcast:
       realm: people
 ";
 
-/// Who guesses has an address of its own, as each address is told to wait for itself.
+/// The guessing clients have a separate address, because each address waits only for its own
+/// failures.
 const GUESSER: &str = "127.0.0.2:0";
 
-/// Strangers guess over all doors, as fast as they can. Meanwhile whoever knows the password is let in, and no guess is right.
+/// Clients without a password guess at all front doors, as fast as they can. Meanwhile clients with
+/// the right password are admitted, and no guess succeeds.
 pub(super) async fn passwords(target: Target) -> Result<String> {
     let settings = Settings {
         program: target.program,
@@ -73,7 +75,7 @@ enum Guess {
     Postgres,
 }
 
-/// Guesses for a while; how often.
+/// Guesses for a while. Returns the number of guesses.
 async fn guess(doors: Target, door: Guess) -> Result<usize> {
     let (begun, mut guesses) = (Instant::now(), 0);
     while begun.elapsed() < 2 * HOLD {
@@ -99,14 +101,14 @@ async fn over_hazelcast(address: SocketAddr, password: &str) -> Result<bool> {
     stream.write_all(&[&PREAMBLE[..], &grid::login(Some("ada"), Some(password))].concat()).await?;
     let mut answer = vec![0; 4_096];
     let count = stream.read(&mut answer).await.unwrap_or(0);
-    // An answer that says so, an error, or the end of the connection: all but the first status are a no.
+    // The reply is a status, an error, or the end of the connection. Only status 0 is a success.
     let Ok(message) = Message::parse(answer.get(..count).unwrap_or_default()) else { return Ok(false) };
     Ok(message.decode::<client::authentication::Response<'_>>().is_ok_and(|answer| answer.status == 0))
 }
 
 async fn over_http(address: SocketAddr) -> Result<bool> {
     let mut stream = connect(address).await?;
-    // ada:wrong
+    // The credentials are ada:wrong.
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic YWRhOndyb25n\r\n\r\n").await?;
     let mut answer = [0; 16];
     let count = stream.read(&mut answer).await.unwrap_or(0);
@@ -120,7 +122,7 @@ async fn over_postgres(address: SocketAddr, password: &str) -> Result<bool> {
     Ok(config.connect_raw(stream, tokio_postgres::NoTls).await.is_ok())
 }
 
-/// Whoever knows the password comes from elsewhere.
+/// A client with the right password, from another address.
 async fn log_in(doors: Target) -> Result<()> {
     let words = format!(
         "host={} port={} user=ada password=the-right-one dbname=filbert",

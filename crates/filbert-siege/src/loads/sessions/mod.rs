@@ -1,4 +1,4 @@
-//! Many statements or sessions, each of which is harmless.
+//! Many concurrent statements or sessions. Each of them is harmless.
 
 mod guesses;
 
@@ -41,7 +41,7 @@ pub(crate) fn loads() -> Vec<Load> {
 
 const CROSS: &str = "SELECT count(*) FROM crowd a, crowd b";
 
-/// Statements that differ in large literals, which a cache of plans would keep.
+/// Statements with different large literals, which a plan cache would keep.
 async fn literals(target: Target, count: usize, bytes: usize) -> Result<String> {
     let mut session = target.session().await?;
     for number in 0..count {
@@ -81,7 +81,7 @@ async fn prepared(target: Target) -> Result<String> {
     Ok(format!("{} of 300 kept", open.len() - refused.len()))
 }
 
-/// The same statement by many sessions, which are closed at the same time.
+/// The same statement in many sessions. Then all sessions are closed at the same time.
 async fn at_once(target: Target, sessions: usize, text: &'static str) -> Result<String> {
     let open = crowd(sessions, |_| async move {
         let mut session = target.session().await?;
@@ -126,7 +126,7 @@ async fn cancelled(target: Target) -> Result<String> {
     Ok(format!("57014 after {} ms at most", times.into_iter().max().unwrap_or(0)))
 }
 
-/// Everybody asks little, and all the time.
+/// Many sessions with small, continuous queries.
 async fn busy_sessions(target: Target) -> Result<String> {
     let counts = crowd(300, |index| async move {
         let mut session = target.session().await?;
@@ -202,7 +202,7 @@ async fn one_row(target: Target) -> Result<String> {
     Ok(format!("{} updates", counts.iter().sum::<usize>()))
 }
 
-/// Nobody may end the statements of another user.
+/// A user must not be able to cancel the statements of another user.
 async fn kill_all(target: Target) -> Result<String> {
     let mut session = target.session().await?;
     let begun = std::time::Instant::now();

@@ -1,6 +1,7 @@
-//! `filbert cluster`: what an operator asks of a running member, over its HTTP door, and orders of it.
+//! `filbert cluster`: queries and orders of an operator to a running member, over its HTTP front
+//! door.
 //!
-//! It is a client like any other: users, passwords and addresses are those of the HTTP door.
+//! It is an ordinary client: users, passwords and addresses are those of the HTTP front door.
 
 mod report;
 
@@ -10,17 +11,17 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Subcommand};
 use serde_json::{Value, json};
 
-/// Between two looks at a member that leaves.
+/// The polling interval while a member leaves.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Longer than an order takes: a failover is waited for.
+/// The timeout of a request. It is longer than an order takes, including a failover.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
-/// The port of the HTTP door.
+/// The default port of the HTTP front door.
 const PORT: u16 = 4_200;
 
-/// Which member is asked, and what.
+/// The member, and the order to it.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct ClusterArgs {
-    /// A member's address for HTTP: any member that is there
+    /// HTTP address of any running member
     #[arg(
         long,
         short = 'H',
@@ -31,7 +32,7 @@ pub(crate) struct ClusterArgs {
     )]
     host: String,
 
-    /// The user's name, where the HTTP door has users; the password is taken from FILBERT_PASSWORD
+    /// User name, if the HTTP front door has users; FILBERT_PASSWORD contains the password
     #[arg(long, short = 'U', value_name = "NAME", env = "FILBERT_USER", global = true)]
     user: Option<String>,
 
@@ -39,77 +40,80 @@ pub(crate) struct ClusterArgs {
     order: Order,
 }
 
-/// What is asked.
+/// An order to a cluster.
 #[derive(Debug, Clone, Subcommand)]
 enum Order {
-    /// Show members, groups of partitions, and what somebody should look at
+    /// Show members, partition groups, and warnings
     Status {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Every group by itself, with the lag of each voter
+        /// Show every group, with the lag of each voter
         #[arg(long)]
         groups: bool,
     },
-    /// Have a member leave in order: others take over what it holds, then its process ends
+    /// Let a member leave in order: other members take over its data, then its process exits
     Leave {
         /// The member's number, UUID or address
         member: String,
     },
-    /// Take a member out that is dead, now instead of after a minute
+    /// Remove a dead member now, instead of after a minute
     ///
-    /// A member that answers is refused, and so is one without which a group would have no majority.
+    /// The order is rejected if the member answers, or if a group would lose its majority without
+    /// it.
     Remove {
         /// The member's number, UUID or address
         member: String,
     },
-    /// Have groups go on that have lost their majority for good, with what the members that are left hold
+    /// Continue groups that have lost their majority for good, with the data of the remaining
+    /// members
     ///
-    /// Tells what is lost by it, and does it only with --accept-data-loss. Refused while each group has a majority of its voters. The members that
-    /// are not there come back as new members, without what they hold.
+    /// Shows the resulting losses, and acts only with --accept-data-loss. The order is rejected
+    /// while each group has a majority of its voters. Missing members return as new members,
+    /// without their data.
     Recover {
-        /// What only the missing members have acknowledged is given up
+        /// Accept the loss of changes that only the missing members have acknowledged
         #[arg(long)]
         accept_data_loss: bool,
     },
 }
 
-/// Why it did not work.
+/// An error of `filbert cluster`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClusterError {
-    /// Nobody answers.
+    /// The member does not answer.
     #[error("cannot reach {host} over HTTP: {why}")]
     Unreachable {
         /// The member.
         host: String,
-        /// What stood in the way.
+        /// The reason.
         why: String,
     },
-    /// The member says no.
+    /// The member rejects the order.
     #[error("{host} refuses: {why}")]
     Refused {
         /// The member.
         host: String,
-        /// Its reason.
+        /// The reason.
         why: String,
     },
-    /// The answer cannot be read.
+    /// The answer is invalid.
     #[error("{host} answers, and not as a member of a cluster does: {why}")]
     Answer {
         /// The member.
         host: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
-    /// No member goes by the name.
+    /// No member has this name.
     #[error("there is no member {named:?}, expected a number, UUID or address of: {known}")]
     NoMember {
-        /// What was asked for.
+        /// The requested name.
         named: String,
-        /// The members.
+        /// The known members.
         known: String,
     },
-    /// The flag is missing.
+    /// The flag `--accept-data-loss` is missing.
     #[error("nothing was done: say --accept-data-loss if that is meant")]
     NotConfirmed,
     /// The output cannot be written.
@@ -117,7 +121,7 @@ pub(crate) enum ClusterError {
     Write(#[from] std::io::Error),
 }
 
-/// A member that is asked.
+/// The HTTP client of a member.
 struct Asked<'a> {
     args: &'a ClusterArgs,
     agent: ureq::Agent,
@@ -132,7 +136,7 @@ pub(crate) fn main(args: &ClusterArgs) -> Result<(), ClusterError> {
             let status = asked.status()?;
             let text = if *json { format!("{status:#}\n") } else { report::text(&status, *groups) };
             match out.write_all(text.as_bytes()) {
-                // A reader that has gone (`| head`) is no failure.
+                // A closed pipe (`| head`) is not an error.
                 Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(error.into()),
                 _ => {}
             }
@@ -212,13 +216,14 @@ impl<'a> Asked<'a> {
             return Ok(value);
         }
         let why = value.pointer("/error/message").and_then(Value::as_str).unwrap_or(&text);
-        // The name of the exception around it is for CrateDB's clients.
+        // The member adds an exception name around the text for CrateDB's clients. It is removed
+        // here.
         let inner = why.split_once('[').filter(|(name, _)| name.chars().all(char::is_alphanumeric));
         let why = inner.and_then(|(_, rest)| rest.strip_suffix(']')).unwrap_or(why).to_owned();
         Err(ClusterError::Refused { host, why })
     }
 
-    /// The number of the member that goes by a name.
+    /// Returns the number of the member with this name.
     fn member(&self, named: &str) -> Result<u64, ClusterError> {
         let status = self.status()?;
         let members = status.get("members").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -236,7 +241,8 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Waits until a member is none any more. The one that is asked answers no more when it is that one.
+    /// Waits until a member has left. If it is the queried member itself, it stops answering, which
+    /// ends the wait too.
     fn until_gone(&self, id: u64) {
         while let Ok(status) = self.status() {
             let is_there = |members: &Vec<Value>| members.iter().any(|member| member["id"].as_u64() == Some(id));

@@ -1,4 +1,4 @@
-//! The status of a cluster for a person: tables.
+//! Formats the status of a cluster as tables.
 
 use std::fmt::Write;
 
@@ -6,7 +6,8 @@ use comfy_table::Table;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use serde_json::Value;
 
-/// Members, groups and warnings. Groups that are alike are one line, unless each is asked for.
+/// Members, groups and warnings. Groups with equal content share a line, unless all groups are
+/// requested.
 pub(super) fn text(status: &Value, all_groups: bool) -> String {
     let mut text = String::new();
     let word = |key: &str| status[key].as_str().unwrap_or_default();
@@ -56,7 +57,7 @@ fn members(status: &Value) -> Table {
     table
 }
 
-/// A line of the table of groups, without the name.
+/// A row of the table of groups, without the name.
 fn line(group: &Value) -> [String; 5] {
     let replicas = |key: &str| {
         let one = |replica: &Value| match replica["lag"].as_u64() {
@@ -90,7 +91,7 @@ fn groups(status: &Value, all: bool) -> Table {
     table
 }
 
-/// A duration as a person says it.
+/// Formats a duration for people.
 fn duration(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
@@ -102,7 +103,7 @@ fn duration(ms: u64) -> String {
     }
 }
 
-/// Base64 of a name and a password: the program needs no more of it.
+/// Encodes base64, for the name and the password of a user.
 pub(super) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

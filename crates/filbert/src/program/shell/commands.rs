@@ -4,11 +4,11 @@ use std::io::Write;
 
 use super::{Format, Settings, Shell, ShellError};
 
-/// What follows a command.
+/// The next step after a command.
 pub(super) enum Next {
-    /// The next line.
+    /// Read the next line.
     Line,
-    /// The end.
+    /// End the shell.
     End,
 }
 
@@ -26,7 +26,7 @@ const TABLES: &str = "SELECT table_schema AS schema, table_name AS name, lower(t
 const BY_NAME: &str = " ORDER BY 1, 2";
 
 impl Shell {
-    /// Runs a command.
+    /// Executes a command.
     pub(super) fn command(&mut self, command: &str) -> Result<Next, ShellError> {
         let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         let argument = argument.trim().trim_end_matches(';');
@@ -60,7 +60,7 @@ impl Shell {
         Ok(Next::Line)
     }
 
-    /// The columns of a table, a mapping or a view, and its indexes.
+    /// Shows the columns of a table, a mapping or a view, and its indexes.
     fn describe(&mut self, relation: &str) -> Result<(), ShellError> {
         let (schema, name) = match relation.split_once('.') {
             Some((schema, name)) => (format!(" AND table_schema = {}", literal(schema)), name),

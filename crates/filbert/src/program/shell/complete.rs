@@ -89,7 +89,7 @@ const KEYWORDS: &[&str] = &[
     "WITH",
 ];
 
-/// What can be completed.
+/// The names for completion.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     /// Tables and columns, sorted.
@@ -98,7 +98,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Asks the member for its tables and columns.
+    /// Reads the tables and columns from the member.
     pub(super) fn refresh(&mut self, connection: &Connection) {
         let mut names: Vec<String> = connection
             .texts(
@@ -113,12 +113,12 @@ impl Names {
         self.is_old = false;
     }
 
-    /// Says that there may be others by now.
+    /// Marks the names as outdated.
     pub(super) fn make_old(&mut self) {
         self.is_old = true;
     }
 
-    /// Whether there may be others by now.
+    /// Whether the names are outdated.
     pub(super) fn are_old(&self) -> bool {
         self.is_old
     }
@@ -127,7 +127,7 @@ impl Names {
         let fits = |name: &&str| name.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
         let pair = |text: &str| Pair { display: text.to_owned(), replacement: text.to_owned() };
         let names = self.names.iter().map(String::as_str).filter(fits);
-        // Keywords are in the case of what was typed.
+        // Keywords are completed in the case of the typed text.
         let is_lower = word.chars().any(char::is_lowercase);
         let keywords = KEYWORDS.iter().copied().filter(fits);
         let keywords = keywords.map(|keyword| if is_lower { keyword.to_lowercase() } else { keyword.to_owned() });

@@ -1,4 +1,4 @@
-//! The connection: statements are sent as text, rows come back as text.
+//! The connection: statements are sent as text, and rows are received as text.
 
 use std::io::{BufRead, Write};
 use std::pin::pin;
@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
 use super::ShellError;
 use super::output::{Kind, Writer};
 
-/// A connection to a member. Dropping it ends it.
+/// A connection to a member. Dropping it closes it.
 pub(super) struct Connection {
     runtime: Runtime,
     client: Client,
@@ -21,7 +21,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects; `asks` says whether somebody is there to type a password.
+    /// Connects. `asks` permits a password prompt on the terminal.
     pub(super) fn open(host: &str, user: &str, asks: bool) -> Result<Connection, ShellError> {
         let failed = |reason: String| ShellError::Connect { address: host.to_owned(), reason };
         let (name, port) = split(host).map_err(failed)?;
@@ -43,7 +43,7 @@ impl Connection {
         }
         let (client, task) = connected.map_err(|error| failed(text_of(&error, "")))?;
         runtime.spawn(async move {
-            // What ends it is told by the call that runs then.
+            // The running call reports the error.
             let _ = task.await;
         });
         let mut connection = Connection { runtime, client, address: host.to_owned(), version: String::new() };
@@ -55,7 +55,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The address, as it was given.
+    /// The address, as the user wrote it.
     pub(super) fn address(&self) -> &str {
         &self.address
     }
@@ -65,7 +65,8 @@ impl Connection {
         &self.version
     }
 
-    /// Runs a statement and hands on its rows; Ctrl-C cancels it. Returns how many rows it changed or has.
+    /// Executes a statement and passes its rows to the writer. Ctrl-C cancels the statement.
+    /// Returns the number of changed or returned rows.
     pub(super) fn run(&self, statement: &str, typed: bool, writer: &mut Writer<'_>) -> Result<u64, ShellError> {
         self.runtime.block_on(async {
             let kinds = if typed { self.kinds(statement).await } else { Vec::new() };
@@ -100,7 +101,7 @@ impl Connection {
         })
     }
 
-    /// What the columns hold, as far as it matters for JSON; none if the statement cannot be prepared.
+    /// The kinds of the columns for JSON output. Empty if the statement cannot be prepared.
     async fn kinds(&self, statement: &str) -> Vec<Kind> {
         let Ok(prepared) = self.client.prepare(statement).await else { return Vec::new() };
         let kind = |column: &tokio_postgres::Column| match *column.type_() {
@@ -114,7 +115,7 @@ impl Connection {
         prepared.columns().iter().map(kind).collect()
     }
 
-    /// The rows of a query of the shell's own; none if it fails.
+    /// Returns the rows of an internal query of the shell. Empty if the query fails.
     pub(super) fn texts(&self, query: &str) -> Vec<Vec<Option<String>>> {
         let messages = self.runtime.block_on(self.client.simple_query(query)).unwrap_or_default();
         let row = |message| match message {
@@ -127,7 +128,7 @@ impl Connection {
     }
 }
 
-/// Host and port of `host`, `host:port`, `[::1]:port`.
+/// Parses host and port from `host`, `host:port` or `[::1]:port`.
 fn split(address: &str) -> Result<(String, u16), String> {
     const PORT: u16 = 5432;
     let port = |text: &str| text.parse().map_err(|_| format!("the port {text:?} is no number up to 65535"));
@@ -150,7 +151,7 @@ fn ask_password(user: &str) -> Result<String, ShellError> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// What a person reads of an error: the message, the place in the statement, the hint.
+/// Formats an error for the user: message, position in the statement, hint.
 fn text_of(error: &Error, statement: &str) -> String {
     let Some(told) = error.as_db_error() else {
         return match std::error::Error::source(error) {

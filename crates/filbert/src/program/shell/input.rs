@@ -1,16 +1,16 @@
-//! What was typed, cut into statements and commands.
+//! Splits the input into statements and commands.
 
-/// One thing to do.
+/// One statement or command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// A statement, without its semicolon.
     Statement(String),
-    /// A command, from its backslash on.
+    /// A command, with its backslash.
     Command(String),
 }
 
 impl Piece {
-    /// As it goes into the history: a statement of several lines is one entry.
+    /// The form for the history: a statement with several lines is one entry.
     pub(super) fn as_typed(&self) -> String {
         match self {
             Piece::Statement(statement) => format!("{statement};"),
@@ -19,24 +19,25 @@ impl Piece {
     }
 }
 
-/// Text that is not run yet.
+/// Input that has not been executed yet.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     text: String,
 }
 
 impl Input {
-    /// Adds what was typed.
+    /// Appends input.
     pub(super) fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
-    /// Whether there is nothing left but white space.
+    /// Whether the remaining input is only white space.
     pub(super) fn is_empty(&self) -> bool {
         self.text.trim().is_empty()
     }
 
-    /// The next statement that has its semicolon, or the next command, which is the rest of its line.
+    /// Returns the next complete statement (up to its semicolon) or the next command (up to the end
+    /// of the line).
     pub(super) fn next(&mut self) -> Option<Piece> {
         loop {
             let start = self.text.len() - self.text.trim_start().len();
@@ -54,7 +55,7 @@ impl Input {
         }
     }
 
-    /// As [`Input::next`]; the last statement of a script needs no semicolon.
+    /// As [`Input::next`], but the last statement of a script needs no semicolon.
     pub(super) fn next_of_script(&mut self) -> Option<Piece> {
         if let Some(piece) = self.next() {
             return Some(piece);

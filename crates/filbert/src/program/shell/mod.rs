@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!  terminal ── rustyline: history, completion ──┐
-//!  pipe, -c ────────────────────────────────────┴─► input ──► a backslash command ─► commands
-//!                                                         └─► a statement ─────────► connection ─► output: table, CSV, JSON
+//!  pipe, -c ────────────────────────────────────┴─► input ─┬─► commands: backslash commands
+//!                                                          └─► connection: statements
+//!                                                                └─► output: table, CSV, JSON
 //! ```
 //!
-//! It is a client like any other: it knows nothing of the member but what its SQL tells.
+//! It is an ordinary client: it uses only SQL to learn about the member.
 
 mod commands;
 mod complete;
@@ -28,70 +29,71 @@ use complete::Names;
 use connection::Connection;
 use input::{Input, Piece};
 
-/// Bytes of a script or a piped text.
+/// The maximum size of a script or of piped input, in bytes.
 const SCRIPT_BYTES_MAX: u64 = 1 << 30;
-/// Lines that are remembered.
+/// The maximum number of lines in the history.
 const HISTORY_MAX: usize = 10_000;
 
-/// Where to connect, and what to run.
+/// The address of the member, and the statements to execute.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct ShellArgs {
-    /// The member's address for PostgreSQL's drivers
+    /// Address of the member's PostgreSQL front door
     #[arg(long, short = 'H', value_name = "HOST[:PORT]", env = "FILBERT_SQL_HOST", default_value = "127.0.0.1:5432")]
     host: String,
 
-    /// The user's name; the password is taken from PGPASSWORD, or asked for
+    /// User name; PGPASSWORD contains the password, otherwise the shell prompts for it
     #[arg(long, short = 'U', value_name = "NAME", env = "PGUSER", default_value = "filbert")]
     user: String,
 
-    /// Runs this and ends; may be given several times
+    /// Execute this statement and exit; may be repeated
     #[arg(long, short = 'c', value_name = "STATEMENT")]
     command: Vec<String>,
 
-    /// How rows are written
+    /// Output format of rows
     #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
     format: Format,
 
-    /// Tells how long each statement took
+    /// Show the duration of each statement
     #[arg(long, short = 't')]
     timing: bool,
 }
 
-/// How rows are written.
+/// The output format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Columns side by side
     Table,
     /// Comma-separated values, the names first
     Csv,
-    /// One JSON object for each row, on a line of its own
+    /// One JSON object per row, each on a separate line
     Json,
 }
 
-/// What can be set while the shell runs.
+/// The settings that can be changed while the shell runs.
 #[derive(Debug, Clone)]
 struct Settings {
     format: Format,
-    /// One line for each value instead of one for each row.
+    /// One line per value instead of one line per row.
     expanded: bool,
     timing: bool,
 }
 
-/// Why the shell ended early. What is wrong with a statement is told and ends nothing but a script.
+/// A fatal error of the shell. In interactive mode a failed statement is only reported; in a script
+/// it ends the shell.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShellError {
-    /// The member cannot be reached, or does not let the user in.
+    /// The member is unreachable or rejects the user.
     #[error("cannot connect to {address}: {reason}")]
     Connect {
-        /// Where.
+        /// The address.
         address: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A statement failed, in a script.
+    /// A statement of a script failed.
     #[error("{0}")]
     Statement(String),
-    /// What is to be run cannot be read.
+    /// The input cannot be read.
     #[error("cannot read the statements")]
     Read(#[source] std::io::Error),
     /// Rows cannot be written.
@@ -102,14 +104,14 @@ pub(crate) enum ShellError {
     Terminal(#[from] ReadlineError),
 }
 
-/// A shell at work.
+/// A running shell.
 struct Shell {
     connection: Connection,
     settings: Settings,
     names: Names,
 }
 
-/// Runs the shell until its input ends.
+/// Runs the shell until the end of its input.
 pub(crate) fn main(args: &ShellArgs) -> Result<(), ShellError> {
     let is_terminal = std::io::stdin().is_terminal();
     let connection = Connection::open(&args.host, &args.user, is_terminal)?;
@@ -128,7 +130,7 @@ impl Shell {
         self.script(&text)
     }
 
-    /// Runs a text with any number of statements and commands; the first that fails ends it.
+    /// Executes a text with any number of statements and commands. The first failure ends it.
     fn script(&mut self, text: &str) -> Result<(), ShellError> {
         let mut input = Input::default();
         input.push(text);
@@ -155,7 +157,7 @@ impl Shell {
         let mut editor: Editor<Names, FileHistory> = Editor::with_config(config)?;
         let history = history_file();
         if let Some(path) = &history {
-            // There is none the first time.
+            // The file does not exist at the first start.
             let _ = editor.load_history(path);
         }
         self.names.refresh(&self.connection);
@@ -221,7 +223,7 @@ fn save(editor: &mut Editor<Names, FileHistory>, path: Option<&PathBuf>) -> Resu
         if let Some(directory) = path.parent() {
             let _ = std::fs::create_dir_all(directory);
         }
-        // A history that cannot be kept is no reason to fail.
+        // An error while saving the history is ignored.
         let _ = editor.save_history(path);
     }
     Ok(())
@@ -231,7 +233,8 @@ fn println_to_terminal(text: &str) -> Result<(), ShellError> {
     writeln!(std::io::stdout(), "{text}").map_err(ShellError::Write)
 }
 
-/// Where lines are remembered: in the place for programs' states, which is below the home directory unless told otherwise.
+/// The path of the history file: in the directory for program state, which is below the home
+/// directory by default.
 fn history_file() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let state = state.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state")))?;

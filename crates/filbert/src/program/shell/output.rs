@@ -1,4 +1,4 @@
-//! Rows for people and programs: a table, CSV, JSON.
+//! Writes rows for people and programs: as a table, CSV or JSON.
 
 use std::io::{self, StdoutLock, Write};
 
@@ -7,12 +7,13 @@ use comfy_table::{Cell, CellAlignment, Table};
 
 use super::{Format, Settings};
 
-/// Rows of one table: widths are of these, and memory is bounded by them.
+/// The number of rows per table. Column widths are computed for these rows, and the number bounds
+/// the memory.
 const TABLE_ROWS: usize = 1_000;
-/// What a null is shown as in a table.
+/// The text for null in a table.
 const NULL: &str = "∅";
 
-/// What a column holds, as far as it matters for JSON.
+/// The kind of a column for JSON output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -45,12 +46,12 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// What the columns hold; texts where nothing is said.
+    /// Sets the kinds of the columns. Columns without a kind are texts.
     pub(super) fn kinds(&mut self, kinds: Vec<Kind>) {
         self.kinds = kinds;
     }
 
-    /// The columns of the rows that follow.
+    /// Sets the columns of the following rows.
     pub(super) fn columns(&mut self, names: Vec<String>) -> io::Result<()> {
         if self.format == Format::Csv {
             write_csv(&mut self.out, names.iter().map(|name| Some(name.as_str())))?;
@@ -59,7 +60,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// One row.
+    /// Writes one row.
     pub(super) fn row<'v>(&mut self, values: impl Iterator<Item = Option<&'v str>>) -> io::Result<()> {
         self.rows += 1;
         match self.format {
@@ -81,7 +82,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Ends the statement, which changed or had `count` rows.
+    /// Ends the output of a statement with `count` changed or returned rows.
     pub(super) fn finish(mut self, count: u64) -> io::Result<()> {
         if self.format == Format::Table {
             let has_rows = self.names.is_some();
@@ -128,7 +129,7 @@ fn write_expanded(out: &mut impl Write, names: &[String], rows: &[Vec<Option<Str
     Ok(())
 }
 
-/// A line of CSV as RFC 4180 has it. A null is nothing, an empty text is two quotes.
+/// Writes a line of CSV (RFC 4180). Null is an empty field, an empty text is two quotes.
 fn write_csv<'v>(out: &mut impl Write, values: impl Iterator<Item = Option<&'v str>>) -> io::Result<()> {
     for (at, value) in values.enumerate() {
         if at > 0 {
@@ -150,7 +151,7 @@ fn json(kind: Kind, value: Option<&str>) -> String {
     match (kind, text) {
         (Kind::Boolean, "t") => "true".to_owned(),
         (Kind::Boolean, "f") => "false".to_owned(),
-        // JSON has no number that is not finite.
+        // JSON has no NaN or infinity: they are written as texts.
         (Kind::Number, number) if number.bytes().any(|byte| byte.is_ascii_digit()) => number.to_owned(),
         (Kind::Json, document) => document.to_owned(),
         _ => serde_json::Value::from(text).to_string(),

@@ -1,0 +1,250 @@
+//! Types that depend on neighbouring expressions, set right after planning: string literals beside
+//! decimals and as elements of arrays, and casts of arrays.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, cast};
+use filbert_grid::query::Dialect;
+
+use crate::elements::ARRAY_LIKE_UDF;
+use crate::named::{map_named, schema_within};
+use crate::numbers::written::{exact, is_quoted, widen_operands};
+use crate::postgres::operators::{self, Kind};
+
+/// Sets the types in a plan.
+///
+/// # Errors
+/// Columns of a table are ambiguous.
+pub fn with_related_types(plan: LogicalPlan, dialect: Dialect) -> Result<LogicalPlan> {
+    let mut is_concerned = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            is_concerned |= concerns(expression)?;
+            Ok(if is_concerned { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    if !is_concerned {
+        return Ok(plan);
+    }
+    let mut is_changed = false;
+    let transformed = plan.transform_up_with_subqueries(|plan| {
+        let schema = schema_within(&plan)?;
+        let transformed = map_named(plan, |expression| related_within(expression, &schema, dialect))?;
+        is_changed |= transformed.transformed;
+        // The nodes above get the new types as well.
+        if is_changed { transformed.map_data(LogicalPlan::recompute_schema) } else { Ok(transformed) }
+    })?;
+    Ok(transformed.data)
+}
+
+/// Like [`with_related_types`], for an expression over rows with this schema.
+///
+/// # Errors
+/// None of its own.
+pub fn related_within(expression: Expr, schema: &DFSchema, dialect: Dialect) -> Result<Transformed<Expr>> {
+    if !concerns(&expression)? {
+        return Ok(Transformed::no(expression));
+    }
+    expression.transform_up(|mut inner| {
+        let is_changed = match &mut inner {
+            Expr::Cast(cast) if dialect == Dialect::Postgres => cast_array(cast, schema),
+            Expr::ScalarFunction(call) if items_of(call.func.name()).is_some() => type_items(call, schema),
+            Expr::ScalarFunction(call) if ALTERNATIVES.contains(&call.func.name()) => {
+                let is_typed = type_alternatives(call.args.iter_mut().collect(), schema);
+                widen_operands(&mut inner, schema) || is_typed
+            }
+            Expr::WindowFunction(window) if DEFAULTS.contains(&window.fun.name()) => {
+                let args = window.params.args.iter_mut().enumerate();
+                let is_typed = type_alternatives(args.filter(|(at, _)| *at != 1).map(|(_, arg)| arg).collect(), schema);
+                if let [value, _, default] = window.params.args.as_mut_slice() {
+                    widen_array(value, default, schema);
+                }
+                widen_operands(&mut inner, schema) || is_typed
+            }
+            Expr::BinaryExpr(compared) if is_distinction(compared.op) && dialect == Dialect::Postgres => {
+                match distinction(compared, schema) {
+                    Some(distinction) => {
+                        inner = distinction;
+                        true
+                    }
+                    None => widen_operands(&mut inner, schema),
+                }
+            }
+            other => widen_operands(other, schema),
+        };
+        Ok(if is_changed { Transformed::yes(inner) } else { Transformed::no(inner) })
+    })
+}
+
+fn concerns(expression: &Expr) -> Result<bool> {
+    expression.exists(|inner| {
+        let is_array = |field: &FieldRef| matches!(field.data_type(), DataType::List(_));
+        Ok(match inner {
+            Expr::Cast(cast) => is_array(&cast.field),
+            Expr::BinaryExpr(compared) => is_distinction(compared.op),
+            other => is_quoted(other),
+        })
+    })
+}
+
+/// Functions that return one of their arguments.
+const ALTERNATIVES: [&str; 3] = ["coalesce", "greatest", "least"];
+/// Window functions with a default value.
+const DEFAULTS: [&str; 2] = ["lag", "lead"];
+
+fn is_distinction(op: Operator) -> bool {
+    matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
+}
+
+/// `IS DISTINCT FROM` with the meaning of `=`, where Arrow compares otherwise.
+fn distinction(compared: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let (left, right) = (compared.left.as_ref(), compared.right.as_ref());
+    let are_arrays = [left, right].iter().any(|side| side.get_type(schema).is_ok_and(|found| depth(&found) > 0));
+    if !are_arrays {
+        return operators::compared(compared.op, left.clone(), right.clone(), schema);
+    }
+    let array =
+        |text: &Expr, array: &Expr| operators::as_array(text.clone(), array, schema).filter(|_| is_quoted(text));
+    let (left, right) = match (array(left, right), array(right, left)) {
+        (Some(typed), _) => (typed, right.clone()),
+        (None, Some(typed)) => (left.clone(), typed),
+        _ => return None,
+    };
+    Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: compared.op, right: Box::new(right) }))
+}
+
+/// Gives string literals among alternatives the type of the others, where Arrow has no literals of
+/// it or reads them otherwise.
+fn type_alternatives(alternatives: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let Some(other) = alternatives.iter().find(|alternative| !is_quoted(alternative)).map(|found| (**found).clone())
+    else {
+        return false;
+    };
+    let typed = |literal: &Expr| match operators::kind(&other, schema) {
+        Kind::Uuid => operators::call("cast_uuid", vec![literal.clone()]),
+        Kind::Bytes => operators::call("cast_bytea", vec![literal.clone()]),
+        Kind::Jsonb => operators::call("cast_jsonb", vec![literal.clone()]),
+        Kind::Array => operators::as_array(literal.clone(), &other, schema),
+        _ => None,
+    };
+    let mut is_changed = false;
+    for alternative in alternatives {
+        if is_quoted(alternative)
+            && let Some(typed) = typed(alternative)
+        {
+            *alternative = typed;
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+/// Gives an array of numbers the type of its default value, which has all digits of both.
+fn widen_array(value: &mut Expr, default: &Expr, schema: &DFSchema) {
+    let (Ok(own), Ok(wanted)) = (value.get_type(schema), default.get_type(schema)) else { return };
+    if depth(&own) == depth(&wanted) && depth(&own) > 0 && innermost(&wanted).is_decimal() && own != wanted {
+        *value = cast(value.clone(), wanted);
+    }
+}
+
+/// The position of the array among the arguments of a function of arrays and elements.
+fn items_of(function: &str) -> Option<usize> {
+    match function {
+        "array_append" | "array_position" | "array_positions" | "array_remove" | "array_replace" => Some(0),
+        "array_prepend" => Some(1),
+        _ => None,
+    }
+}
+
+/// Gives string literals that are elements the type of the array's elements.
+fn type_items(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
+    let Some(place) = items_of(call.func.name()) else { return false };
+    let array = call.args.get(place).and_then(|array| array.get_type(schema).ok());
+    let Some(DataType::List(item)) = array else { return false };
+    let item = item.data_type();
+    if item.is_string() || item.is_nested() || item.is_null() {
+        return false;
+    }
+    let mut is_changed = false;
+    for (at, arg) in call.args.iter_mut().enumerate() {
+        if at != place && is_quoted(arg) {
+            *arg = exact(arg, item).unwrap_or_else(|| cast(arg.clone(), item.clone()));
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+/// Settles a cast to an array; returns whether it changed.
+fn cast_array(cast: &mut Cast, schema: &DFSchema) -> bool {
+    if read_array(cast, schema) {
+        return true;
+    }
+    let is_deeper = deepen(cast, schema);
+    round_items(cast, schema) || is_deeper
+}
+
+/// Gives a cast to an array as many dimensions as its operand has: `text[]` is an array of any
+/// number of dimensions.
+fn deepen(cast: &mut Cast, schema: &DFSchema) -> bool {
+    let Ok(from) = cast.expr.get_type(schema) else { return false };
+    let missing = depth(&from).saturating_sub(depth(cast.field.data_type()));
+    if missing == 0 || depth(cast.field.data_type()) == 0 {
+        return false;
+    }
+    let item = |of: DataType| DataType::List(Arc::new(Field::new_list_field(of, true)));
+    let to = (0..missing).fold(cast.field.data_type().clone(), |to, _| item(to));
+    cast.field = Arc::new(cast.field.as_ref().clone().with_data_type(to));
+    true
+}
+
+/// Parses a text that is cast to an array; Arrow would make it the only element of one.
+fn read_array(cast: &mut Cast, schema: &DFSchema) -> bool {
+    let DataType::List(item) = cast.field.data_type() else { return false };
+    let is_text = cast.expr.get_type(schema).is_ok_and(|from| from.is_string());
+    let Ok(item) = ScalarValue::try_from(item.data_type()) else { return false };
+    if !is_text {
+        return false;
+    }
+    let args = vec![cast.expr.as_ref().clone(), Expr::Literal(item, None)];
+    *cast.expr = Expr::ScalarFunction(ScalarFunction { func: ARRAY_LIKE_UDF.clone(), args });
+    true
+}
+
+/// Casts the elements of an array of numbers with a fraction as PostgreSQL casts such numbers,
+/// where Arrow truncates them or shows digits that a `numeric` does not have.
+fn round_items(cast: &mut Cast, schema: &DFSchema) -> bool {
+    let Ok(from) = cast.expr.get_type(schema) else { return false };
+    let is_fraction = |item: &DataType| item.is_decimal() || item.is_floating();
+    if depth(&from) == 0 || !is_fraction(innermost(&from)) {
+        return false;
+    }
+    let name = match innermost(cast.field.data_type()) {
+        DataType::Int16 => "cast_int2s",
+        DataType::Int32 => "cast_int4s",
+        DataType::Int64 => "cast_int8s",
+        item if item.is_string() => "cast_texts",
+        _ => return false,
+    };
+    let Some(call) = operators::call(name, vec![cast.expr.as_ref().clone()]) else { return false };
+    *cast.expr = call;
+    true
+}
+
+fn innermost(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::List(item) => innermost(item.data_type()),
+        other => other,
+    }
+}
+
+fn depth(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::List(item) => 1 + depth(item.data_type()),
+        _ => 0,
+    }
+}

@@ -1,0 +1,189 @@
+//! A map that replaces another map. It is filled while changes of the old map are refused, then it
+//! replaces the old map atomically.
+//!
+//! ```text
+//!  begin: changes of the old map are refused ─► the new map is filled ─┐
+//!    ┌─────────────────────────────────────────────────────────────────┘
+//!    ├─ put_in_place: the name refers to the new map, the old map is destroyed
+//!    └─ drop:         the new map is destroyed, the old map accepts changes again
+//! ```
+//!
+//! Reads of the old map continue until it is destroyed. Clients send a refused change again after
+//! the error, so no acknowledged change is lost.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use filbert_store::{Expiry, Metadata};
+
+use crate::errors::GridError;
+use crate::grid::Grid;
+use crate::map::Map;
+use crate::names::{MAP_SERVICE, check_name};
+
+/// A map that is about to replace another one. If it is dropped unfinished, the old map stays
+/// unchanged.
+pub struct MapReplacement {
+    grid: Arc<Grid>,
+    old: Arc<Map>,
+    new: Arc<Map>,
+    finished: bool,
+}
+
+impl fmt::Debug for MapReplacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MapReplacement").field("old", &self.old.name()).field("new", &self.new.name()).finish()
+    }
+}
+
+impl Grid {
+    /// Starts to replace the map `old` by an empty map with the name `new`. Until the end, changes
+    /// of the old map are refused with [`GridError::BeingReplaced`].
+    ///
+    /// # Errors
+    /// The map was destroyed or is being replaced already, a client holds the lock of one of its
+    /// keys, a statement is changing it, `new` is the name of another map or longer than
+    /// [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX), or the member is shutting down.
+    pub fn succeed(self: &Arc<Self>, old: &Arc<Map>, new: &str) -> Result<MapReplacement, GridError> {
+        let shared = &self.shared;
+        shared.check_active()?;
+        check_name("map", new)?;
+        let config = shared.config.maps.find(new)?.clone();
+        let is_taken = new != old.name() && shared.maps.read().by_name.contains_key(new);
+        if is_taken {
+            return Err(GridError::IllegalArgument(format!("there is a map {new:?} already")));
+        }
+        old.core.hold()?;
+        let known = match &shared.replication {
+            None => Ok(None),
+            Some(replication) => replication.replicator.create_map(None, self.map_settings(&config)).map(Some),
+        };
+        let known = known.inspect_err(|_| old.core.release())?;
+        let core = self.build_map(new, config, known);
+        shared.create_where_leading(&core, true);
+        let (old, new) = (old.clone(), Arc::new(Map { core, shared: shared.clone() }));
+        let replacement = MapReplacement { grid: self.clone(), old, new, finished: false };
+        if replacement.old.core.claiming.load(Ordering::SeqCst) > 0 {
+            let text = format!("a statement changes the map {:?}", replacement.old.name());
+            return Err(GridError::IllegalState(text));
+        }
+        // A change that began before the hold has ended when its partition's lock was acquired
+        // below, or when its log has settled.
+        shared.settle(&replacement.old.core)?;
+        let locked: usize =
+            shared.cells.iter().map(|cell| cell.lock().partition.statistics(replacement.old.core.id).locked_keys).sum();
+        if replacement.old.is_destroyed() {
+            return Err(replacement.old.core.destroyed_error());
+        }
+        if locked > 0 {
+            let text = format!("{locked} keys of the map {:?} are locked by clients", replacement.old.name());
+            return Err(GridError::IllegalState(text));
+        }
+        Ok(replacement)
+    }
+}
+
+impl MapReplacement {
+    /// The replaced map.
+    pub fn old(&self) -> &Arc<Map> {
+        &self.old
+    }
+
+    /// The replacing map. No other caller can access it yet.
+    pub fn new_map(&self) -> &Arc<Map> {
+        &self.new
+    }
+
+    /// The metadata of an entry of the old map, for its copy in the new map: timestamps, counts and
+    /// durations.
+    pub fn metadata(&self, key: &[u8]) -> Option<Metadata> {
+        self.old.entry_view(self.old.partition_of(key), key, |view| {
+            let view = view?;
+            let of = |duration_ms: i64| if duration_ms == i64::MAX { 0 } else { duration_ms };
+            let expires_ms = match view.ttl_ms {
+                i64::MAX => i64::MAX,
+                ttl_ms => view.updated_ms.saturating_add(ttl_ms),
+            };
+            Some(Metadata {
+                created_ms: view.created_ms,
+                updated_ms: view.updated_ms,
+                accessed_ms: view.accessed_ms,
+                expires_ms,
+                hits: view.hits,
+                version: view.version,
+                expiry: Expiry { ttl_ms: of(view.ttl_ms), max_idle_ms: of(view.max_idle_ms) },
+            })
+        })
+    }
+
+    /// Replaces the old map by the new map, and moves its listeners. The old map's data are freed
+    /// when this is dropped.
+    ///
+    /// # Errors
+    /// The old map was destroyed meanwhile, or another map has the new name. Nothing was changed
+    /// then.
+    pub fn put_in_place(&mut self) -> Result<(), GridError> {
+        let shared = &self.grid.shared;
+        let (old, new) = (&self.old.core, &self.new.core);
+        let _lifecycle = shared.map_lifecycle.lock();
+        let mut maps = shared.maps.write();
+        if maps.by_name.get(&old.name).is_none_or(|core| core.id != old.id) {
+            return Err(old.destroyed_error());
+        }
+        if self.keeps_name() {
+            // Before any other caller can change the new map, so that listeners miss no change of
+            // it.
+            old.listeners.move_to(&new.listeners);
+            old.near_caches.move_to(&new.near_caches);
+        } else {
+            if maps.by_name.contains_key(&new.name) {
+                return Err(GridError::IllegalArgument(format!("there is a map {:?} already", new.name)));
+            }
+            self.grid.objects().reserve(MAP_SERVICE, &new.name)?;
+            maps.by_name.remove(&old.name);
+        }
+        maps.by_name.insert(new.name.clone(), new.clone());
+        maps.by_id.remove(&old.id);
+        maps.evicting.retain(|other| other.id != old.id);
+        if new.evicts {
+            maps.evicting.push(new.clone());
+        }
+        self.finished = true;
+        // Query plans for the old map become invalid before reads of that map begin to fail.
+        shared.layout_changes.note();
+        // From here on, handles of the old map are handles of a destroyed map, and their owners
+        // look up the new one.
+        old.destroyed.store(true, Ordering::Release);
+        drop(maps);
+        if !self.keeps_name() {
+            self.grid.objects().destroy(MAP_SERVICE, &old.name, shared.member);
+            self.grid.objects().announce_created(MAP_SERVICE, &new.name, shared.member);
+        }
+        Ok(())
+    }
+
+    fn keeps_name(&self) -> bool {
+        self.old.name() == self.new.name()
+    }
+}
+
+impl Drop for MapReplacement {
+    fn drop(&mut self) {
+        let (grid, old, new) = (&self.grid, &self.old.core, &self.new.core);
+        if !self.finished {
+            grid.shared.maps.write().by_id.remove(&new.id);
+            new.destroyed.store(true, Ordering::Release);
+            grid.end_map(new, &new.near_caches);
+            old.release();
+            return;
+        }
+        if self.keeps_name() {
+            grid.end_map(old, &new.near_caches);
+        } else {
+            grid.end_map(old, &old.near_caches);
+            grid.forget_listeners(old);
+        }
+        tracing::info!(map = new.name, "a map has taken the place of {:?}", old.name);
+    }
+}

@@ -1,0 +1,176 @@
+//! Claims and writes of a statement through the logs: several partitions at a time. Blocks until
+//! the answers arrive.
+
+use filbert_data::PartitionId;
+use filbert_store::{Batch, Caller, Change, Command, Reply};
+
+use super::{Forwards, Pending, Submissions};
+use crate::errors::GridError;
+use crate::groups::SubmitError;
+use crate::map::Map;
+use crate::replicator::{PendingAnswer, WhenLocked};
+use crate::threads;
+use crate::together::{CHANGES_PER_LOCK_MAX, NotMade};
+
+/// The maximum size, in bytes, of a statement's commands in flight. The log must also carry other
+/// entries.
+const BYTES_IN_FLIGHT_MAX: usize = 1 << 20;
+
+/// The commands of one statement in flight, each with its context `T`.
+struct StatementCommands<'m, T> {
+    map: &'m Map,
+    owner: Caller,
+    to: Submissions,
+    /// The commands for the leaders, including this member, if other members may lead partitions.
+    forwards: Forwards,
+    pending: Vec<(T, Pending)>,
+}
+
+impl<'m, T> StatementCommands<'m, T> {
+    fn new(map: &'m Map, owner: Caller) -> Self {
+        StatementCommands {
+            map,
+            owner,
+            to: map.submissions(),
+            forwards: Forwards::new(&map.shared, None),
+            pending: Vec::new(),
+        }
+    }
+
+    fn submit(&mut self, partition: PartitionId, change: Change<'_>, about: T) -> Result<(), GridError> {
+        let (reply, pending) = Pending::new();
+        let command = Command { map: self.map.core.id, now: self.map.shared.now(), caller: self.owner, change };
+        if self.map.forwards() {
+            self.forwards.push(partition, &command.into(), reply);
+            self.pending.push((about, pending));
+            return Ok(());
+        }
+        let answer = PendingAnswer::reply(&self.map.core, WhenLocked::Answer, reply);
+        self.to.push(partition, &command.into(), answer).map_err(|(answer, error)| {
+            answer.fail(&self.map.shared, partition, &error, None);
+            error
+        })?;
+        self.pending.push((about, pending));
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.to.bytes() + self.forwards.bytes() > BYTES_IN_FLIGHT_MAX
+    }
+
+    /// Sends the commands. The iterator blocks for each answer.
+    fn answers(&mut self) -> impl Iterator<Item = (T, Result<Reply<'static>, GridError>)> {
+        self.to.send();
+        self.forwards.send();
+        std::mem::take(&mut self.pending).into_iter().map(|(about, pending)| (about, pending.wait()))
+    }
+}
+
+impl Map {
+    /// Claims the keys of all batches, and adds those without the expected values to `differing`.
+    pub(crate) fn claim_by_log<'b>(
+        &self,
+        owner: Caller,
+        batches: impl Iterator<Item = (PartitionId, &'b Batch)>,
+        differing: &mut Vec<Box<[u8]>>,
+    ) -> Result<(), NotMade> {
+        let mut commands = StatementCommands::new(self, owner);
+        for (partition, batch) in batches {
+            for (from, part) in batch.parts(CHANGES_PER_LOCK_MAX) {
+                threads::give_way();
+                commands.submit(partition, Change::Claim { batch: part }, (batch, from)).map_err(NotMade::Error)?;
+                if commands.is_full() {
+                    self.take_claims(&mut commands, differing)?;
+                }
+            }
+        }
+        self.take_claims(&mut commands, differing)
+    }
+
+    fn take_claims(
+        &self,
+        commands: &mut StatementCommands<'_, (&Batch, u32)>,
+        differing: &mut Vec<Box<[u8]>>,
+    ) -> Result<(), NotMade> {
+        let mut taken = Ok(());
+        // Waits for all answers, because the caller releases all claims that exist in the end.
+        for ((batch, from), answer) in commands.answers() {
+            let claimed = answer.map_err(not_claimed).and_then(|reply| self.claimed(batch, from, reply, differing));
+            taken = taken.and(claimed);
+        }
+        taken
+    }
+
+    /// Writes the changes of claimed keys, and releases the claims.
+    pub(crate) fn write_by_log<'b>(
+        &self,
+        owner: Caller,
+        batches: impl Iterator<Item = (PartitionId, &'b Batch)>,
+    ) -> Result<(), NotMade> {
+        let mut commands = StatementCommands::new(self, owner);
+        let mut written = Written::default();
+        for (partition, batch) in batches {
+            for (_, part) in batch.parts(CHANGES_PER_LOCK_MAX) {
+                threads::give_way();
+                written.note(commands.submit(partition, Change::WriteBatch { batch: part }, ()));
+            }
+            written.note(commands.submit(partition, Change::Unclaim, ()));
+            if commands.is_full() {
+                commands.answers().for_each(|((), answer)| written.note(answer.map(|_| ())));
+            }
+            if written.failed.is_some() && !written.any {
+                break;
+            }
+        }
+        commands.answers().for_each(|((), answer)| written.note(answer.map(|_| ())));
+        let group = self.shared.group_of(PartitionId(0));
+        match written.failed {
+            None => Ok(()),
+            // The caller releases the claims of unwritten changes: no code can complete them.
+            Some(_) if written.any => Err(NotMade::Error(SubmitError::Unknown { group }.into())),
+            Some(error) => Err(NotMade::Error(error)),
+        }
+    }
+
+    /// Releases the claims in some partitions.
+    pub(crate) fn unclaim_by_log(&self, owner: Caller, partitions: Vec<PartitionId>) {
+        let (mut to, mut forwards) = (self.submissions(), Forwards::new(&self.shared, None));
+        for partition in partitions {
+            self.shared.push_unclaim(&mut to, &mut forwards, partition, self.core.id, owner);
+        }
+        to.send();
+        forwards.send();
+    }
+
+    /// Whether other members may lead partitions.
+    pub(super) fn forwards(&self) -> bool {
+        self.shared.replication.as_ref().is_some_and(|replication| replication.replicator.forwards())
+    }
+}
+
+/// The error of a claim. An unknown outcome becomes a retryable error, because a claim changes no
+/// entry.
+fn not_claimed(error: GridError) -> NotMade {
+    NotMade::Error(match error {
+        GridError::Submit(SubmitError::Unknown { group }) => {
+            SubmitError::NotLeader { group, hint: "it lost its leader before anything was written".to_owned() }.into()
+        }
+        error => error,
+    })
+}
+
+/// The results of the parts of a statement.
+#[derive(Default)]
+struct Written {
+    any: bool,
+    failed: Option<GridError>,
+}
+
+impl Written {
+    fn note(&mut self, outcome: Result<(), GridError>) {
+        match outcome {
+            Ok(()) => self.any = true,
+            Err(error) => _ = self.failed.get_or_insert(error),
+        }
+    }
+}
