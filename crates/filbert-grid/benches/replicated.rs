@@ -4,7 +4,7 @@
 //! `cargo bench --profile release -p filbert-grid --bench replicated`.
 #![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs, reason = "a bench may fail")]
 
-#[path = "../tests/common/loopback.rs"]
+#[path = "../tests/suite/common/loopback.rs"]
 mod loopback;
 
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 //! the same time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -10,7 +10,7 @@
     reason = "a bench that cannot go on stops"
 )]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/suite/common/mod.rs"]
 mod common;
 
 use std::hint::black_box;

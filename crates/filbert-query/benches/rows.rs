@@ -3,7 +3,7 @@
 //! `cargo bench -p filbert-query --bench rows`
 #![allow(missing_docs, clippy::unwrap_used, reason = "a bench that cannot go on stops")]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/suite/common/mod.rs"]
 mod common;
 
 use std::time::{Duration, Instant};

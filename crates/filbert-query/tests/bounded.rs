@@ -4,6 +4,7 @@
 //! One test, since it looks at the memory of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::fs;

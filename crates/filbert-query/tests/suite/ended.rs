@@ -1,0 +1,90 @@
+//! Planning ends with its statement, and so does what is computed meanwhile: a statement that is
+//! late costs the processor a part of what it takes to plan it.
+//!
+//! One test, since it looks at the processor time of the whole process.
+
+use std::fs;
+use std::sync::mpsc;
+
+use crate::common::Member;
+use filbert_grid::query::{Dialect, QueryEngine, Statement};
+use filbert_query::QueryConfig;
+
+/// A statement whose planning takes so long tells whether it was ended: hundredths of a second of
+/// processor time.
+const LONG: u64 = 60;
+/// What an ended one may take of that: some steps are whole before anybody looks.
+const PART: u64 = 2;
+
+/// Processor time of this process so far, in hundredths of a second.
+fn processor() -> u64 {
+    let figures = fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, figures) = figures.rsplit_once(") ").unwrap();
+    figures.split(' ').skip(11).take(2).map(|figure| figure.parse::<u64>().unwrap()).sum()
+}
+
+fn joined(count: usize, separator: &str, part: impl Fn(usize) -> String) -> String {
+    (0..count).map(part).collect::<Vec<_>>().join(separator)
+}
+
+/// A statement of a size.
+type TextOf = fn(usize) -> String;
+
+/// Statements that take the longer to plan the larger they are.
+const KINDS: [(&str, TextOf); 4] = [
+    ("conditions that all hold", |size| {
+        format!("SELECT 1 FROM t WHERE {}", joined(size, " AND ", |at| format!("a <> {at}")))
+    }),
+    ("conditions of which one holds", |size| {
+        format!("SELECT 1 FROM t WHERE {}", joined(size, " OR ", |at| format!("a = {at} AND b = {at}")))
+    }),
+    ("joins", |size| {
+        let relations = joined(size, ", ", |at| format!("t t{at}"));
+        format!("SELECT 1 FROM {relations} WHERE {}", joined(size, " AND ", |at| format!("t{at}.a = t0.b")))
+    }),
+    ("parts of a pattern", |size| format!("SELECT repeat('a', {}) LIKE repeat('%a_', {size}) || 'b'", size * 1_000)),
+];
+
+#[test]
+fn planning_ends_with_its_statement() {
+    let mut member = Member::of(Dialect::Postgres);
+    let session = member.session.clone();
+    // With one thread what is asked later waits until it is free.
+    member = Member { session, ..Member::with(QueryConfig { threads: 1, ..QueryConfig::default() }) };
+    member.change("CREATE TABLE t (id int PRIMARY KEY, a int, b int)");
+    let mut late = Vec::new();
+    for (name, text_of) in KINDS {
+        let mut size = 64;
+        let (size, whole) = loop {
+            let before = processor();
+            let told = member.describe(&text_of(size));
+            let taken = processor() - before;
+            match told {
+                // It has a limit before it takes long.
+                Err(error) => {
+                    assert!(["54000", "54001", "42601", "54011"].contains(&error.sqlstate()), "{size} {name}: {error}");
+                    break (size, None);
+                }
+                Ok(_) if taken >= LONG => break (size, Some(taken)),
+                Ok(_) => size *= 2,
+            }
+        };
+        println!("{size} {name}: {whole:?}");
+        let Some(whole) = whole else { continue };
+        let text = format!("{} -- again", text_of(size));
+        let before = processor();
+        let (sender, receiver) = mpsc::channel();
+        let statement = Statement { timeout_ms: Some(1), ..member.statement(&text, &[]) };
+        let running = member.engine.execute(&statement, Box::new(move |result| sender.send(result).unwrap()));
+        let error = receiver.recv().unwrap().err().unwrap();
+        assert_eq!(error.sqlstate(), "57014", "{size} {name}: {error}");
+        drop(running);
+        member.describe(&format!("SELECT a + {size} FROM t")).unwrap();
+        let ended = processor() - before;
+        println!("{size} {name}: {ended} of {whole}");
+        if ended * PART > whole {
+            late.push(format!("{size} {name} took {ended} of {whole} hundredths of a second after their end"));
+        }
+    }
+    assert!(late.is_empty(), "{late:#?}");
+}

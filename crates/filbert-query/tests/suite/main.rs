@@ -1,0 +1,34 @@
+//! Tests of the query engine, with statements and predicates as the doors send them.
+//!
+//! One program for all of them: each program more would link the whole crate once more.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+mod answers;
+mod atomic;
+mod catalogs;
+mod common;
+mod conversions;
+mod ended;
+mod error_texts;
+mod evaluator;
+mod greedy_functions;
+mod load;
+mod model;
+mod objects;
+mod parameters;
+mod patterns;
+mod races;
+mod result_order;
+mod sessions;
+mod statements;
+mod table_changes;
+mod table_schemas;
+mod tables;
+mod templates;
+mod ternary;

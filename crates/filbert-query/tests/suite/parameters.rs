@@ -1,0 +1,217 @@
+//! Parameters have the types that the client declares, else those of what they stand beside:
+//! operators and functions are chosen by them, and a statement means the same with literals, with
+//! parameters of declared types, and with parameters alone.
+
+use std::slice::from_ref;
+use std::sync::mpsc;
+
+use crate::common::{Member, pages, texts};
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::{Dialect, ParameterType, QueryEngine, SqlError, Statement, StatementResult};
+
+fn run(
+    member: &Member,
+    text: &str,
+    values: &[Value<'_>],
+    types: &[Option<ParameterType>],
+) -> Result<Vec<String>, SqlError> {
+    let statement = Statement { types, ..member.statement(text, values) };
+    let result = match member.engine.execute_short(&statement) {
+        Some(result) => result,
+        None => {
+            let (sender, receiver) = mpsc::channel();
+            member.engine.execute(&statement, Box::new(move |result| sender.send(result).unwrap()));
+            receiver.recv().unwrap()
+        }
+    };
+    match result? {
+        StatementResult::Count(count) => Ok(vec![format!("count {count}")]),
+        StatementResult::Rows(cursor) => Ok(pages(cursor, 1_000)?.iter().flat_map(texts).collect()),
+    }
+}
+
+fn declared(field_type: FieldType) -> Option<ParameterType> {
+    Some(field_type.into())
+}
+
+fn decimal(text: &str) -> Value<'static> {
+    Value::Decimal(text.parse().unwrap())
+}
+
+fn member() -> Member {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id BIGINT PRIMARY KEY, x INT, n NUMERIC(10, 2), f DOUBLE PRECISION, s TEXT)");
+    member.change("INSERT INTO t VALUES (1, 7, 1.5, 2.5, 'a'), (2, NULL, NULL, NULL, NULL)");
+    member
+}
+
+#[test]
+fn declared_types_choose_operators_and_functions() {
+    let member = member();
+    let (int, exact, double) =
+        (declared(FieldType::Integer), declared(FieldType::Decimal(None)), declared(FieldType::Double));
+    let check = |text: &str, values: &[Value<'_>], types: &[Option<ParameterType>], expected: &str| {
+        let text = format!("SELECT ({text})::text");
+        assert_eq!(run(&member, &text, values, types).unwrap(), [expected], "{text}");
+    };
+    let exacts = [exact.clone(), exact.clone()];
+    check("$1 - $2", &[decimal("2.5"), decimal("1")], &exacts, "1.5");
+    check("7 / $1", &[decimal("2")], &exacts, "3.5000000000000000");
+    check("7 / $1", &[Value::Int32(2)], from_ref(&int), "3");
+    check("coalesce($1, 0)", &[decimal("0.5")], &exacts, "0.5");
+    check("$1 + $2", &[Value::Int32(1), Value::Int32(2)], &[int.clone(), int.clone()], "3");
+    check("$1 + $2", &[Value::Int32(1), Value::Float64(2.5)], &[int.clone(), double.clone()], "3.5");
+    check("$1 < $2", &[Value::Int32(9), Value::Int32(10)], &[int.clone(), int.clone()], "true");
+    check("round($1)", &[Value::Float64(2.5)], from_ref(&double), "2");
+    check("round($1)", &[decimal("2.5")], &exacts, "3");
+    check("sqrt($1)", &[Value::Int32(4)], from_ref(&int), "2");
+    check("substr('abc', $1)", &[Value::Int16(2)], &[declared(FieldType::SmallInt)], "bc");
+    check("$1 || $2", &[Value::Text("a".into()), Value::Text("b".into())], &[], "ab");
+    check("coalesce($1, 7)", &[Value::Null], &[], "7");
+    // PostgreSQL's numbers of types that Arrow has not: `jsonb` has one form, `bpchar` blanks that
+    // do not count.
+    let of_postgres = |field_type, oid| [Some(ParameterType { field_type, pg_type: Some(oid) })];
+    let jsonb = of_postgres(FieldType::Json, 3802);
+    check("$1", &[Value::Json("{\"b\":1, \"a\":2}".into())], &jsonb, "{\"a\": 2, \"b\": 1}");
+    check("$1 = '{\"a\":2,\"b\":1}'", &[Value::Json("{\"b\":1, \"a\":2}".into())], &jsonb, "true");
+    check("$1 = 'a '", &[Value::Text("a".into())], &of_postgres(FieldType::Varchar, 1042), "true");
+    check("$1 || array['b']", &[Value::Text("a".into())], &of_postgres(FieldType::Varchar, 1043), "{a,b}");
+    let unknown = run(&member, "SELECT $1 + $2", &[Value::Null, Value::Null], &[]).unwrap_err();
+    assert_eq!(unknown.sqlstate(), "42725");
+}
+
+#[test]
+fn parameters_mean_what_literals_mean() {
+    let member = member();
+    let (int, exact) = (declared(FieldType::Integer), declared(FieldType::Decimal(None)));
+    let cases: [(&str, &str, Value<'static>, Option<ParameterType>); 9] = [
+        ("SELECT x / # FROM t ORDER BY id", "2", Value::Int32(2), int.clone()),
+        ("SELECT (x / #)::text FROM t ORDER BY id", "2.0", decimal("2.0"), exact.clone()),
+        ("SELECT id FROM t WHERE x = #", "7", Value::Int32(7), int.clone()),
+        ("SELECT id FROM t WHERE x = #", "7.0", decimal("7.0"), exact.clone()),
+        ("SELECT id FROM t WHERE x > # ORDER BY id", "6.5", decimal("6.5"), exact.clone()),
+        ("SELECT id FROM t WHERE id = #", "1", Value::Int32(1), int.clone()),
+        ("SELECT id FROM t WHERE id = #", "1.5", decimal("1.5"), exact.clone()),
+        ("SELECT n * # FROM t ORDER BY id", "2", Value::Int32(2), int.clone()),
+        ("SELECT coalesce(x, #) FROM t ORDER BY id", "5", Value::Int32(5), int),
+    ];
+    for (text, literal, value, of) in cases {
+        let expected = run(&member, &text.replace('#', literal), &[], &[]).unwrap();
+        let with_parameter = text.replace('#', "$1");
+        let found = run(&member, &with_parameter, from_ref(&value), &[of]).unwrap();
+        assert_eq!(found, expected, "{text}, {literal}");
+    }
+}
+
+#[test]
+fn changes_take_parameters_of_their_types() {
+    let member = member();
+    let int = declared(FieldType::Integer);
+    let change = |text: &str, values: &[Value<'_>], types: &[Option<ParameterType>]| {
+        assert_eq!(run(&member, text, values, types).unwrap(), ["count 1"], "{text}");
+    };
+    change(
+        "UPDATE t SET x = coalesce(x, $1) + 1 WHERE id = $2",
+        &[Value::Int32(5), Value::Int32(2)],
+        &[int.clone(), int.clone()],
+    );
+    change("UPDATE t SET n = n * $1 WHERE id = 1", &[decimal("1.5")], &[declared(FieldType::Decimal(None))]);
+    change("UPDATE t SET x = $1 WHERE id = 1", &[decimal("2.5")], &[declared(FieldType::Decimal(None))]);
+    change("UPDATE t SET f = f + $1 WHERE id = 1", &[Value::Text("1".into())], &[]);
+    assert_eq!(member.rows("SELECT x, n, f FROM t ORDER BY id"), ["3|2.25|3.5", "6|NULL|NULL"]);
+    let described = member.describe("UPDATE t SET x = x + $1, n = $2 WHERE id = $3").unwrap();
+    let expected = [FieldType::Integer, FieldType::Decimal(Some((10, 2))), FieldType::BigInt];
+    assert_eq!(described.parameters.as_ref(), expected);
+}
+
+/// Of which types a statement says that its parameters are, as clients are told them.
+fn described(member: &Member, text: &str) -> Vec<FieldType> {
+    member.describe(text).unwrap().parameters.to_vec()
+}
+
+#[test]
+fn clients_are_told_what_parameters_are_taken_as() {
+    let member = member();
+    member.change("CREATE TABLE u (id UUID PRIMARY KEY, d DATE, tags TEXT[], b BOOLEAN)");
+    let (big, int, text, truth) = (FieldType::BigInt, FieldType::Integer, FieldType::Varchar, FieldType::Boolean);
+    let uuids = FieldType::Array(Box::new(FieldType::Uuid));
+    // As PostgreSQL 15 tells them.
+    let cases: [(&str, &[FieldType]); 28] = [
+        ("SELECT * FROM t LIMIT $1 OFFSET $2", &[big.clone(), big]),
+        ("SELECT id FROM u WHERE id = $1", &[FieldType::Uuid]),
+        ("SELECT id FROM u WHERE id IN ($1, $2)", &[FieldType::Uuid, FieldType::Uuid]),
+        ("SELECT id FROM u WHERE id = ANY($1)", from_ref(&uuids)),
+        ("DELETE FROM u WHERE id = ANY($1)", from_ref(&uuids)),
+        ("UPDATE u SET d = $1 WHERE id = $2", &[FieldType::Date, FieldType::Uuid]),
+        ("SELECT d FROM u WHERE d = ANY($1)", &[FieldType::Array(Box::new(FieldType::Date))]),
+        ("SELECT 1 WHERE $1", from_ref(&truth)),
+        ("SELECT CASE WHEN $1 THEN 1 ELSE 2.5 END", from_ref(&truth)),
+        ("SELECT generate_series(1, $1)", from_ref(&int)),
+        ("SELECT * FROM generate_series(1, $1)", from_ref(&int)),
+        ("SELECT left($1, $2)", &[text.clone(), int.clone()]),
+        ("SELECT repeat($1, $2)", &[text.clone(), int.clone()]),
+        ("SELECT lpad($1, $2, $3)", &[text.clone(), int.clone(), text.clone()]),
+        ("SELECT split_part($1, $2, $3)", &[text.clone(), text.clone(), int.clone()]),
+        ("SELECT make_date($1, $2, $3)", &[int.clone(), int.clone(), int.clone()]),
+        ("SELECT make_time($1, $2, $3)", &[int.clone(), int.clone(), FieldType::Double]),
+        ("SELECT to_timestamp($1)", &[FieldType::Double]),
+        ("SELECT round(n, $1) FROM t", from_ref(&int)),
+        ("SELECT lag(x, $1) OVER (ORDER BY id) FROM t", from_ref(&int)),
+        ("SELECT ntile($1) OVER (ORDER BY id) FROM t", from_ref(&int)),
+        ("SELECT array_append(ARRAY[1, 2]::int[], $1)", from_ref(&int)),
+        ("SELECT array_remove(tags, $1) FROM u", from_ref(&text)),
+        ("SELECT array_length(tags, $1) FROM u", from_ref(&int)),
+        ("SELECT $1 IN (1, 2)", from_ref(&int)),
+        ("SELECT s LIKE ANY($1) FROM t", &[FieldType::Array(Box::new(FieldType::Varchar))]),
+        ("SELECT s NOT ILIKE ALL($1) FROM t", &[FieldType::Array(Box::new(FieldType::Varchar))]),
+        ("SELECT coalesce($1, $2)", &[text.clone(), text.clone()]),
+    ];
+    for (statement, expected) in cases {
+        assert_eq!(described(&member, statement), expected, "{statement}");
+    }
+    // What they are told is what they are taken as.
+    let run = |text: &str, values: &[Value<'_>]| run(&member, text, values, &[]).unwrap();
+    let uuid = || Value::Uuid("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11".parse().unwrap());
+    assert_eq!(run("INSERT INTO u (id, b) VALUES ($1, true)", &[uuid()]), ["count 1"]);
+    for condition in ["id = $1", "id IN ($1, $1)", "id >= $1 AND id <= $1"] {
+        assert_eq!(run(&format!("SELECT b FROM u WHERE {condition}"), &[uuid()]), ["true"], "{condition}");
+    }
+    for condition in ["id = ANY($1)", "id = ANY($1::uuid[])", "ARRAY[id] && $1::uuid[]"] {
+        let values = [Value::Array(vec![uuid(), Value::Null])];
+        let text = format!("SELECT b FROM u WHERE {condition}");
+        let found = crate::run(&member, &text, &values, &[declared(uuids.clone())]).unwrap();
+        assert_eq!(found, ["true"], "{condition}");
+    }
+    let values = [Value::Int64(1), Value::Int64(1)];
+    assert_eq!(run("SELECT id FROM t ORDER BY id LIMIT $1 OFFSET $2", &values), ["2"]);
+    let patterns = [Value::Array(vec![Value::Text("b%".into()), Value::Text("_".into())])];
+    assert_eq!(run("SELECT s LIKE ANY($1) FROM t ORDER BY id", &patterns), ["true", "NULL"]);
+}
+
+#[test]
+fn digits_that_come_about_are_not_told() {
+    let member = member();
+    let told = |text: &str| -> Vec<Option<u32>> {
+        let description = member.describe(text).unwrap();
+        description.columns.as_ref().unwrap().iter().map(|column| column.pg_type).collect()
+    };
+    // The numbers of `numeric` and `numeric[]`, where the digits of a column are none that were
+    // declared.
+    let (own, free, array) = (None, Some(1700), Some(1231));
+    assert_eq!(
+        told("SELECT n, n * 2, n::numeric(5, 1), -n, max(n) OVER (), 1.10 FROM t"),
+        [own, free, own, free, free, free]
+    );
+    assert_eq!(
+        told("SELECT n, sum(n), avg(n), array_agg(n), count(*) FROM t GROUP BY n"),
+        [own, free, own, array, own]
+    );
+    assert_eq!(told("SELECT a, b FROM (SELECT n AS a, n + 1 AS b FROM t ORDER BY n LIMIT 1) q"), [own, free]);
+    assert_eq!(told("SELECT n FROM t UNION SELECT n FROM t"), [own]);
+    assert_eq!(told("SELECT n FROM t UNION SELECT n + 1 FROM t"), [free]);
+    assert_eq!(told("SELECT l.n, r.m FROM t l JOIN (SELECT id, n * 3 AS m FROM t) r USING (id)"), [own, free]);
+    // A table of what is computed keeps all digits that it is given.
+    member.change("CREATE TABLE c AS SELECT id, n * 2 AS m, n FROM t");
+    member.change("INSERT INTO c VALUES (3, 1.23456, 1.23456)");
+    assert_eq!(member.rows("SELECT m::text, n::text FROM c WHERE id = 3"), ["1.23456|1.23"]);
+}
