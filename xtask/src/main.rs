@@ -32,6 +32,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::{
     e2e::{Language, Target},
+    shell::Purpose,
     steps::Steps,
 };
 
@@ -145,7 +146,8 @@ fn main() -> ExitCode {
 
 /// Runs a chore; false when one of its steps failed.
 fn run(chore: Chore) -> Result<bool> {
-    let mut steps = Steps::new(shell::workspace()?);
+    let purpose = if matches!(chore, Chore::Bench { .. }) { Purpose::Measurement } else { Purpose::Tests };
+    let mut steps = Steps::new(shell::workspace(purpose)?);
     match chore {
         Chore::Verify => checks::verify(&mut steps),
         Chore::Fix { expectations: true } => tests::update_expectations(&mut steps),

@@ -10,8 +10,22 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+/// What tests switch on for the workspace's own crates. The dependencies are the same with and
+/// without: their profile in Cargo.toml says so.
+const CHECKS: [&str; 2] = ["CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS"];
+
+/// What the workspace's own crates are built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Debug assertions and overflow checks are on.
+    Tests,
+    /// As users build them.
+    Measurement,
+}
+
 /// The checkout and where its builds go.
 pub(crate) struct Workspace {
+    purpose: Purpose,
     /// The directory with the workspace's Cargo.toml.
     pub(crate) root: PathBuf,
     /// Cargo's target directory.
@@ -42,12 +56,15 @@ impl Workspace {
                 cargo.env_remove(name);
             }
         }
+        if self.purpose == Purpose::Tests {
+            cargo.envs(CHECKS.map(|name| (name, "true")));
+        }
         cargo
     }
 }
 
 /// Finds the workspace that this program was built from.
-pub(crate) fn workspace() -> Result<Workspace> {
+pub(crate) fn workspace(purpose: Purpose) -> Result<Workspace> {
     let mut metadata = Command::new(cargo_program());
     metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
     let text = output(&mut metadata)?;
@@ -57,7 +74,7 @@ pub(crate) fn workspace() -> Result<Workspace> {
         text.map(PathBuf::from).with_context(|| format!("`cargo metadata` told no {field}"))
     };
     let packages = metadata.get("packages").and_then(Value::as_array).cloned().unwrap_or_default();
-    Ok(Workspace { root: path("workspace_root")?, target: path("target_directory")?, packages })
+    Ok(Workspace { purpose, root: path("workspace_root")?, target: path("target_directory")?, packages })
 }
 
 fn cargo_program() -> String {
