@@ -10,8 +10,8 @@ use crate::{shell, shell::Workspace};
 
 /// Beyond this a file is split; nobody reads it any more.
 const LINES_MAX: usize = 800;
-/// Beyond this a line of a comment is wrapped: eyes lose the next line.
-const COMMENT_COLUMNS_MAX: usize = 100;
+/// Beyond this a line of a comment or of a document is wrapped: eyes lose the next line.
+const TEXT_COLUMNS_MAX: usize = 100;
 /// Tables, diagrams and links, which nobody can wrap.
 const WIDE: &[&str] = &["|", "─", "│", "►", "-->", "]", "..... "];
 /// The files that may have `unsafe`: records are thin pointers to one allocation, threads ask the
@@ -39,12 +39,14 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     for path in listed.lines() {
         let file = workspace.root.join(path);
         let rust = path.ends_with(".rs");
+        let document = path.ends_with(".md");
         let manifest = path.starts_with("crates/") && path.ends_with("/Cargo.toml");
         // A file may be gone and that not committed yet; one that is no text has no rules.
         let Ok(text) = fs::read_to_string(&file) else { continue };
-        let mut objections = match (rust, manifest) {
-            (true, _) => in_rust(path, &text),
-            (_, true) => in_manifest(&text),
+        let mut objections = match (rust, manifest, document) {
+            (true, ..) => in_rust(path, &text),
+            (_, true, _) => in_manifest(&text),
+            (.., true) => in_document(&text),
             _ => Vec::new(),
         };
         if let Some(named) = MACHINE_PATHS.iter().find(|named| text.contains(**named)) {
@@ -73,7 +75,7 @@ fn wide_comments(text: &str) -> impl Iterator<Item = usize> {
             return None;
         }
         is_example ^= comment.contains("```");
-        let is_wide = line.chars().count() > COMMENT_COLUMNS_MAX && !WIDE.iter().any(|sign| comment.contains(sign));
+        let is_wide = line.chars().count() > TEXT_COLUMNS_MAX && !WIDE.iter().any(|sign| comment.contains(sign));
         (is_wide && !is_example).then_some(at + 1)
     })
 }
@@ -81,8 +83,7 @@ fn wide_comments(text: &str) -> impl Iterator<Item = usize> {
 fn in_rust(path: &str, text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     wrong.extend(
-        wide_comments(text)
-            .map(|number| format!("line {number}: a comment of more than {COMMENT_COLUMNS_MAX} columns")),
+        wide_comments(text).map(|number| format!("line {number}: a comment of more than {TEXT_COLUMNS_MAX} columns")),
     );
     if !text.lines().take(5).any(|line| line.starts_with("//!")) {
         wrong.push("says nothing of itself; begin it with a `//!` comment".to_owned());
@@ -113,6 +114,21 @@ fn in_manifest(text: &str) -> Vec<String> {
     }
 }
 
+/// Paragraphs and lists are wrapped; tables, headings and examples cannot be.
+fn in_document(text: &str) -> Vec<String> {
+    let mut is_example = false;
+    let mut wrong = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let start = line.trim_start();
+        is_example ^= start.starts_with("```");
+        let has_one_line = ["|", "#", "<!--", "["].iter().any(|sign| start.starts_with(sign));
+        if line.chars().count() > TEXT_COLUMNS_MAX && !is_example && !has_one_line {
+            wrong.push(format!("line {}: text of more than {TEXT_COLUMNS_MAX} columns", number + 1));
+        }
+    }
+    wrong
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +147,8 @@ mod tests {
         assert_eq!(in_rust("a.rs", concat!("//! A.\n#[expect(", "unsafe_code, reason = \"fast\")]\n")).len(), 1);
         assert_eq!(in_rust("a.rs", concat!("//! A.\n// TO", "DO\n")).len(), 1);
         assert_eq!(in_manifest("[package]\n").len(), 1);
+        let long = "word ".repeat(21);
+        assert_eq!(in_document(&long).len(), 1);
+        assert_eq!(in_document(&format!("```\n{long}\n```\n| {long} |\n")), Vec::<String>::new());
     }
 }

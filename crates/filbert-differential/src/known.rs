@@ -82,9 +82,11 @@ impl KnownDifferences {
     /// The documentation page with the decisions.
     pub(crate) fn markdown(&self) -> String {
         let mut text = String::from(
-            "# Differences from PostgreSQL and Hazelcast\n\nWhere Filbert answers otherwise on purpose. `cargo xtask differential` compares \
-             generated statements with both, and accepts\nthese differences alone. What Filbert refuses with an error that says so is not listed \
-             here. This page is written by\n`cargo xtask fix` from `crates/filbert-differential/decisions.json`.\n",
+            "# Differences from PostgreSQL and Hazelcast\n\n\
+             Where Filbert answers otherwise on purpose. `cargo xtask differential` compares generated\n\
+             statements with both, and accepts these differences alone. Rejections by Filbert with a clear\n\
+             error are not listed here. `cargo xtask fix` writes this page from\n\
+             `crates/filbert-differential/decisions.json`.\n",
         );
         for (title, dialect) in [("PostgreSQL", "postgres"), ("Hazelcast", "hazelcast")] {
             text.push_str(&format!("\n## {title}\n\n| difference | reason | example |\n|---|---|---|\n"));
