@@ -252,6 +252,24 @@ def test_rows_are_copied_in_as_binary_and_out(connection, table):
         assert list(copy.rows()) == rows
 
 
+def test_copies_have_identities_and_no_generated_columns(connection, table):
+    columns = "id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, net int, gross int GENERATED ALWAYS AS (net * 2) STORED"
+    source, target = table(columns), table(columns)
+    connection.execute(f"INSERT INTO {source} (net) VALUES (10), (20)")
+    connection.execute(f"DELETE FROM {source} WHERE net = 10")
+    with connection.cursor().copy(f"COPY {source} TO STDOUT") as copy:
+        text = b"".join(copy)
+    assert text == b"2\t20\n"
+    for columns in ("", "(id, net)"):
+        with connection.cursor().copy(f"COPY {target} {columns} FROM STDIN") as copy:
+            copy.write(text)
+        assert connection.execute(f"SELECT id, net, gross FROM {target}").fetchall() == [(2, 20, 40)]
+        connection.execute(f"DELETE FROM {target}")
+    with pytest.raises(psycopg.errors.InvalidColumnReference):
+        with connection.cursor().copy(f"COPY {target} (id, gross) FROM STDIN") as copy:
+            copy.write(text)
+
+
 def test_no_row_of_a_copy_that_fails_is_there(member, connection, table):
     people = table("id int PRIMARY KEY, name text")
     with pytest.raises(psycopg.errors.InvalidTextRepresentation) as raised:

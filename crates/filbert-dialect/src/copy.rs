@@ -20,6 +20,9 @@ pub struct Copy {
     pub columns: Vec<String>,
     /// The query of an export.
     pub query: Option<Box<Query>>,
+    /// The table of an export that names no columns: `query` reads all of them, the generated ones
+    /// included.
+    pub exported: Option<String>,
     /// The source or target of the rows.
     pub place: Place,
     /// The format of the rows.
@@ -83,8 +86,11 @@ pub(super) fn copy(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, 
     if let Some(query) = &mut query {
         rewrite::rewrite(query, dialect)?;
     }
-    let table = table.map(|(_, name)| name).filter(|_| inwards);
-    Ok(Parsed::Copy(Box::new(Copy { table, columns, query, place, format })))
+    let (table, exported) = match table.map(|(_, name)| name) {
+        Some(name) if inwards => (Some(name), None),
+        exported => (None, exported.filter(|_| columns.is_empty())),
+    };
+    Ok(Parsed::Copy(Box::new(Copy { table, columns, query, exported, place, format })))
 }
 
 /// `SELECT columns FROM table WHERE condition`.

@@ -8,9 +8,10 @@ use filbert_data::FieldType;
 use filbert_dialect::{self as dialect, Copy, FileFormat, Insert, Parsed, ParsedStatement, Place, SessionCommand};
 use filbert_functions::ending;
 use filbert_functions::error::of_datafusion;
-use filbert_grid::query::{CopyFormat, SqlError};
+use filbert_grid::query::{CopyFormat, Dialect, SqlError};
 
 use crate::client_context::{ClientContext, plan_key};
+use crate::copy;
 use crate::dml::literals::{is_default, parameter};
 use crate::dml::select;
 use crate::parts::Parts;
@@ -123,12 +124,17 @@ impl Parts {
             }
             Parsed::Session(command) => Ok(Plan::Session { command, parameters }),
             Parsed::Query(query) => self.plan_query(*query, parameters, client, None).await,
-            Parsed::Copy(copy) => match *copy {
-                Copy { query: Some(query), place: Place::Client, format: FileFormat::Rows(format), .. } => {
-                    self.plan_query(*query, parameters, client, Some(format)).await
+            Parsed::Copy(mut copy) => {
+                if client.dialect() == Dialect::Postgres {
+                    copy::leave_out_generated(&self.tables, &mut copy)?;
                 }
-                copy => Ok(Plan::Other(ParsedStatement { parsed: Parsed::Copy(Box::new(copy)), parameters })),
-            },
+                match *copy {
+                    Copy { query: Some(query), place: Place::Client, format: FileFormat::Rows(format), .. } => {
+                        self.plan_query(*query, parameters, client, Some(format)).await
+                    }
+                    copy => Ok(Plan::Other(ParsedStatement { parsed: Parsed::Copy(Box::new(copy)), parameters })),
+                }
+            }
             parsed @ (Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_)) => {
                 let state = self.sessions.planning_for(client);
                 let short = ShortDml::of(&self.tables, &state, &parsed, client.types())?;

@@ -132,9 +132,10 @@ pub(crate) fn copy_writer(
     let maker = inserter.maker();
     let mut targets = target_columns(&mapping, names)?;
     if names.is_empty() {
-        targets.retain(|target| maker.check_target(*target).is_ok());
+        targets.retain(|target| !maker.is_generated(*target));
     }
-    targets.iter().try_for_each(|target| maker.check_target(*target))?;
+    // The rows' own values are kept for identity columns, ALWAYS or not.
+    targets.iter().try_for_each(|target| maker.check_copied(*target))?;
     let columns = targets.iter().filter_map(|target| mapping.columns.get(*target));
     let meta = |column: &MappingColumn| {
         let (name, field_type) = (column.name.clone(), column.field_type.clone());

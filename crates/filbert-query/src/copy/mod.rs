@@ -12,6 +12,7 @@ mod write;
 
 use std::path::Path;
 
+use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
 use filbert_data::Value;
 use filbert_dialect::{Copy, Place};
 use filbert_functions::ending::Limits;
@@ -21,6 +22,7 @@ use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, WriteMode};
 use crate::client_context::ClientContext;
 use crate::parts::Parts;
 use crate::row_writer::copy_writer;
+use crate::tables::Tables;
 use folder::Folder;
 
 /// Runs a COPY from or to a file; returns the number of rows.
@@ -56,6 +58,23 @@ pub(crate) async fn run(
         }
         (None, None) => Err(parsing_error("COPY names neither a table nor a query")),
     }
+}
+
+/// An export of a table in PostgreSQL's dialect has no generated columns: `COPY FROM` could not read
+/// them.
+pub(crate) fn leave_out_generated(tables: &Tables, copy: &mut Copy) -> Result<(), SqlError> {
+    let (Some(table), Some(query)) = (&copy.exported, &mut copy.query) else { return Ok(()) };
+    let Some(mapping) = tables.find(table)?.map(|found| found.mapping.clone()) else { return Ok(()) };
+    let Some(facts) = mapping.table.as_ref().filter(|facts| facts.columns.iter().any(|it| it.generated.is_some()))
+    else {
+        return Ok(());
+    };
+    let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
+    let copied = mapping.columns.iter().zip(&facts.columns);
+    let copied = copied.filter(|(column, facts)| !column.hidden && facts.generated.is_none());
+    let item = |name: &str| SelectItem::UnnamedExpr(Expr::Identifier(Ident::with_quote('"', name)));
+    select.projection = copied.map(|(column, _)| item(&column.name)).collect();
+    Ok(())
 }
 
 fn refused(text: impl Into<String>) -> SqlError {

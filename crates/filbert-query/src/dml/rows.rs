@@ -153,6 +153,20 @@ impl RowMaker {
         &self.writer
     }
 
+    /// Whether the column is computed from others.
+    pub(crate) fn is_generated(&self, column: usize) -> bool {
+        self.rules.get(column).is_some_and(|rule| rule.is_generated)
+    }
+
+    /// Fails if rows of COPY may not have a value for this column.
+    pub(crate) fn check_copied(&self, column: usize) -> Result<(), SqlError> {
+        if !self.is_generated(column) {
+            return Ok(());
+        }
+        let text = format!("column {:?} is generated: COPY does not read or write it", self.column_name(column));
+        Err(data_error(text).with_sqlstate("42P10"))
+    }
+
     /// Fails if statements may not set this column.
     pub(crate) fn check_target(&self, column: usize) -> Result<(), SqlError> {
         let Some(rule) = self.rules.get(column) else { return Ok(()) };
