@@ -14,8 +14,9 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldPath, FieldType, Path, Side};
-use filbert_dialect::{DeclaredType, Expression};
+use filbert_dialect::{DeclaredType, Expression, walk};
 use filbert_functions::error::parsing_error;
 use filbert_functions::types::PgType;
 use filbert_grid::query::SqlError;
@@ -166,7 +167,7 @@ impl Mapping {
     /// The mapping of a table. Columns are in the declared order.
     ///
     /// # Errors
-    /// A column of the primary key does not exist.
+    /// A column of the primary key does not exist, or a generated column reads a generated one.
     pub(crate) fn of_table(
         name: &str,
         declared: Vec<(String, ColumnFacts)>,
@@ -176,6 +177,7 @@ impl Mapping {
             let text = format!("column {missing:?} named in the primary key of {name:?} is not there");
             return Err(parsing_error(text).with_sqlstate("42703"));
         }
+        check_generated(&declared)?;
         let single = facts.primary_key.len() == 1;
         let mut columns = Vec::with_capacity(declared.len() + 1);
         for (column, mut of_column) in declared {
@@ -220,4 +222,30 @@ impl Mapping {
             table: Some(Arc::new(facts)),
         })
     }
+}
+
+/// Generated columns are computed from others, not from each other.
+fn check_generated(columns: &[(String, ColumnFacts)]) -> Result<(), SqlError> {
+    let generated = columns.iter().filter_map(|(name, facts)| Some((name, facts.generated.as_ref()?)));
+    for (name, expression) in generated.clone() {
+        if let Some((other, _)) = generated.clone().find(|(other, _)| names_column(&expression.expr, other)) {
+            let text = format!("the generated column {name:?} refers to the generated column {other:?}");
+            return Err(parsing_error(text).with_sqlstate("42P17"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an expression uses a column.
+pub(crate) fn names_column(expr: &Expr, column: &str) -> bool {
+    let mut found = false;
+    let _ = walk::expressions(expr, |expr| {
+        found |= match expr {
+            Expr::Identifier(name) => name.value == column,
+            Expr::CompoundIdentifier(names) => names.last().is_some_and(|name| name.value == column),
+            _ => false,
+        };
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    found
 }

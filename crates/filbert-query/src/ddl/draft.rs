@@ -6,7 +6,7 @@ use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Severity, SqlError};
 
 use super::tables::{add_check, check_name, of_column};
-use crate::catalog::{ColumnFacts, Mapping, TableFacts};
+use crate::catalog::{ColumnFacts, Mapping, TableFacts, names_column};
 use crate::client_context::ClientContext;
 
 /// The origin of a column of the changed table.
@@ -176,12 +176,10 @@ impl Draft {
         }
         self.columns.remove(index);
         // Checks that use the column are removed with it.
-        self.facts.checks.retain(|check| !names(&check.condition.expr, name));
-        match self
-            .columns
-            .iter()
-            .find(|(_, facts, _)| facts.generated.as_ref().is_some_and(|expression| names(&expression.expr, name)))
-        {
+        self.facts.checks.retain(|check| !names_column(&check.condition.expr, name));
+        match self.columns.iter().find(|(_, facts, _)| {
+            facts.generated.as_ref().is_some_and(|expression| names_column(&expression.expr, name))
+        }) {
             Some((other, ..)) => {
                 let text = format!("column {name:?} is needed by the generated column {other:?}");
                 Err(parsing_error(text).with_sqlstate("2BP01"))
@@ -248,20 +246,6 @@ impl Draft {
 
 fn absent(table: &str, name: &str) -> SqlError {
     parsing_error(format!("column {name:?} of relation {table:?} does not exist")).with_sqlstate("42703")
-}
-
-/// Whether an expression uses a column.
-fn names(expr: &Expr, column: &str) -> bool {
-    let mut found = false;
-    let _ = walk::expressions(expr, |expr| {
-        found |= match expr {
-            Expr::Identifier(name) => name.value == column,
-            Expr::CompoundIdentifier(names) => names.last().is_some_and(|name| name.value == column),
-            _ => false,
-        };
-        std::ops::ControlFlow::<()>::Continue(())
-    });
-    found
 }
 
 /// Renames a column within an expression.
