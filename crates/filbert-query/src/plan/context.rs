@@ -30,7 +30,7 @@ use crate::client_context::ParameterTypes;
 use crate::plan::parameters::{infer, infer_in_plan};
 use crate::plan::relations::Relations;
 use crate::plan::session::dialect_of;
-use crate::plan::{calls, set_operations};
+use crate::plan::{calls, growth, set_operations};
 
 /// Plans a statement.
 ///
@@ -58,6 +58,7 @@ pub(crate) async fn plan_statement(
     let is_to_be_settled = calls::written(&mut *statement);
     let planner = SqlToRel::new_with_options(&context, options(state));
     let plan = planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?;
+    growth::check(&plan)?;
     let plan = if is_to_be_settled { calls::settled(state, plan)? } else { plan };
     let plan = with_related_types(plan, dialect_of(state))?;
     let plan = set_operations::with_common_types(infer_in_plan(plan)?)?;
@@ -83,6 +84,7 @@ pub(crate) fn plan_expression(
     let context = Context::new(state);
     let planner = SqlToRel::new_with_options(&context, options(state));
     let expr = planner.sql_to_expr_with_alias(ExprWithAlias { expr, alias: None }, schema, &mut with_types(types))?;
+    growth::check_expression(&expr)?;
     let expr = if is_to_be_settled { calls::settled_expression(state, expr, schema)?.data } else { expr };
     let expr = related_within(expr, schema, dialect_of(state))?.data;
     Ok(infer(expr, schema)?.data)

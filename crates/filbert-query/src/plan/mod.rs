@@ -11,6 +11,7 @@ pub(crate) mod ended;
 pub(crate) mod fairness;
 mod giving_way;
 pub(crate) mod groups;
+mod growth;
 mod guarded;
 pub(crate) mod listed;
 mod marks;

@@ -38,6 +38,14 @@ pub(crate) fn loads() -> Vec<Load> {
         t.made("ctes-double-of-a-table", || doubling_ctes(40, "SELECT id AS x FROM crowd"), Refused(TOO_MUCH)),
         t.made("subqueries-double", || format!("SELECT {}", doubling_scalars(18)), Refused(TOO_MUCH)),
         t.made("scalar-subqueries-2000", || format!("SELECT {}", listed(2_000, ", ", |i| format!("(SELECT max(a) FROM crowd WHERE g = {i})"))), Refused(TOO_MUCH)),
+        t.made("coalesce-in-coalesce", || nested("coalesce(", "a", ", 1)"), Refused(TOO_DEEP)).short(),
+        t.made("coalesce-of-sums", || nested("coalesce(1 + ", "a", ", 1)"), Refused(TOO_DEEP)),
+        t.made("between-in-case", || nested("CASE WHEN ", "a", " BETWEEN 1 AND g THEN 1 ELSE 2 END"), Refused(TOO_DEEP)).short(),
+        t.made("not-between-as-number", || nested("((", "a", ") NOT BETWEEN 1 AND 3)::int"), Refused(TOO_DEEP)),
+        t.made("truth-as-number", || nested("((", "a", " > 2) IS TRUE)::int"), Refused(TOO_DEEP)),
+        t.made("in-subqueries-as-number", || nested("(", "a", " IN (SELECT id FROM crowd))::int"), Refused(TOO_DEEP)),
+        t.made("correlated-subqueries", || nested("(SELECT max(x.a) FROM crowd x WHERE x.a < ", "a", ")"), Refused(TOO_DEEP)).short(),
+        t.made("arrays-of-subqueries", || nested("ARRAY(SELECT ", "a", ")"), Refused(TOO_DEEP)),
         t.made("100000-parentheses", || format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000)), Refused(TOO_DEEP)).short(),
         t.made("100000-nots", || format!("SELECT {}true", "NOT ".repeat(100_000)), Ends(TOO_DEEP)),
         t.made("100000-minuses", || format!("SELECT {}1", "- ".repeat(100_000)), Ends(TOO_DEEP)),
@@ -98,6 +106,13 @@ fn doubling_ctes(count: usize, first: &str) -> String {
         let _ = write!(text, ", c{step} AS (SELECT l.x FROM c{before} l JOIN c{before} r ON l.x = r.x)", before = step - 1);
     }
     format!("{text} SELECT count(*) FROM c{}", count - 1)
+}
+
+/// Thirty levels of a form around an operand. A form that is planned with two copies of its operand
+/// would have a thousand million copies of the innermost one.
+fn nested(begin: &str, innermost: &str, end: &str) -> String {
+    const LEVELS: usize = 30;
+    format!("SELECT max({}{innermost}{}) FROM crowd", begin.repeat(LEVELS), end.repeat(LEVELS))
 }
 
 /// Nested scalar subqueries. Each contains two of the next level.

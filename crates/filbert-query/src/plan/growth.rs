@@ -1,0 +1,148 @@
+//! The growth of a statement while it is planned, estimated before.
+//!
+//! Some forms have more than one copy of an operand when they are planned: `coalesce(x, y)` becomes
+//! `CASE WHEN x IS NOT NULL THEN x ELSE y END`. DataFusion validates the plan of a subquery as part
+//! of each plan around it. Within each other, such forms double with each level: thirty levels of
+//! `coalesce`, 400 bytes, would fill the memory of any machine within one step of the optimizer,
+//! which nothing can end.
+//!
+//! The estimate is linear in the size of the statement: each node counts as often as the forms
+//! around it copy it.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::{InSubquery, ScalarFunction, SetComparison};
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan, TryCast};
+use filbert_functions::choices::{OF_CONDITIONS, OF_VALUE};
+use filbert_functions::error::{carried, parsing_error};
+
+/// The maximum number of copied nodes. They take about a second to plan. Not a setting: no
+/// statement in use comes near.
+const COPIED_MAX: u64 = 1 << 18;
+
+/// The number of copies of an operand of a quantified comparison with a subquery: it is compared,
+/// tested for null, and part of the subqueries that the comparison becomes.
+const QUANTIFIED: u64 = 8;
+
+/// Checks a plan that is not optimized yet.
+///
+/// # Errors
+/// 54001: it would grow too much.
+pub(crate) fn check(plan: &LogicalPlan) -> Result<()> {
+    let mut growth = Growth::default();
+    growth.plan(plan, 1)?;
+    growth.subqueries()
+}
+
+/// Like [`check`], for an expression.
+///
+/// # Errors
+/// Like [`check`].
+pub(crate) fn check_expression(expression: &Expr) -> Result<()> {
+    let mut growth = Growth::default();
+    growth.expression(expression, 1)?;
+    growth.subqueries()
+}
+
+#[derive(Default)]
+struct Growth {
+    /// The copied nodes so far.
+    copied: u64,
+    /// The subqueries that are not counted yet, each with the number of its copies.
+    subqueries: Vec<(Arc<LogicalPlan>, u64)>,
+}
+
+impl Growth {
+    fn count(&mut self, copies: u64) -> Result<()> {
+        self.copied = self.copied.saturating_add(copies - 1);
+        if self.copied <= COPIED_MAX {
+            return Ok(());
+        }
+        let text = "the statement is too complex: within each other, subqueries, COALESCE, BETWEEN, conditions of CASE \
+                    and conditions as numbers double with each level";
+        Err(carried(parsing_error(text).with_sqlstate("54001")))
+    }
+
+    fn subqueries(mut self) -> Result<()> {
+        while let Some((plan, copies)) = self.subqueries.pop() {
+            self.plan(&plan, copies)?;
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, root: &LogicalPlan, copies: u64) -> Result<()> {
+        let mut plans = vec![root];
+        while let Some(plan) = plans.pop() {
+            self.count(copies)?;
+            plans.extend(plan.inputs());
+            plan.apply_expressions(|expression| {
+                self.expression(expression, copies)?;
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn expression(&mut self, root: &Expr, copies: u64) -> Result<()> {
+        let mut expressions = vec![(root, copies)];
+        while let Some((expression, copies)) = expressions.pop() {
+            self.count(copies)?;
+            let doubled = copies.saturating_mul(2);
+            match expression {
+                Expr::ScalarFunction(call) => {
+                    let arguments = call.args.iter().enumerate();
+                    expressions.extend(
+                        arguments.map(|(at, argument)| (argument, if is_copied(call, at) { doubled } else { copies })),
+                    );
+                    continue;
+                }
+                Expr::Between(between) => {
+                    expressions.push((&between.expr, doubled));
+                    expressions.extend([(between.low.as_ref(), copies), (between.high.as_ref(), copies)]);
+                    continue;
+                }
+                Expr::InSubquery(InSubquery { expr, subquery, .. })
+                | Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
+                    expressions.push((expr, copies.saturating_mul(QUANTIFIED)));
+                    self.subqueries.push((subquery.subquery.clone(), doubled));
+                    continue;
+                }
+                Expr::ScalarSubquery(subquery) => self.subqueries.push((subquery.subquery.clone(), doubled)),
+                Expr::Exists(exists) => self.subqueries.push((exists.subquery.subquery.clone(), doubled)),
+                _ => {}
+            }
+            let of_children = if is_cast_of_condition(expression) { doubled } else { copies };
+            expression.apply_children(|child| {
+                expressions.push((child, of_children));
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether planning copies an argument of a call.
+fn is_copied(call: &ScalarFunction, at: usize) -> bool {
+    let is_last = at + 1 == call.args.len();
+    match call.func.name() {
+        "coalesce" | "nvl" | "ifnull" => !is_last,
+        OF_CONDITIONS => at.is_multiple_of(2) && !is_last,
+        OF_VALUE => at == 0,
+        _ => false,
+    }
+}
+
+/// Whether an expression converts a truth value, which a `CASE` over it does.
+fn is_cast_of_condition(expression: &Expr) -> bool {
+    let (Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. })) = expression else { return false };
+    match expr.as_ref() {
+        Expr::BinaryExpr(binary) => binary.op.negate().is_some() || binary.op.is_logic_operator(),
+        Expr::Not(_) | Expr::Between(_) | Expr::InList(_) | Expr::Like(_) | Expr::SimilarTo(_) => true,
+        Expr::InSubquery(_) | Expr::SetComparison(_) | Expr::Exists(_) => true,
+        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsNotTrue(_) => true,
+        Expr::IsFalse(_) | Expr::IsNotFalse(_) | Expr::IsUnknown(_) | Expr::IsNotUnknown(_) => true,
+        _ => false,
+    }
+}
