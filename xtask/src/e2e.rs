@@ -78,7 +78,8 @@ impl Language {
     fn suite(self, workspace: &Workspace, exchange_only: bool) -> Command {
         let directory = workspace.e2e(self.name());
         let words: &[&str] = match (self, exchange_only) {
-            (Language::Python, false) => &["-m", "pytest"],
+            // Tests wait more than they compute. Those of one file share what they start.
+            (Language::Python, false) => &["-m", "pytest", "-n", "2", "--dist", "loadfile"],
             (Language::Python, true) => &["-m", "pytest", "-q", "test_exchange.py"],
             (Language::Java, false) => &["-B", "-ntp", "test"],
             (Language::Java, true) => &["-B", "-q", "-ntp", "test", "-Dtest=ExchangeTest"],

@@ -179,7 +179,7 @@ fn clients_are_told_what_parameters_are_taken_as() {
     for condition in ["id = ANY($1)", "id = ANY($1::uuid[])", "ARRAY[id] && $1::uuid[]"] {
         let values = [Value::Array(vec![uuid(), Value::Null])];
         let text = format!("SELECT b FROM u WHERE {condition}");
-        let found = crate::run(&member, &text, &values, &[declared(uuids.clone())]).unwrap();
+        let found = self::run(&member, &text, &values, &[declared(uuids.clone())]).unwrap();
         assert_eq!(found, ["true"], "{condition}");
     }
     let values = [Value::Int64(1), Value::Int64(1)];
