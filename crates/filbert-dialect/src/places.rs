@@ -82,7 +82,7 @@ pub(super) fn settle(parsed: &mut Parsed, places: &dyn Places) {
         }
         Parsed::Table(statement) => table_statement(statement, places),
         Parsed::Copy(copy) => {
-            copy.table.iter_mut().for_each(known);
+            copy.table.iter_mut().chain(&mut copy.exported).for_each(known);
             copy.query.iter_mut().for_each(|query| relations(query.as_mut(), places));
         }
         Parsed::Show(ShowWhat::Resources(name) | ShowWhat::Indexes(Some(name))) => known(name),
