@@ -1,5 +1,5 @@
-//! Clients of members that send their changes through a log: the tests of `suite` again, and tests of
-//! replicated members and of clusters.
+//! Clients of members that send their changes through a log: the tests of `suite` again, and tests
+//! of replicated members and of clusters.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -60,8 +60,8 @@ pub(crate) async fn run(
     }
 }
 
-/// An export of a table in PostgreSQL's dialect has no generated columns: `COPY FROM` could not read
-/// them.
+/// An export of a table in PostgreSQL's dialect has no generated columns: `COPY FROM` could not
+/// read them.
 pub(crate) fn leave_out_generated(tables: &Tables, copy: &mut Copy) -> Result<(), SqlError> {
     let (Some(table), Some(query)) = (&copy.exported, &mut copy.query) else { return Ok(()) };
     let Some(mapping) = tables.find(table)?.map(|found| found.mapping.clone()) else { return Ok(()) };

@@ -2,8 +2,8 @@
 //! the same state. Reads between the commands, hash seeds, indexes and columns differ between the
 //! replicas, and some replicas are restored from a snapshot.
 //!
-//! `PROPTEST_CASES=10000 cargo test --release -p filbert-store --test suite replicas` runs more cases
-//! than usual.
+//! `PROPTEST_CASES=10000 cargo test --release -p filbert-store --test suite replicas` runs more
+//! cases than usual.
 
 use std::sync::Arc;
 
