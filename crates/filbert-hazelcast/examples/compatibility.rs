@@ -53,6 +53,26 @@ fn main() {
         println!("| {name} | {} of {total} messages | {} |", service.served.len(), reasons.join("; "));
     }
     if !absent.is_empty() {
-        println!("\nNot there yet, with the number of messages: {}.", absent.join(", "));
+        println!("\n{}", wrapped(&format!("Not there yet, with the number of messages: {}.", absent.join(", "))));
     }
+}
+
+/// A paragraph in lines of 100 columns.
+fn wrapped(text: &str) -> String {
+    const COLUMNS: usize = 100;
+    let mut lines = String::new();
+    let mut width = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if width > 0 && width + 1 + length > COLUMNS {
+            lines.push('\n');
+            width = 0;
+        } else if width > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        width += length;
+    }
+    lines
 }
