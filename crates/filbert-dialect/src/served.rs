@@ -18,7 +18,7 @@ use crate::walk;
 
 /// Fails if a part of a query, an expression or a table uses an unsupported clause.
 pub(super) fn check<T: Visit>(tree: &T) -> Result<(), SqlError> {
-    match walk::read(tree, &mut Served) {
+    match walk::read(tree, &mut Served { windows: Vec::new() }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -37,7 +37,34 @@ fn refuse(clauses: &[(bool, &str)]) -> Result<(), SqlError> {
     }
 }
 
-struct Served;
+struct Served {
+    /// Whether a call of a window function is around the node, for each query around it.
+    windows: Vec<bool>,
+}
+
+impl Served {
+    /// Enters a call of a window function. Nested calls are an error in every database. DataFusion
+    /// finds that late: the time of planning and its memory double with each level.
+    fn enter_window(&mut self) -> Result<(), SqlError> {
+        if self.windows.is_empty() {
+            // An expression without a query around it.
+            self.windows.push(false);
+        }
+        match self.windows.last_mut() {
+            Some(is_within @ false) => {
+                *is_within = true;
+                Ok(())
+            }
+            _ => Err(parsing_error("window function calls cannot be nested").with_sqlstate("42P20")),
+        }
+    }
+
+    fn leave_window(&mut self) {
+        if let Some(is_within) = self.windows.last_mut() {
+            *is_within = false;
+        }
+    }
+}
 
 fn flow(checked: Result<(), SqlError>) -> ControlFlow<SqlError> {
     match checked {
@@ -50,7 +77,13 @@ impl Visitor for Served {
     type Break = SqlError;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
+        self.windows.push(false);
         flow(check_query(query))
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<SqlError> {
+        self.windows.pop();
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<SqlError> {
@@ -63,9 +96,19 @@ impl Visitor for Served {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<SqlError> {
         match expr {
-            Expr::Function(function) => flow(check_function(function)),
+            Expr::Function(function) => {
+                let entered = if function.over.is_some() { self.enter_window() } else { Ok(()) };
+                flow(entered.and_then(|()| check_function(function)))
+            }
             _ => ControlFlow::Continue(()),
         }
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<SqlError> {
+        if let Expr::Function(Function { over: Some(_), .. }) = expr {
+            self.leave_window();
+        }
+        ControlFlow::Continue(())
     }
 }
 

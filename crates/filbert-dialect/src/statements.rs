@@ -55,7 +55,8 @@ fn error_of(refusal: Refusal, limits: &Limits, end: Location) -> SqlError {
         Refusal::Sql(error) => error,
         Refusal::Parser(ParserError::RecursionLimitExceeded) if work::is_spent() => work::too_complex(),
         Refusal::Parser(ParserError::RecursionLimitExceeded) => {
-            parsing_error(format!("expressions or queries are nested more than {} deep", limits.depth_max))
+            let text = format!("expressions or queries are nested more than {} deep", limits.depth_max);
+            parsing_error(text).with_sqlstate("54001")
         }
         Refusal::Parser(ParserError::ParserError(message) | ParserError::TokenizerError(message)) => {
             let message = message.replace(" at Line: ", " at line ").replace(", Column: ", ", column ");

@@ -337,13 +337,12 @@ fn check_chains(tokens: &[TokenWithSpan], limits: &Limits) -> Result<(), SqlErro
         }
         let Some((operators, parts)) = levels.last() else { break };
         if operators.max(parts) > &limits.operators_max {
-            return Err(at(
-                &format!("more than {} operators, joins or UNIONs follow each other", limits.operators_max),
-                token.span.start,
-            ));
+            let text = format!("more than {} operators, joins or UNIONs follow each other", limits.operators_max);
+            return Err(at(&text, token.span.start).with_sqlstate("54001"));
         }
         if levels.len() > limits.depth_max {
-            return Err(at(&format!("brackets are nested more than {} deep", limits.depth_max), token.span.start));
+            let text = format!("brackets are nested more than {} deep", limits.depth_max);
+            return Err(at(&text, token.span.start).with_sqlstate("54001"));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 //! DataFusion's session has the same context, but without types for parameters. Here parameters
 //! have the types that are known before planning, and operators and functions are resolved by them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, FieldRef, SchemaRef};
@@ -19,9 +19,8 @@ use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPl
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
-use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias, Query, Statement};
 use filbert_functions::types::{field, with_pg_type};
 use filbert_functions::{mark_types, related_within, with_related_types};
 use filbert_grid::query::{Dialect, ParameterType};
@@ -32,19 +31,19 @@ use crate::plan::relations::Relations;
 use crate::plan::session::dialect_of;
 use crate::plan::{calls, growth, set_operations};
 
-/// Plans a statement.
+/// Plans a query that reads the tables of these names.
 ///
 /// # Errors
 /// It uses an unknown name, or cannot be planned.
 pub(crate) async fn plan_statement(
     state: &SessionState,
-    statement: PlannerStatement,
+    query: Query,
+    references: &BTreeSet<TableReference>,
     types: &ParameterTypes,
 ) -> Result<LogicalPlan> {
-    let references = state.resolve_table_references(&statement)?;
     let mut context = Context::new(state);
     for reference in references {
-        let resolved = context.resolved(reference);
+        let resolved = context.resolved(reference.clone());
         if !context.tables.contains_key(&resolved)
             && let Ok(schema) = state.schema_for_ref(resolved.clone())
             && let Some(table) = schema.table(&resolved.table).await?
@@ -52,12 +51,10 @@ pub(crate) async fn plan_statement(
             context.tables.insert(resolved, provider_as_source(table));
         }
     }
-    let PlannerStatement::Statement(mut statement) = statement else {
-        return Err(DataFusionError::Internal("a statement became another one".to_owned()));
-    };
-    let is_to_be_settled = calls::written(&mut *statement);
+    let mut statement = Statement::Query(Box::new(query));
+    let is_to_be_settled = calls::written(&mut statement);
     let planner = SqlToRel::new_with_options(&context, options(state));
-    let plan = planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?;
+    let plan = planner.sql_statement_to_plan_with_context(statement, &mut with_types(types))?;
     growth::check(&plan)?;
     let plan = if is_to_be_settled { calls::settled(state, plan)? } else { plan };
     let plan = with_related_types(plan, dialect_of(state))?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::{InSubquery, ScalarFunction, SetComparison};
-use datafusion::logical_expr::{Cast, Expr, LogicalPlan, TryCast};
+use datafusion::logical_expr::{Between, Cast, Expr, LogicalPlan, TryCast};
 use filbert_functions::choices::OF_CONDITIONS;
 use filbert_functions::error::{carried, parsing_error};
 
@@ -22,8 +22,9 @@ use filbert_functions::error::{carried, parsing_error};
 /// statement in use comes near.
 const COPIED_MAX: u64 = 1 << 17;
 
-/// The number of copies of an operand of a quantified comparison with a subquery: it is compared,
-/// tested for null, and part of the subqueries that the comparison becomes.
+/// The assumed number of copies of an operand of a quantified comparison with a subquery: it is
+/// compared, tested for null, and part of the subqueries that the comparison becomes. An estimate:
+/// with four levels of such comparisons, planning took seconds.
 const QUANTIFIED: u64 = 32;
 
 /// Checks a plan that is not optimized yet.
@@ -61,8 +62,8 @@ impl Growth {
         if self.copied <= COPIED_MAX {
             return Ok(());
         }
-        let text = "the statement is too complex: within each other, subqueries, COALESCE, conditions of CASE \
-                    and conditions as numbers double with each level";
+        let text = "the statement is too complex: within each other, subqueries, COALESCE, BETWEEN, conditions of \
+                    CASE and conditions as numbers double with each level";
         Err(carried(parsing_error(text).with_sqlstate("54001")))
     }
 
@@ -105,6 +106,11 @@ impl Growth {
                     self.subqueries.push((subquery.subquery.clone(), doubled));
                     continue;
                 }
+                Expr::Between(Between { expr, low, high, .. }) => {
+                    // It becomes two comparisons when it is executed.
+                    expressions.extend([(expr.as_ref(), doubled), (low.as_ref(), copies), (high.as_ref(), copies)]);
+                    continue;
+                }
                 Expr::ScalarSubquery(subquery) => self.subqueries.push((subquery.subquery.clone(), doubled)),
                 Expr::Exists(exists) => self.subqueries.push((exists.subquery.subquery.clone(), doubled)),
                 _ => {}
@@ -139,5 +145,51 @@ fn is_cast_of_condition(expression: &Expr) -> bool {
         Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsNotTrue(_) => true,
         Expr::IsFalse(_) | Expr::IsNotFalse(_) | Expr::IsUnknown(_) | Expr::IsNotUnknown(_) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::DataType;
+    use datafusion::functions::core::coalesce;
+    use datafusion::logical_expr::{cast, lit, when};
+    use datafusion::prelude::col;
+
+    use super::*;
+
+    /// A form within itself.
+    fn nested(levels: usize, form: impl Fn(Expr) -> Expr) -> Expr {
+        (0..levels).fold(col("a"), |operand, _| form(operand))
+    }
+
+    fn is_refused(expression: &Expr) -> bool {
+        check_expression(expression).is_err()
+    }
+
+    #[test]
+    fn operands_that_double_with_each_level_are_refused() {
+        let first = |operand| coalesce().call(vec![operand, lit(1)]);
+        assert!(!is_refused(&nested(10, first)));
+        assert!(is_refused(&nested(30, first)));
+        let last = |operand| coalesce().call(vec![lit(1), operand]);
+        assert!(!is_refused(&nested(1_000, last)));
+    }
+
+    #[test]
+    fn conditions_as_numbers_double_with_each_level() {
+        let of_condition = |operand: Expr| cast(operand.gt(lit(2)), DataType::Int32);
+        assert!(!is_refused(&nested(10, of_condition)));
+        assert!(is_refused(&nested(30, of_condition)));
+        let of_number = |operand: Expr| cast(operand + lit(2), DataType::Int32);
+        assert!(!is_refused(&nested(1_000, of_number)));
+    }
+
+    #[test]
+    fn size_alone_is_no_growth() {
+        let many = (0..50_000).map(lit).collect::<Vec<Expr>>();
+        assert!(!is_refused(&coalesce().call(many)));
+        let chain = |operand| when(col("b"), lit(1)).otherwise(operand);
+        let chain = (0..1_000).try_fold(col("a"), |operand, _| chain(operand));
+        assert!(chain.is_ok_and(|chain| !is_refused(&chain)));
     }
 }

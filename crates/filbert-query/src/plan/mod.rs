@@ -19,6 +19,7 @@ pub(crate) mod order;
 pub(crate) mod parameters;
 pub(crate) mod planner;
 mod projections;
+mod references;
 mod relations;
 mod result_order;
 mod rules;

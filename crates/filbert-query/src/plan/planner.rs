@@ -9,8 +9,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::functions::string::rtrim;
 use datafusion::logical_expr::logical_plan::Projection;
 use datafusion::logical_expr::{Distinct, Expr as LogicalExpr, LogicalPlan, lit};
-use datafusion::sql::parser::Statement as PlannerStatement;
-use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{Query, SetExpr};
 use filbert_data::{FieldType, Value};
 use filbert_dialect::narrow_values;
 use filbert_functions::error::{data_error, of_datafusion, parsing_error};
@@ -24,7 +23,7 @@ use filbert_grid::query::{ColumnMeta, Dialect, SqlError, arrow_type};
 use crate::client_context::ClientContext;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
-use crate::plan::{digits, groups, listed, order, scope, values, windows};
+use crate::plan::{digits, groups, listed, order, references, scope, values, windows};
 use crate::subqueries;
 use crate::table_catalog::check;
 use crate::tables::Tables;
@@ -127,15 +126,14 @@ pub(crate) async fn plan_rewritten(
         values::as_union(&mut query);
     }
     let again = (has_values && !has_computed).then(|| query.clone());
-    let statement = statement_of(query);
-    let references = state.resolve_table_references(&statement).map_err(|error| of_datafusion(&error))?;
+    let references = references::of(&query).map_err(|error| of_datafusion(&error))?;
     for reference in &references {
         check(tables, reference.schema(), reference.table(), client.dialect())?;
     }
-    let plan = match (plan_statement(state, statement, client.types()).await, again) {
+    let plan = match (plan_statement(state, query, &references, client.types()).await, again) {
         (Err(error), Some(mut query)) if values::is_of_items(&error) => {
             values::as_union(&mut query);
-            plan_statement(state, statement_of(query), client.types()).await
+            plan_statement(state, query, &references, client.types()).await
         }
         (plan, _) => plan,
     };
@@ -143,10 +141,6 @@ pub(crate) async fn plan_rewritten(
     windows::check(&plan)?;
     let plan = groups::each_once(plan).and_then(order::keep).and_then(subqueries::unnest);
     plan.map_err(|error| of_datafusion(&error))
-}
-
-fn statement_of(query: Query) -> PlannerStatement {
-    PlannerStatement::Statement(Box::new(SqlStatement::Query(Box::new(query))))
 }
 
 /// The columns of a plan's result.

@@ -1,12 +1,11 @@
 //! Every function of every dialect is called with arguments that ask for much: none takes more
 //! memory than a query may use.
-//!
-//! A file of its own, since it looks at the memory of the whole process.
 
 use std::fs;
 use std::sync::Arc;
 
 use crate::common::Member;
+use crate::{alone, memory_mib};
 use filbert_grid::query::{Dialect, Session};
 use filbert_query::QueryConfig;
 
@@ -20,14 +19,7 @@ const GROWTH_MIB_MAX: u64 = 512;
 /// Begins anew to note the most resident memory; what it is in MiB.
 fn begin() -> u64 {
     fs::write("/proc/self/clear_refs", "5").unwrap();
-    resident_at_most()
-}
-
-/// Resident memory in MiB, at most since it was begun to note it.
-fn resident_at_most() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() >> 10
+    memory_mib("VmHWM")
 }
 
 /// Arguments that make much of little, with which any function can be called.
@@ -48,6 +40,7 @@ const GREEDY: [&str; 12] = [
 
 #[test]
 fn no_function_makes_much_of_little() {
+    let _alone = alone();
     let config =
         QueryConfig { query_memory_bytes_max: Some(QUERY_BYTES), timeout_ms: Some(2_000), ..QueryConfig::default() };
     let mut greedy = Vec::new();
@@ -68,7 +61,7 @@ fn no_function_makes_much_of_little() {
                     let before = begin();
                     // The answers are for other tests: this one is about the memory that they take.
                     let _ = member.try_rows(&text, &[]);
-                    let most = resident_at_most();
+                    let most = memory_mib("VmHWM");
                     if most > before + GROWTH_MIB_MAX {
                         greedy.push(format!("{dialect:?}: {text}: {before} MiB before, {most} MiB at most"));
                     }

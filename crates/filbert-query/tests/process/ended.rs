@@ -1,11 +1,10 @@
 //! Planning ends with its statement, and so does what is computed meanwhile: a statement that is
 //! late costs the processor a part of what it takes to plan it.
-//!
-//! One test, since it looks at the processor time of the whole process.
 
 use std::fs;
 use std::sync::mpsc;
 
+use crate::alone;
 use crate::common::Member;
 use filbert_grid::query::{Dialect, QueryEngine, Statement};
 use filbert_query::QueryConfig;
@@ -47,6 +46,7 @@ const KINDS: [(&str, TextOf); 4] = [
 
 #[test]
 fn planning_ends_with_its_statement() {
+    let _alone = alone();
     let mut member = Member::of(Dialect::Postgres);
     let session = member.session.clone();
     // With one thread what is asked later waits until it is free.

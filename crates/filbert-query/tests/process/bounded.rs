@@ -1,22 +1,12 @@
 //! Statements that ask for more memory or planning than a member has are refused, and nothing else
 //! is disturbed.
-//!
-//! One test, since it looks at the memory of the whole process.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-#[path = "suite/common/mod.rs"]
-mod common;
-
-use std::fs;
 use std::sync::Arc;
 
-use common::Member;
+use crate::common::Member;
+use crate::{alone, memory_mib};
 use filbert_grid::query::{Dialect, Session};
 use filbert_query::QueryConfig;
-
-/// The program's allocator: what another one keeps for later is not what is measured here.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Memory that one query may use, and with it all that is computed for a batch of rows.
 const QUERY_BYTES: usize = 128 << 20;
@@ -24,20 +14,10 @@ const QUERY_BYTES: usize = 128 << 20;
 /// time, on each query thread.
 const GROWTH_MIB_MAX: u64 = 512;
 
-/// Resident memory in MiB: now, and at most so far.
-fn resident() -> (u64, u64) {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let figure = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() >> 10
-    };
-    (figure("VmRSS:"), figure("VmHWM:"))
-}
-
 /// Fails if the process has grown by more than it may, since it was as large as `before`, and names
 /// the statement.
 fn check_growth(before: u64, statement: &str) {
-    let (now, most) = resident();
+    let (now, most) = (memory_mib("VmRSS"), memory_mib("VmHWM"));
     assert!(most < before + GROWTH_MIB_MAX, "{before} MiB before, {most} MiB at most, {now} MiB now: {statement}");
 }
 
@@ -53,12 +33,13 @@ fn doubled(count: usize, query: &str) -> String {
 
 #[test]
 fn what_takes_too_much_is_refused_and_the_member_serves_on() {
+    let _alone = alone();
     let config = QueryConfig { query_memory_bytes_max: Some(QUERY_BYTES), ..QueryConfig::default() };
     let mut member = Member::with(config);
     member.session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
     member.change("CREATE TABLE t (id int PRIMARY KEY, s text)");
     member.change("INSERT INTO t VALUES (1, 'one')");
-    let before = resident().0;
+    let before = memory_mib("VmRSS");
 
     // One value that is too long.
     for text in [
@@ -150,6 +131,7 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
 
 #[test]
 fn texts_that_hardly_grow_are_replaced_however_long_they_are() {
+    let _alone = alone();
     let member = Member::of(Dialect::Postgres);
     let text = "SELECT length(replace(repeat('x', 1000000) || '@', '@', repeat('y', 1000)))";
     assert_eq!(member.rows(text), ["1001000"]);
@@ -158,6 +140,7 @@ fn texts_that_hardly_grow_are_replaced_however_long_they_are() {
 
 #[test]
 fn a_chain_of_more_joins_than_a_turn_of_a_task_has_steps_comes_to_its_end() {
+    let _alone = alone();
     let member = Member::of(Dialect::Postgres);
     let relations: Vec<String> = (0..200).map(|at| format!("(SELECT 1 AS id) t{at}")).collect();
     let conditions: Vec<String> = (1..200).map(|at| format!("t{}.id = t{at}.id", at - 1)).collect();

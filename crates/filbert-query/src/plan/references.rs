@@ -1,0 +1,82 @@
+//! The tables that a query reads by name.
+//!
+//! DataFusion collects them as well, and visits a `WITH` query twice for each that is around it:
+//! thirty levels would take days.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::ControlFlow;
+
+use datafusion::common::{DataFusionError, Result, TableReference};
+use datafusion::sql::planner::object_name_to_table_reference;
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visitor};
+use filbert_dialect::walk;
+
+/// The names of the tables and views of a query. Its names are resolved, so that each `WITH` query
+/// has a name of its own.
+///
+/// # Errors
+/// A name is no name of a table.
+pub(crate) fn of(query: &Query) -> Result<BTreeSet<TableReference>> {
+    let mut names = Names::default();
+    if let ControlFlow::Break(error) = walk::read(query, &mut names) {
+        return Err(error);
+    }
+    let Names { mut read, queries } = names;
+    read.retain(|name| name.schema().is_some() || !queries.contains(name.table()));
+    Ok(read)
+}
+
+#[derive(Default)]
+struct Names {
+    read: BTreeSet<TableReference>,
+    /// The names of the `WITH` queries.
+    queries: HashSet<String>,
+}
+
+impl Visitor for Names {
+    type Break = DataFusionError;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<DataFusionError> {
+        let queries = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.queries.extend(queries.map(|query| query.alias.name.value.clone()));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<DataFusionError> {
+        // As the planner does, which takes names as they are.
+        match object_name_to_table_reference(name.clone(), false) {
+            Ok(name) => {
+                self.read.insert(name);
+                ControlFlow::Continue(())
+            }
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    use super::*;
+
+    fn read_by(text: &str) -> Vec<String> {
+        let query = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).unwrap().parse_query().unwrap();
+        of(&query).unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn with_queries_are_no_tables() {
+        let text = "WITH a AS (SELECT * FROM t), b AS (SELECT * FROM a) SELECT * FROM b JOIN s.a ON true, b AS c";
+        assert_eq!(read_by(text), ["t", "s.a"]);
+    }
+
+    #[test]
+    fn time_does_not_double_with_each_level() {
+        let text = (0..40).fold("SELECT x FROM t".to_owned(), |inner, level| {
+            format!("WITH w{level} AS ({inner}) SELECT x FROM w{level}")
+        });
+        assert_eq!(read_by(&text), ["t"]);
+    }
+}
