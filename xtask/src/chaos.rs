@@ -110,7 +110,7 @@ fn workers_by_language(workspace: &Workspace) -> Result<String> {
     // It starts soon, and does little: what the best compiler makes of it is not worth its time.
     let options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
     let java = e2e::java_program(workspace, &options, &directory.join("Worker.java"))?;
-    shell::run(&mut workspace.cargo("build --release --locked --package filbert-client --example chaos_worker"))?;
+    workspace.build_programs()?;
     let rust = vec![e2e::text(&workspace.program("examples/chaos_worker"))?];
     Ok(serde_json::json!({"python": python, "java": java, "rust": rust}).to_string())
 }

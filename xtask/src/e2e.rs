@@ -78,17 +78,16 @@ impl Language {
     fn suite(self, workspace: &Workspace, exchange_only: bool) -> Command {
         let directory = workspace.e2e(self.name());
         let words: &[&str] = match (self, exchange_only) {
-            // Tests wait more than they compute. Those of one file share what they start.
-            (Language::Python, false) => &["-m", "pytest", "-n", "2", "--dist", "loadfile"],
+            // Two processes: tests wait more than they compute. Those of one file share what they
+            // start. What a browser shows is not exchanged.
+            (Language::Python, false) | (Language::Browser, _) => &["-m", "pytest", "-n", "2", "--dist", "loadfile"],
             (Language::Python, true) => &["-m", "pytest", "-q", "test_exchange.py"],
-            (Language::Java, false) => &["-B", "-ntp", "test"],
+            (Language::Java, false) => &["-B", "-ntp", "test", "-DforkCount=2"],
             (Language::Java, true) => &["-B", "-q", "-ntp", "test", "-Dtest=ExchangeTest"],
             (Language::Node, false) => &["--test", "--test-concurrency=1"],
             (Language::Node, true) => &["--test", "exchange.test.js"],
             (Language::Go, false) => &["test", "-count=1", "-timeout=20m", "-v", "."],
             (Language::Go, true) => &["test", "-count=1", "-timeout=5m", "-run=Exchange", "."],
-            // What a browser shows is not exchanged.
-            (Language::Browser, _) => &["-m", "pytest"],
         };
         let program = match self {
             Language::Python | Language::Browser => python(workspace, self.name()),
@@ -192,7 +191,7 @@ fn with_member<'c>(suite: &'c mut Command, member: &[String], peer: Peer) -> &'c
 fn member_command(workspace: &Workspace, peer: Peer) -> Result<Vec<String>> {
     match peer {
         Peer::Filbert => {
-            shell::run(&mut workspace.cargo("build --release --locked --package filbert"))?;
+            workspace.build_programs()?;
             Ok(vec![text(&workspace.program("filbert"))?])
         }
         Peer::Hazelcast => java_program(workspace, &["-Xmx1g"], &workspace.e2e("peer").join("Member.java")),
@@ -272,7 +271,7 @@ impl SharedMember {
     fn start(workspace: &Workspace, member: &[String], peer: Peer) -> Result<SharedMember> {
         let mut command = match peer {
             Peer::Filbert => {
-                shell::run(&mut workspace.cargo("build --release --locked --package filbert --example exchange"))?;
+                workspace.build_programs()?;
                 let values = workspace.e2e("shared").join("types.json");
                 shell::command(workspace.program("examples/exchange"), [values], &workspace.root)
             }

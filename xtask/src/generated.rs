@@ -33,12 +33,13 @@ pub(crate) fn write(workspace: &Workspace) -> Result<()> {
 fn files(workspace: &Workspace) -> Result<[(PathBuf, String); 3]> {
     let readme_path = workspace.root.join("README.md");
     let readme = fs::read_to_string(&readme_path).context("reading README.md")?;
-    let example = "run --release --quiet --package filbert-hazelcast --example compatibility";
-    let table = shell::output(&mut workspace.cargo(example))?;
-    let settings =
-        shell::output(&mut workspace.cargo("run --release --quiet --package filbert -- settings --markdown"))?;
-    let differences = "run --release --quiet --package filbert-differential -- --markdown";
-    let differences = shell::output(&mut workspace.cargo(differences))?;
+    workspace.build_programs()?;
+    let printed = |program: &str, words: &[&str]| {
+        shell::output(&mut shell::command(workspace.program(program), words, &workspace.root))
+    };
+    let table = printed("examples/compatibility", &[])?;
+    let settings = printed("filbert", &["settings", "--markdown"])?;
+    let differences = printed("filbert-differential", &["--markdown"])?;
     Ok([
         (readme_path, between_markers(&readme, &table)?),
         (workspace.root.join("docs/reference/settings.md"), settings),

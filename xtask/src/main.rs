@@ -34,6 +34,7 @@ use crate::{
     e2e::{Language, Target},
     shell::Purpose,
     steps::Steps,
+    tests::Fuzzing,
 };
 
 /// Whose suites every test run has a cluster of three pass as well; `e2e --members 3` runs all of
@@ -165,7 +166,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::E2e { languages, peer, members } => e2e::run(&mut steps, &languages, Target { peer, members }),
         Chore::Chaos { planted, options } => chaos::run(&mut steps, planted.as_deref(), &options),
         Chore::Siege { options } => tests::siege(&mut steps, &options),
-        Chore::Fuzz { seconds } => tests::fuzz(&mut steps, seconds),
+        Chore::Fuzz { seconds } => tests::fuzz(&mut steps, Fuzzing { seconds, is_optimized: true }),
         Chore::Differential { options } => tests::differential(&mut steps, &options),
         Chore::Simulate { minutes, seed } => tests::simulate(&mut steps, minutes, seed),
         Chore::Bench { experiment, options } => tests::bench(&mut steps, &experiment, &options),

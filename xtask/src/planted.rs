@@ -45,7 +45,7 @@ pub(crate) fn member(workspace: &Workspace, name: &str) -> Result<String> {
     // Else paths would be those of the repository that the target directory may be in.
     apply.env("GIT_CEILING_DIRECTORIES", &workspace.target);
     shell::run(apply.arg(patch))?;
-    let mut build = workspace.cargo("build --release --locked --package filbert");
+    let mut build = workspace.cargo("build --release --locked --workspace --bin filbert");
     shell::run(build.current_dir(&directory).arg("--target-dir").arg(&workspace.target))?;
     let program = workspace.target.join(format!("filbert-{name}"));
     fs::copy(workspace.program("filbert"), &program).context("keeping the program with a defect")?;

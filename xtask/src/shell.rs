@@ -61,6 +61,12 @@ impl Workspace {
         }
         cargo
     }
+
+    /// Builds all programs and examples, of the libraries that the tests are built of: a package
+    /// built alone has other features of its dependencies, and all above them is built again.
+    pub(crate) fn build_programs(&self) -> Result<()> {
+        run(&mut self.cargo("build --release --locked --workspace --bins --examples"))
+    }
 }
 
 /// Finds the workspace that this program was built from.

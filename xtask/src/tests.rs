@@ -8,9 +8,17 @@ use serde_json::Value;
 
 use crate::{e2e, shell, shell::Workspace, steps::Steps, tools};
 
-/// How long every test run looks for input that breaks a decoder; `cargo xtask fuzz` looks as long
-/// as it is told to.
-const FUZZ_SECONDS: u32 = 4;
+/// A search for input that breaks a decoder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fuzzing {
+    /// The time for each target.
+    pub(crate) seconds: u32,
+    /// Optimized targets try more inputs in that time, and take longer to build.
+    pub(crate) is_optimized: bool,
+}
+
+/// The search of every test run. `cargo xtask fuzz` searches as long as it is told to.
+const SHORT_FUZZING: Fuzzing = Fuzzing { seconds: 4, is_optimized: false };
 
 /// No address sanitizer: it is for unsafe code, which Valgrind checks here, and with it the targets
 /// take twice as long to build and to run.
@@ -25,13 +33,13 @@ pub(crate) fn all(steps: &mut Steps) {
         shell::run_tests(&mut workspace.cargo("test --release --locked --workspace --no-fail-fast"))
     });
     steps.step("memory checks of unsafe code", memory_checks);
-    fuzz(steps, FUZZ_SECONDS);
+    fuzz(steps, SHORT_FUZZING);
 }
 
 /// Writes the results of all records into the sqllogictest files.
 pub(crate) fn update_expectations(steps: &mut Steps) {
     steps.step("expectations of the sqllogictest files", |workspace| {
-        let words = "test --release --locked --package filbert --test sql -- ::update";
+        let words = "test --release --locked --workspace --test sql -- ::update";
         shell::run(workspace.cargo(words).env("FILBERT_SLT", "update"))
     });
 }
@@ -46,21 +54,28 @@ fn memory_checks(workspace: &Workspace) -> Result<()> {
 }
 
 fn memory_check(workspace: &Workspace, package: &str, module: &str) -> Result<()> {
-    let words = format!("test --release --locked --package {package} --lib --no-run --quiet --message-format=json");
-    let built = shell::output(&mut workspace.cargo(&words))?;
-    let executable = built
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter_map(|message| message.get("executable")?.as_str().map(str::to_owned))
-        .next_back()
-        .context("cargo named no test program")?;
+    let executable = unit_tests(workspace, package)?;
     let options = ["--quiet", "--error-exitcode=1", "--leak-check=full", "--errors-for-leak-kinds=definite"];
     let filter = [executable.as_str(), module, "--test-threads=1"];
     shell::run_tests(&mut shell::command("valgrind", options.into_iter().chain(filter), &workspace.root))
 }
 
+/// The program of a package's unit tests, of the libraries that all tests are built of.
+fn unit_tests(workspace: &Workspace, package: &str) -> Result<String> {
+    let words = "test --release --locked --workspace --lib --no-run --quiet --message-format=json";
+    let built = shell::output(&mut workspace.cargo(words))?;
+    let library = package.replace('-', "_");
+    let is_library = |message: &Value| message.pointer("/target/name").and_then(Value::as_str) == Some(&library);
+    built
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(is_library)
+        .find_map(|message| message.get("executable")?.as_str().map(str::to_owned))
+        .with_context(|| format!("cargo named no test program of {package}"))
+}
+
 /// Runs every fuzz target for a while.
-pub(crate) fn fuzz(steps: &mut Steps, seconds: u32) {
+pub(crate) fn fuzz(steps: &mut Steps, fuzzing: Fuzzing) {
     let mut targets = Vec::new();
     let built = steps.step("fuzz targets", |workspace| {
         tools::install(&[tools::CXX])?;
@@ -70,11 +85,12 @@ pub(crate) fn fuzz(steps: &mut Steps, seconds: u32) {
             bail!("there is none in fuzz/fuzz_targets");
         }
         // All of them at once: one after the other, each would be built by one core.
-        shell::run(&mut cargo_fuzz(workspace, &format!("build {FUZZ_SANITIZER}")))
+        shell::run(&mut cargo_fuzz(workspace, fuzzing, &format!("build {FUZZ_SANITIZER}")))
     });
     if !built {
         return;
     }
+    let seconds = fuzzing.seconds;
     for target in targets {
         steps.step(&format!("fuzz {target} for {seconds} s"), |workspace| {
             // Without a corpus, inputs would otherwise have a few bytes only for most of the time.
@@ -82,14 +98,17 @@ pub(crate) fn fuzz(steps: &mut Steps, seconds: u32) {
                 "run {FUZZ_SANITIZER} {target} -- -max_total_time={seconds} -timeout={FUZZ_INPUT_SECONDS} \
                  -len_control=1 -print_final_stats=1 -verbosity=0"
             );
-            shell::run(&mut cargo_fuzz(workspace, &words))
+            shell::run(&mut cargo_fuzz(workspace, fuzzing, &words))
         });
     }
 }
 
 /// cargo-fuzz with these words.
-fn cargo_fuzz(workspace: &Workspace, words: &str) -> Command {
+fn cargo_fuzz(workspace: &Workspace, fuzzing: Fuzzing, words: &str) -> Command {
     let mut command = workspace.cargo(&format!("fuzz {words}"));
+    if !fuzzing.is_optimized {
+        command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
+    }
     // The stable toolchain takes the instrumentation flags of a nightly one when told so.
     command.env("RUSTC_BOOTSTRAP", "1");
     command
@@ -108,17 +127,12 @@ fn fuzz_targets(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Builds all programs as the tests build them: fewer packages would have other features.
-fn programs(workspace: &Workspace) -> Result<()> {
-    shell::run(&mut workspace.cargo("build --release --locked --workspace --bins"))
-}
-
 /// The siege that every test run lays: a selection of the loads, in two minutes at most.
 pub(crate) const SHORT_SIEGE: [&str; 3] = ["--short", "--seed", "1"];
 
 /// Sends a member hostile loads, one after the other.
 pub(crate) fn siege(steps: &mut Steps, options: &[String]) {
-    let built = steps.step("the siege and the member", programs);
+    let built = steps.step("the siege and the member", Workspace::build_programs);
     if !built {
         return;
     }
@@ -134,7 +148,7 @@ pub(crate) const SHORT_COMPARISON: [&str; 4] = ["--seed", "1", "--rounds", "1"];
 pub(crate) fn differential(steps: &mut Steps, options: &[String]) {
     let built = steps.step("the oracle and the members", |workspace| {
         tools::postgresql()?;
-        programs(workspace)
+        workspace.build_programs()
     });
     if !built {
         return;
@@ -148,8 +162,7 @@ pub(crate) fn differential(steps: &mut Steps, options: &[String]) {
 /// Runs simulated histories of groups until the time is over, or one of them is wrong.
 pub(crate) fn simulate(steps: &mut Steps, minutes: u64, seed: u64) {
     steps.step(&format!("simulated histories for {minutes} min, from seed {seed}"), |workspace| {
-        let words =
-            "test --release --locked --package filbert-cluster --test simulation random_histories -- --nocapture";
+        let words = "test --release --locked --workspace --test simulation random_histories -- --nocapture";
         let mut test = workspace.cargo(words);
         test.env("FILBERT_SIM_SECONDS", (minutes * 60).to_string()).env("FILBERT_SIM_SEED", seed.to_string());
         shell::run(&mut test)
@@ -160,7 +173,7 @@ pub(crate) fn simulate(steps: &mut Steps, minutes: u64, seed: u64) {
 pub(crate) fn bench(steps: &mut Steps, experiment: &str, options: &[String]) {
     let built = steps.step("build", |workspace| {
         tools::install(&[tools::JAVA, tools::MAVEN])?;
-        shell::run(&mut workspace.cargo("build --release --package filbert --package filbert-bench"))
+        workspace.build_programs()
     });
     if !built {
         return;

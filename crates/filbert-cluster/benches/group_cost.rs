@@ -1,7 +1,7 @@
 //! The cost of an entry: groups of three members in one process, without a network, with sequential
 //! and with concurrent submissions.
 //!
-//! `cargo run --release -p filbert-cluster --example group_cost`
+//! `cargo bench -p filbert-cluster --bench group_cost`
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,4 @@
-//! Measures the parsing of bulk requests alone: `cargo run --release -p filbert-http --example
-//! bulk_parse`.
+//! Measures the parsing of bulk requests alone: `cargo bench -p filbert-http --bench bulk_parse`.
 
 #![allow(clippy::print_stdout, reason = "printing is what it is for")]
 

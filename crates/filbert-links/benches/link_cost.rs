@@ -1,7 +1,7 @@
 //! The cost of a call: two members in one process over loopback, with sequential and with
 //! concurrent calls.
 //!
-//! `cargo run --release -p filbert-links --example link_cost`
+//! `cargo bench -p filbert-links --bench link_cost`
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the command line")]
 
