@@ -69,9 +69,7 @@ impl Dml<'_> {
                         if defaults.contains(&(number, source)) {
                             continue;
                         }
-                        if number == 0 {
-                            inserter.maker().check_target(target)?;
-                        }
+                        inserter.maker().check_target(target)?;
                         if let (Some(place), Some(given)) = (row.get_mut(target), given.get_mut(target)) {
                             let value = rows.get(source, at)?;
                             *place = inserter.maker().convert_field(target, value, rows.is_untyped(source))?;

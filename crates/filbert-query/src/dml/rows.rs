@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow_schema::Field;
 use bigdecimal::BigDecimal;
-use chrono::Utc;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments};
 use filbert_data::dates::Zone;
@@ -141,6 +141,12 @@ impl RowMaker {
             zone: zone_of_changes(state.config_options()),
             rounds: dialect_of(state) == Dialect::Postgres,
         })
+    }
+
+    /// Whether numbers are rounded to the types of their columns, and values cast to texts, as in
+    /// PostgreSQL.
+    pub(crate) fn rounds(&self) -> bool {
+        self.rounds
     }
 
     /// The mapping of the rows.
@@ -295,11 +301,18 @@ impl RowMaker {
             DefaultValue::Next(sequence) => Value::Int64(sequence.next()?),
             DefaultValue::RowId => return Ok(Value::Int64(self.row_ids.next())),
             DefaultValue::Now => Value::TimestampTz(now().fixed_offset()),
-            DefaultValue::Today => Value::Date(now().date_naive()),
+            DefaultValue::Today => Value::Date(self.date_at(now())),
             DefaultValue::RandomUuid => Value::Uuid(Uuid::new_v4()),
             DefaultValue::Computed(expression) => expression.evaluate(&Inputs { execution, ..Inputs::default() })?,
         };
         self.convert(column, value)
+    }
+
+    /// The date in the session's time zone.
+    fn date_at(&self, now: DateTime<Utc>) -> NaiveDate {
+        let seconds = self.zone.as_ref().map_or(0, |zone| zone.offset_at(now.timestamp_micros()));
+        let local = now.naive_utc().checked_add_signed(TimeDelta::seconds(i64::from(seconds)));
+        local.unwrap_or_else(|| now.naive_utc()).date()
     }
 
     /// Fills in the missing values of a new row. `given` says which columns have a value.

@@ -8,7 +8,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{Blob, Value};
 use filbert_dialect::{Delete, Insert, Parsed, Update, schema_of};
-use filbert_grid::query::{SqlError, StatementResult};
+use filbert_grid::query::{Dialect, SqlError, StatementResult};
 use filbert_grid::{Caller, Change, Map, Refused};
 
 use crate::client_context::ParameterTypes;
@@ -24,6 +24,7 @@ use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::{assigned_columns, fit_targets, target_columns};
 use crate::execution::Execution;
+use crate::plan::session::dialect_of;
 use crate::scan::access::Operand;
 use crate::scan::table::MapTable;
 use crate::short::key::Key;
@@ -86,7 +87,7 @@ impl ShortDml {
                 update_by_key(tables, state, update, (alias, types), mapped)?
             }
             Parsed::Delete(delete) if delete.using.is_empty() => {
-                Keyed::of(tables, state, alias, delete.selection.as_ref(), mapped)?.map(What::Delete)
+                Keyed::of(tables, state, (alias, types), delete.selection.as_ref(), mapped)?.map(What::Delete)
             }
             _ => None,
         };
@@ -255,14 +256,14 @@ impl Keyed {
     fn of(
         tables: &Tables,
         state: &SessionState,
-        alias: &str,
+        (alias, types): (&str, &ParameterTypes),
         selection: Option<&Expr>,
         mapped: Mapped,
     ) -> Result<Option<Keyed>, SqlError> {
         let Mapped { mapping, table } = mapped;
-        let Some(key) = selection.and_then(|selection| Key::of(&mapping, &table, alias, selection)) else {
-            return Ok(None);
-        };
+        let rounds = dialect_of(state) == Dialect::Postgres;
+        let key = selection.and_then(|selection| Key::of(&mapping, &table, (alias, types), selection, rounds));
+        let Some(key) = key else { return Ok(None) };
         let grid = tables.grid()?;
         let maker = RowMaker::new(&mapping, grid.schemas(), state, tables.catalog().row_ids())?;
         let stored = StoredRows::of(&mapping, table.formats());
@@ -331,7 +332,8 @@ fn update_by_key(
     mapped: Mapped,
 ) -> Result<Option<What>, SqlError> {
     let mapping = mapped.mapping.clone();
-    let Some(keyed) = Keyed::of(tables, state, alias, update.selection.as_ref(), mapped)? else { return Ok(None) };
+    let of_key = Keyed::of(tables, state, (alias, types), update.selection.as_ref(), mapped)?;
+    let Some(keyed) = of_key else { return Ok(None) };
     // The general plan handles conditions that the row alone does not decide, and reports errors.
     let Ok(assigned) = assigned_columns(&mapping, &update.assignments, false) else { return Ok(None) };
     let scope = RowScope::of(&mapping, alias, false, types)?;

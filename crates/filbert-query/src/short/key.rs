@@ -1,11 +1,14 @@
 //! The key in a condition: `WHERE key = ..`, or all columns of a composite key.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
-use filbert_data::{Blob, FieldPath, Side, Value};
+use filbert_data::{Blob, FieldPath, FieldType, Side, Value};
+use filbert_dialect::DeclaredType;
+use filbert_functions::types::BPCHAR;
 use filbert_grid::query::SqlError;
 
 use super::dml::operand_of;
 use crate::catalog::Mapping;
+use crate::client_context::ParameterTypes;
 use crate::dml::rows::RowMaker;
 use crate::scan::access::Operand;
 use crate::scan::table::MapTable;
@@ -20,10 +23,23 @@ pub(crate) enum Key {
 
 impl Key {
     /// The key in a condition, if the condition compares the key and nothing else. The table has
-    /// the name `alias` in it.
-    pub(crate) fn of(mapping: &Mapping, table: &MapTable, alias: &str, selection: &Expr) -> Option<Key> {
+    /// the name `alias` in it, and the client declared parameters of these types.
+    ///
+    /// In PostgreSQL's dialect, `rounds`, a comparison has a type of its own, texts are read in the
+    /// session's time zone, and blanks at the end of `char(n)` do not count. There, only keys and
+    /// operands of types that are equal where their bytes are equal have this form.
+    pub(crate) fn of(
+        mapping: &Mapping,
+        table: &MapTable,
+        (alias, types): (&str, &ParameterTypes),
+        selection: &Expr,
+        rounds: bool,
+    ) -> Option<Key> {
         let mut found = Vec::new();
         collect(mapping, alias, selection, &mut found)?;
+        if rounds && !found.iter().all(|(index, operand)| is_compared_by_bytes(mapping, *index, operand, types)) {
+            return None;
+        }
         if let [(index, operand)] = found.as_slice()
             && let Some(column) = mapping.columns.get(*index)
             && column.path == FieldPath::KEY
@@ -63,8 +79,13 @@ impl Key {
                 let mut row = vec![Value::Null; maker.mapping().columns.len()];
                 for (index, operand) in columns {
                     let value = operand.value(parameters)?;
+                    let converted = match maker.mapping().columns.get(*index) {
+                        // Neither rounded nor cut: that would be another value.
+                        Some(column) if maker.rounds() => value.clone().convert(&column.field_type).ok(),
+                        _ => maker.convert(*index, value.clone()).ok(),
+                    };
                     // No row has a value that cannot be converted to the column's type.
-                    let Ok(value) = maker.convert(*index, value.clone()) else { return Ok(None) };
+                    let Some(value) = converted else { return Ok(None) };
                     if value.is_null() {
                         return Ok(None);
                     }
@@ -75,6 +96,42 @@ impl Key {
                 maker.writer().key(&row).map(Some)
             }
         }
+    }
+}
+
+/// Whether `column = operand` holds in PostgreSQL's dialect exactly if the bytes of both are equal,
+/// once the operand is converted to the column's type. Anything else is compared by the general
+/// plan, which also reports texts that are no values of the type.
+fn is_compared_by_bytes(mapping: &Mapping, index: usize, operand: &Operand, types: &ParameterTypes) -> bool {
+    let Some(column) = mapping.columns.get(index) else { return false };
+    let declared = mapping.table.as_ref().and_then(|facts| facts.columns.get(index)).map(|facts| &facts.declared);
+    if matches!(declared, Some(DeclaredType::Character(_) | DeclaredType::Ip)) {
+        return false;
+    }
+    let is_whole = |field_type: &FieldType| {
+        matches!(field_type, FieldType::TinyInt | FieldType::SmallInt | FieldType::Integer | FieldType::BigInt)
+    };
+    match operand {
+        Operand::Constant(Value::Null) => true,
+        Operand::Constant(value) => match (&column.field_type, value) {
+            (FieldType::Boolean, Value::Boolean(_)) | (FieldType::Varchar, Value::Text(_)) => true,
+            (FieldType::Uuid, value @ (Value::Text(_) | Value::Uuid(_))) => {
+                value.clone().convert(&FieldType::Uuid).is_ok()
+            }
+            (of_column, Value::Int8(_) | Value::Int16(_) | Value::Int32(_) | Value::Int64(_)) => is_whole(of_column),
+            _ => false,
+        },
+        Operand::Parameter(number) => match (&column.field_type, types.get(*number).and_then(Option::as_ref)) {
+            // A parameter without a declared type has the column's.
+            (of_column, None) => {
+                is_whole(of_column) || matches!(of_column, FieldType::Boolean | FieldType::Varchar | FieldType::Uuid)
+            }
+            (FieldType::Boolean | FieldType::Uuid, Some(given)) => given.field_type == column.field_type,
+            (FieldType::Varchar, Some(given)) => {
+                given.field_type == FieldType::Varchar && given.pg_type != Some(BPCHAR)
+            }
+            (of_column, Some(given)) => is_whole(of_column) && is_whole(&given.field_type),
+        },
     }
 }
 

@@ -42,9 +42,9 @@ function!(JUSTIFY_INTERVAL, "justify_interval", one_interval, Interval, |args| j
 function!(IS_FINITE, "isfinite", one_temporal, Boolean, |args| compute(args, |_| Ok(Cell::Boolean(true))));
 function!(OVERLAPS, "overlaps", four, Boolean, overlaps);
 static AGE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    // With one argument, the age today.
+    // With one argument, the age today: a plan that is kept must not have its value.
     let returns = |_: &datafusion::logical_expr::ReturnFieldArgs<'_>| Ok(FieldType::Interval);
-    Arc::new(Function::with_volatility("age", Volatility::Stable, two_timestamps, returns, run_age))
+    Arc::new(Function::with_volatility("age", Volatility::Volatile, two_timestamps, returns, run_age))
 });
 static TIMEZONE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let returns = |args: &datafusion::logical_expr::ReturnFieldArgs<'_>| {
