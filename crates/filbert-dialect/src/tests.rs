@@ -286,3 +286,17 @@ fn limits_are_errors_and_no_overflow_of_the_stack() {
     query("SELECT a AND b AND c OR d AND e", "SELECT a AND b AND c OR d AND e");
     query("SELECT a BETWEEN 1 AND 2 AND b", "SELECT a BETWEEN 1 AND 2 AND b");
 }
+
+#[test]
+fn window_functions_do_not_contain_each_other() {
+    error("SELECT sum(sum(a) OVER ()) OVER () FROM t", "cannot be nested");
+    error("SELECT sum(a) OVER (ORDER BY sum(a) OVER ()) FROM t", "cannot be nested");
+    error("SELECT sum(a) OVER w FROM t WINDOW w AS (ORDER BY sum(a) OVER ())", "not allowed in window definitions");
+    for served in [
+        "SELECT sum(a) OVER (), sum(a) OVER () FROM t",
+        "SELECT sum((SELECT sum(b) OVER () FROM u)) OVER () FROM t",
+        "SELECT sum(a) OVER w FROM t WINDOW w AS (ORDER BY (SELECT max(sum(b)) OVER () FROM u))",
+    ] {
+        statement(served);
+    }
+}
