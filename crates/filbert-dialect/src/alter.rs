@@ -9,6 +9,7 @@ use sqlparser::tokenizer::Token;
 use super::declared_types::declared_type;
 use super::json::{expect_word, word};
 use super::statements::{Refusal, if_exists, if_not_exists, parse_name, refused, refused_as};
+use super::table_statements::cascade;
 use super::tables::{ColumnDefinition, Constraint, check_collation, column, constraint, expression, option_value};
 use super::{Parsed, TableStatement, places, rewrite};
 use crate::declared::DeclaredType;
@@ -146,9 +147,7 @@ fn drop_part(parser: &mut Parser<'_>) -> Result<AlterAction, Refusal> {
     }
     let if_exists = if_exists(parser);
     let name = parser.parse_identifier()?.value;
-    if !word(parser, "CASCADE") {
-        word(parser, "RESTRICT");
-    }
+    cascade(parser);
     Ok(if is_constraint {
         AlterAction::DropConstraint(name, if_exists)
     } else {
@@ -270,10 +269,7 @@ pub(super) fn create_schema(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> 
 pub(super) fn drop_schema(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
     let if_exists = if_exists(parser);
     let names = parser.parse_comma_separated(Parser::parse_identifier)?;
-    let cascade = word(parser, "CASCADE");
-    if !cascade {
-        word(parser, "RESTRICT");
-    }
+    let cascade = cascade(parser);
     let names = names.into_iter().map(|name| name.value).collect();
     Ok(Parsed::Table(TableStatement::DropSchema { names, if_exists, cascade }))
 }

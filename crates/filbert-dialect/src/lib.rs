@@ -142,17 +142,20 @@ pub enum Parsed {
         or_replace: bool,
         /// Whether an existing view is no error.
         if_not_exists: bool,
-        /// Its query, as written.
+        /// Its query, as written. If the statement names the columns, the query is within one
+        /// that gives them these names.
         query_text: String,
         /// Its query.
         query: Box<Query>,
     },
     /// `DROP VIEW`.
     DropView {
-        /// The view.
-        name: String,
+        /// The views.
+        names: Vec<String>,
         /// Whether a missing view is no error.
         if_exists: bool,
+        /// Whether views that read them are dropped too.
+        cascade: bool,
     },
     /// A statement about tables.
     Table(TableStatement),

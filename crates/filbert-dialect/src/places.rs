@@ -67,7 +67,8 @@ pub(super) fn settle(parsed: &mut Parsed, places: &dyn Places) {
                 statement.external_name.get_or_insert(bare);
             }
         }
-        Parsed::DropMapping { name, .. } | Parsed::DropView { name, .. } => known(name),
+        Parsed::DropMapping { name, .. } => known(name),
+        Parsed::DropView { names, .. } => names.iter_mut().for_each(known),
         Parsed::CreateIndex(statement) => {
             statement.name.iter_mut().for_each(plain);
             known(&mut statement.map);

@@ -4,10 +4,9 @@
 use std::collections::HashSet;
 
 use filbert_grid::query::{Dialect, SqlError, parsing_error};
-use sqlparser::ast::ArrayElemTypeDef;
-use sqlparser::ast::DataType;
+use sqlparser::ast::{ArrayElemTypeDef, DataType, Ident, SetExpr, TableFactor, TableWithJoins};
 use sqlparser::keywords::Keyword;
-use sqlparser::parser::{Parser, ParserError};
+use sqlparser::parser::{IsOptional, Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use super::grammar::grammar;
@@ -316,6 +315,10 @@ fn options(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>, Refusal> {
 fn create_view(text: &str, parser: &mut Parser<'_>, of: Dialect, or_replace: bool) -> Result<Parsed, Refusal> {
     let if_not_exists = if_not_exists(parser);
     let name = parse_name(parser)?;
+    let columns = match parser.peek_token_ref().token {
+        Token::LParen => parser.parse_parenthesized_column_list(IsOptional::Mandatory, false)?,
+        _ => Vec::new(),
+    };
     parser.expect_keyword(Keyword::AS)?;
     let start = tokens::offset(text, parser.peek_token_ref().span.start);
     let mut query = parser.parse_query()?;
@@ -324,7 +327,19 @@ fn create_view(text: &str, parser: &mut Parser<'_>, of: Dialect, or_replace: boo
         Token::EOF => text.len(),
         _ => tokens::offset(text, next.span.start),
     };
-    let query_text = text.get(start..end).unwrap_or_default().trim().to_owned();
+    let mut query_text = text.get(start..end).unwrap_or_default().trim().to_owned();
+    if !columns.is_empty() {
+        let columns: Vec<String> = columns.iter().map(|name| Ident::with_quote('"', &name.value).to_string()).collect();
+        let renamed = |inner: &str| format!("SELECT * FROM ({inner}\n) AS renamed ({})", columns.join(", "));
+        query_text = renamed(&query_text);
+        let outer = Parser::new(grammar(of)).try_with_sql(&renamed("SELECT 1"))?.parse_query()?;
+        let inner = std::mem::replace(&mut query, outer);
+        if let SetExpr::Select(select) = query.body.as_mut()
+            && let [TableWithJoins { relation: TableFactor::Derived { subquery, .. }, .. }] = select.from.as_mut_slice()
+        {
+            *subquery = inner;
+        }
+    }
     rewrite::rewrite(&mut query, of)?;
     if rewrite::has_parameters(&query) {
         return refused("a view cannot have parameters");
@@ -402,7 +417,9 @@ fn drop_statement(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusa
     }
     if parser.parse_keyword(Keyword::VIEW) {
         let if_exists = if_exists(parser);
-        return Ok(Parsed::DropView { name: parse_name(parser)?, if_exists });
+        let names = table_statements::names(parser)?;
+        let cascade = table_statements::cascade(parser);
+        return Ok(Parsed::DropView { names, if_exists, cascade });
     }
     if parser.parse_keyword(Keyword::INDEX) {
         word(parser, "CONCURRENTLY");
@@ -414,9 +431,7 @@ fn drop_statement(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusa
             false if of == Dialect::Hazelcast => return Ok(parser.expected("ON", parser.peek_token())?),
             false => None,
         };
-        if !word(parser, "CASCADE") {
-            word(parser, "RESTRICT");
-        }
+        table_statements::cascade(parser);
         return Ok(Parsed::DropIndex { name, map, if_exists });
     }
     if parser.parse_keyword(Keyword::TABLE) {

@@ -81,14 +81,21 @@ impl TableStatement {
 pub(super) fn drop_table(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
     let if_exists = if_exists(parser);
     let names = names(parser)?;
+    let cascade = cascade(parser);
+    Ok(Parsed::Table(TableStatement::Drop { names, if_exists, cascade }))
+}
+
+/// Parses `CASCADE` or `RESTRICT`, the default; returns whether it was `CASCADE`.
+pub(super) fn cascade(parser: &mut Parser<'_>) -> bool {
     let cascade = word(parser, "CASCADE");
     if !cascade {
         word(parser, "RESTRICT");
     }
-    Ok(Parsed::Table(TableStatement::Drop { names, if_exists, cascade }))
+    cascade
 }
 
-fn names(parser: &mut Parser<'_>) -> Result<Vec<String>, Refusal> {
+/// Parses a list of names.
+pub(super) fn names(parser: &mut Parser<'_>) -> Result<Vec<String>, Refusal> {
     let mut names = vec![parse_name(parser)?];
     while parser.consume_token(&Token::Comma) {
         names.push(parse_name(parser)?);
@@ -106,9 +113,7 @@ pub(super) fn keep_up(parser: &mut Parser<'_>, head: &str) -> Result<Parsed, Ref
         if restart || word(parser, "CONTINUE") {
             word(parser, "IDENTITY");
         }
-        if !word(parser, "CASCADE") {
-            word(parser, "RESTRICT");
-        }
+        cascade(parser);
         return Ok(Parsed::Table(TableStatement::Truncate { names, restart }));
     }
     let command = match head {

@@ -79,7 +79,7 @@ fn statements_of_schemas_are_understood() {
         ("DROP MAPPING IF EXISTS m", Parsed::DropMapping { name: "m".into(), if_exists: true }),
         ("drop external mapping public.m;", Parsed::DropMapping { name: "m".into(), if_exists: false }),
         ("DROP INDEX i ON m", Parsed::DropIndex { name: "i".into(), map: Some("m".into()), if_exists: false }),
-        ("DROP VIEW IF EXISTS v", Parsed::DropView { name: "v".into(), if_exists: true }),
+        ("DROP VIEW IF EXISTS v", Parsed::DropView { names: vec!["v".into()], if_exists: true, cascade: false }),
         ("SHOW MAPPINGS", Parsed::Show(ShowWhat::Mappings)),
         ("SHOW EXTERNAL MAPPINGS", Parsed::Show(ShowWhat::Mappings)),
         ("show views", Parsed::Show(ShowWhat::Views)),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource, Side};
 use filbert_dialect::{self as dialect, Parsed, walk};
 use filbert_functions::error::parsing_error;
@@ -13,7 +13,7 @@ use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 use filbert_grid::{Cluster, ColumnConfig, Definitions, Grid, GridError, Map, PartitionId};
 use tokio::sync::oneshot;
 
-use crate::catalog::{Catalog, EntryFormat, Mapping, MappingColumn};
+use crate::catalog::{Catalog, EntryFormat, Mapping, MappingColumn, View};
 use crate::paths::Path;
 use crate::scan::table::{MapTable, TableColumn};
 
@@ -228,15 +228,20 @@ impl Tables {
     pub(crate) fn view(&self, name: &ObjectName) -> Result<Option<ViewQuery>, SqlError> {
         let Ok(name) = dialect::catalog_name(name) else { return Ok(None) };
         let Some(view) = self.catalog.view(&name) else { return Ok(None) };
+        Ok(Some(ViewQuery {
+            query: self.query_of(&view)?,
+            dialect: view.dialect,
+            columns: view.columns.iter().map(|(name, _)| name.clone()).collect(),
+        }))
+    }
+
+    /// The parsed query of a view.
+    pub(crate) fn query_of(&self, view: &View) -> Result<Query, SqlError> {
         // Names in the view resolve by the search path of the view's creator.
         let path = Path::new(&self.catalog, view.path.clone(), view.dialect);
         match dialect::parse(&view.query, view.dialect, &dialect::Limits::default(), &path)?.parsed {
-            Parsed::Query(query) => Ok(Some(ViewQuery {
-                query: *query,
-                dialect: view.dialect,
-                columns: view.columns.iter().map(|(name, _)| name.clone()).collect(),
-            })),
-            _ => Err(parsing_error(format!("view {name:?} is not defined by a query"))),
+            Parsed::Query(query) => Ok(*query),
+            _ => Err(parsing_error(format!("view {:?} is not defined by a query", view.name))),
         }
     }
 
@@ -245,14 +250,8 @@ impl Tables {
         let mut over = Vec::new();
         let mut reads: Vec<(String, Vec<String>)> = Vec::new();
         for view in self.catalog.views() {
-            let name = ObjectName::from(vec![Ident::with_quote('"', view.name.as_str())]);
-            let Ok(Some(definition)) = self.view(&name) else { continue };
-            let mut read = Vec::new();
-            let _ = walk::relations(&definition.query, |relation| {
-                read.extend(dialect::catalog_name(relation));
-                ControlFlow::<()>::Continue(())
-            });
-            reads.push((view.name.clone(), read));
+            let Ok(query) = self.query_of(&view) else { continue };
+            reads.push((view.name.clone(), relations_of(&query)));
         }
         let mut found = vec![table.to_owned()];
         while let Some(next) = found.pop() {
@@ -276,6 +275,16 @@ impl Tables {
         let error = SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42P01");
         error.about(SqlSubject::Relation { name: name.to_owned(), nearest })
     }
+}
+
+/// The names of the relations that a query reads, and of its `WITH` queries.
+pub(crate) fn relations_of(query: &Query) -> Vec<String> {
+    let mut read = Vec::new();
+    let _ = walk::relations(query, |relation| {
+        read.extend(dialect::catalog_name(relation));
+        ControlFlow::<()>::Continue(())
+    });
+    read
 }
 
 /// A stored entry of a map.

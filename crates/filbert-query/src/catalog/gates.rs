@@ -4,6 +4,7 @@
 //! ```text
 //!  INSERT, UPDATE, DELETE, COPY, CREATE INDEX   share(t): together with other writers
 //!  CREATE, ALTER, DROP, TRUNCATE, COMMENT       alone(t): after earlier writers, before later ones
+//!  CREATE VIEW v AS .. FROM t                   alone(v), share(t)
 //! ```
 //!
 //! A statement resolves a name after it holds it, not before: the name then keeps its meaning for
@@ -47,8 +48,11 @@ struct State {
 /// Shared access to a name, together with other writers of rows.
 pub(crate) struct Shared<'g>(&'g Gate);
 
-/// Exclusive access to names.
-pub(crate) struct Alone<'g>(Vec<&'g Gate>);
+/// Exclusive access to names, and shared access to others.
+pub(crate) struct Alone<'g> {
+    gates: Vec<&'g Gate>,
+    shared: Vec<Shared<'g>>,
+}
 
 /// A registration as one that waits for exclusive access.
 struct Wanted<'g>(&'g Gate);
@@ -106,16 +110,31 @@ impl Gates {
     /// # Errors
     /// Others hold one of them for too long.
     pub(crate) async fn alone(&self, names: &[&str]) -> Result<Alone<'_>, SqlError> {
-        // All statements lock in the same order, which prevents deadlocks.
-        let mut numbers: Vec<(usize, &str)> = names.iter().map(|name| (self.number_of(name), *name)).collect();
-        numbers.sort_unstable();
-        numbers.dedup_by_key(|(number, _)| *number);
-        let mut alone = Alone(Vec::with_capacity(numbers.len()));
-        for (_, name) in numbers {
+        self.alone_sharing(names, &[]).await
+    }
+
+    /// Locks names of a statement exclusively, and shares others.
+    ///
+    /// # Errors
+    /// Others hold one of them for too long.
+    pub(crate) async fn alone_sharing(&self, names: &[&str], shared: &[&str]) -> Result<Alone<'_>, SqlError> {
+        // All statements lock in the same order, which prevents deadlocks. A gate of both kinds of
+        // names is locked exclusively.
+        let exclusive = names.iter().map(|name| (self.number_of(name), false, *name));
+        let mut gates: Vec<(usize, bool, &str)> = exclusive.collect();
+        gates.extend(shared.iter().map(|name| (self.number_of(name), true, *name)));
+        gates.sort_unstable();
+        gates.dedup_by_key(|(number, ..)| *number);
+        let mut alone = Alone { gates: Vec::new(), shared: Vec::new() };
+        for (_, is_shared, name) in gates {
             let gate = self.of(name)?;
+            if is_shared {
+                alone.shared.push(gate.wait(Gate::try_share).await.ok_or_else(|| busy(name))?);
+                continue;
+            }
             let wanted = Wanted::new(gate);
             gate.wait(Gate::try_alone).await.ok_or_else(|| busy(name))?;
-            alone.0.push(gate);
+            alone.gates.push(gate);
             drop(wanted);
         }
         Ok(alone)
@@ -196,7 +215,7 @@ impl Drop for Shared<'_> {
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        for gate in &self.0 {
+        for gate in &self.gates {
             gate.free(|state| {
                 state.alone = false;
                 true
@@ -231,7 +250,11 @@ mod tests {
                     for round in 0..200 {
                         if (task + round) % 7 == 0 {
                             let names = if task % 2 == 0 { ["a", "b"] } else { ["b", "a"] };
-                            let _alone = gates.alone(&names).await.unwrap();
+                            let _alone = match task % 3 {
+                                // A name of both kinds is locked exclusively.
+                                0 => gates.alone_sharing(&["a"], &names).await.unwrap(),
+                                _ => gates.alone(&names).await.unwrap(),
+                            };
                             assert_eq!(inside.swap(-1, Ordering::SeqCst), 0);
                             tokio::task::yield_now().await;
                             assert_eq!(inside.swap(0, Ordering::SeqCst), -1);

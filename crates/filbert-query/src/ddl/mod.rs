@@ -2,25 +2,26 @@
 //! lists them.
 
 mod alter;
+mod defaults;
 mod draft;
 pub(crate) mod tables;
+mod views;
 
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use datafusion::sql::sqlparser::ast::Query;
 use filbert_data::FieldPath;
 use filbert_dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat, TableStatement, schema_of};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Severity, SqlError, SqlErrorCode};
 use filbert_grid::{BitmapConfig, IndexConfig, IndexKind};
 
-use crate::catalog::{self, EntryFormat, Mapping, View};
+use self::views::NewView;
+use crate::catalog::{self, EntryFormat, Mapping};
 use crate::client_context::ClientContext;
 use crate::cursor::text_rows;
 use crate::parts::Parts;
-use crate::plan::planner::plan_query;
-use crate::tables::{Tables, keep_in, sample};
+use crate::tables::{Tables, keep_in, relations_of, sample};
 
 /// Runs a statement about the catalog; returns the number of rows that it reports.
 ///
@@ -49,20 +50,22 @@ pub(crate) async fn run(engine: &Parts, client: &ClientContext, parsed: &Parsed)
         }
         _ => {}
     }
-    let _alone = gates.alone(&names_of(parsed)).await?;
+    let read = match parsed {
+        // No table that the view reads is altered between the planning of its query and its creation.
+        Parsed::CreateView { query, .. } => relations_of(query),
+        _ => Vec::new(),
+    };
+    let read: Vec<&str> = read.iter().map(String::as_str).collect();
+    let _alone = gates.alone_sharing(&names_of(parsed), &read).await?;
     match parsed {
         Parsed::Table(statement) => return table_statement(engine, client, statement),
         Parsed::CreateMapping(statement) => create_mapping(tables, statement),
         Parsed::DropMapping { name, if_exists } => drop_mapping(tables, name, *if_exists),
         Parsed::CreateView { name, or_replace, if_not_exists, query_text, query } => {
-            create_view(engine, client, name, *or_replace, *if_not_exists, query_text, query).await
+            let (or_replace, if_not_exists) = (*or_replace, *if_not_exists);
+            views::create(engine, client, &NewView { name, or_replace, if_not_exists, query_text, query }).await
         }
-        Parsed::DropView { name, if_exists } => {
-            if !tables.catalog().drop_view(name, *if_exists)? {
-                skipped(client, "view", name);
-            }
-            Ok(())
-        }
+        Parsed::DropView { names, if_exists, cascade } => views::drop(tables, client, names, *if_exists, *cascade),
         _ => Err(parsing_error("a statement about the catalog is expected")),
     }?;
     Ok(0)
@@ -72,9 +75,8 @@ pub(crate) async fn run(engine: &Parts, client: &ClientContext, parsed: &Parsed)
 fn names_of(parsed: &Parsed) -> Vec<&str> {
     match parsed {
         Parsed::CreateMapping(statement) => vec![statement.name.as_str()],
-        Parsed::DropMapping { name, .. } | Parsed::CreateView { name, .. } | Parsed::DropView { name, .. } => {
-            vec![name.as_str()]
-        }
+        Parsed::DropMapping { name, .. } | Parsed::CreateView { name, .. } => vec![name.as_str()],
+        Parsed::DropView { names, .. } => names.iter().map(String::as_str).collect(),
         Parsed::Table(TableStatement::Create(table)) => vec![table.name.as_str()],
         Parsed::Table(TableStatement::Drop { names, .. } | TableStatement::Truncate { names, .. }) => {
             names.iter().map(String::as_str).collect()
@@ -277,31 +279,6 @@ async fn drop_index(
 
 fn index_error(message: String) -> SqlError {
     SqlError::new(SqlErrorCode::IndexInvalid, message).with_sqlstate("42704")
-}
-
-async fn create_view(
-    engine: &Parts,
-    client: &ClientContext,
-    name: &str,
-    or_replace: bool,
-    if_not_exists: bool,
-    query_text: &str,
-    query: &Query,
-) -> Result<(), SqlError> {
-    // A view with a query that cannot be planned is rejected.
-    let planned = plan_query(engine.sessions.planning(client.dialect()), &engine.tables, client, query.clone()).await?;
-    let columns = planned.columns.iter().map(|column| (column.name.clone(), column.field_type.clone()));
-    let view = View {
-        name: name.to_owned(),
-        query: query_text.to_owned(),
-        dialect: client.dialect(),
-        path: crate::paths::schemas(client),
-        columns: columns.collect(),
-    };
-    if !engine.tables.catalog().put_view(view, or_replace, if_not_exists)? {
-        kept(client, "relation", name, "42P07");
-    }
-    Ok(())
 }
 
 /// The rows of `SHOW`.

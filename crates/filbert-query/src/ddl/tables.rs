@@ -9,9 +9,11 @@ use filbert_dialect::{
 };
 use filbert_functions::error::{of_datafusion, parsing_error};
 use filbert_functions::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, NUMERIC, VARCHAR};
-use filbert_grid::query::{Dialect, Severity, SqlError, SqlErrorCode};
+use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use filbert_grid::{Caller, IndexConfig};
 
+use super::defaults::Literals;
+use super::views;
 use crate::catalog::{CheckFacts, ColumnFacts, Identity, Mapping, Sequence, TableFacts};
 use crate::client_context::ClientContext;
 use crate::dml::expressions::RowScope;
@@ -45,6 +47,9 @@ pub(super) fn create(
     if statement.if_not_exists && tables.catalog().mapping(name).is_some() {
         return is_there();
     }
+    let literals = Literals::of(engine, client);
+    let columns = statement.columns.iter().cloned().map(|column| literals.column(column));
+    let statement = &CreateTable { columns: columns.collect::<Result<_, _>>()?, ..statement.clone() };
     let mapping = Arc::new(declared(tables, engine.sessions.planning(client.dialect()), statement)?);
     let grid = tables.grid()?;
     // Reports defaults and checks that cannot be planned.
@@ -386,12 +391,8 @@ pub(super) fn drop(
         drop_one(tables, &mapping)?;
         dropped += 1;
     }
-    for view in views.iter().filter(|_| cascade) {
-        if tables.catalog().drop_view(view, true)?
-            && let Some(session) = client.session()
-        {
-            session.tell(Severity::Notice, "00000", format!("drop cascades to view {view}"));
-        }
+    if cascade {
+        views::drop_over(tables, client, &views)?;
     }
     Ok(dropped)
 }

@@ -329,6 +329,10 @@ fn names_are_looked_for_along_the_path() {
         assert_eq!(member.rows("SELECT a FROM mine.v ORDER BY a"), ["102", "103"]);
         member.change("SET search_path TO mine, public");
         assert_eq!(member.rows("SELECT a FROM t ORDER BY a"), ["2", "3"]);
+        if dialect == Dialect::Postgres {
+            assert_eq!(member.error("ALTER TABLE t RENAME TO u").sqlstate(), "2BP01");
+            member.change("DROP VIEW v");
+        }
         member.change("ALTER TABLE t RENAME TO u");
         assert_eq!(member.rows("SELECT a FROM t"), ["1"]);
         assert_eq!(member.rows("SELECT a FROM mine.u ORDER BY a"), ["2", "3"]);
