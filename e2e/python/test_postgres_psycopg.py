@@ -176,6 +176,19 @@ def test_a_prepared_statement_sees_its_table_change(connection, table):
     assert connection.execute(f"SELECT * FROM {people}", prepare=False).fetchall() == [(1, "a", 5)]
 
 
+def test_a_prepared_change_that_would_return_other_columns_changes_nothing(member, connection, table):
+    people = table("id int PRIMARY KEY, name text")
+    insert = f"INSERT INTO {people} VALUES (%s, 'a') RETURNING *"
+    for number in range(3):
+        connection.execute(insert, (number,), prepare=True)
+    with psycopg.connect(dsn(member), autocommit=True) as other:
+        other.execute(f"ALTER TABLE {people} ADD COLUMN age int")
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="cached plan must not change result type"):
+        connection.execute(insert, (3,), prepare=True)
+    assert connection.execute(f"SELECT count(*) FROM {people}").fetchone() == (3,)
+    assert connection.execute(insert, (4,), prepare=False).fetchone() == (4, "a", None)
+
+
 def test_a_server_side_cursor_reads_in_parts(member, connection, numbers):
     with psycopg.connect(dsn(member)) as other, other.cursor(name="c") as cursor:
         cursor.itersize = 700

@@ -8,7 +8,7 @@ use crate::{
     columns::{describe_columns, readers},
     error::{Failure, Outcome, PgError, sqlstate},
     portals::{Portal, PreparedKind, Progress, named_bytes},
-    run::Started,
+    run::{Known, Started},
     sending::Sink,
     session::Session,
     statement::session_statement::{Count, Inner, SessionStatement},
@@ -123,13 +123,14 @@ impl Session {
             });
         }
         let before = self.state.transaction();
-        let count = match self.start(&statement.text, &values, &statement.declared).await? {
+        let count = match self.start_prepared(&statement, &values).await? {
             Started::Count(count) => count,
             Started::Rows(mut rows) => {
+                let columns = statement.columns.as_ref().unwrap_or(&rows.columns).clone();
                 if describes {
-                    describe_columns(&rows.columns, formats, &mut self.socket.out);
+                    describe_columns(&columns, formats, &mut self.socket.out);
                 }
-                let mut sink = Sink::data(&rows.columns, formats);
+                let mut sink = Sink::data(&columns, formats);
                 self.send_rows(&mut rows, &mut sink, 0).await?;
                 rows.count
             }
@@ -141,7 +142,9 @@ impl Session {
     /// Casts a value to another type, with the engine's `CAST`.
     async fn cast(&mut self, value: Value<'static>, found: PgType, wanted: PgType) -> Outcome<Value<'static>> {
         let text = format!("SELECT CAST($1 AS {wanted})");
-        let Started::Rows(mut rows) = self.start(&text, &[value], &[found.parameter_type()]).await? else {
+        let types = [found.parameter_type()];
+        let known = Known { types: &types, columns: None };
+        let Started::Rows(mut rows) = self.start(&text, &[value], known).await? else {
             return Ok(Value::Null);
         };
         if !self.next_page(&mut rows, 1).await? {
@@ -158,7 +161,7 @@ impl Session {
         parameters: &[Value<'static>],
     ) -> Outcome<Vec<(Value<'static>, PgType)>> {
         let begin = "SELECT ";
-        let started = self.start(&format!("{begin}{}", inner.text), parameters, &[]).await;
+        let started = self.start(&format!("{begin}{}", inner.text), parameters, Known::default()).await;
         let moved = |failure: Failure| failure.moved_by(inner.before.saturating_sub(begin.len() as u32));
         let Started::Rows(mut rows) = started.map_err(moved)? else { return Ok(Vec::new()) };
         let mut values = Vec::new();
@@ -195,7 +198,7 @@ impl Session {
             return Err(PgError::new(sqlstate::SYNTAX_ERROR, "a cursor needs a query, such as SELECT or VALUES").into());
         }
         let prepared = prepared.into_named(name, lease)?;
-        let progress = match self.start(&statement.text, values, &prepared.declared).await? {
+        let progress = match self.start_prepared(&prepared, values).await? {
             Started::Rows(mut rows) => {
                 // The page that is already available needs a memory reservation.
                 rows.fetch_first_page(self.shared.config.page_rows)?;
@@ -231,9 +234,7 @@ impl Session {
     ) -> Outcome<u64> {
         if let Progress::New = portal.progress {
             // `FETCH` also works with a portal that `Bind` created.
-            if let Started::Rows(rows) =
-                self.start(&portal.statement.text, &portal.values, &portal.statement.declared).await?
-            {
+            if let Started::Rows(rows) = self.start_prepared(&portal.statement, &portal.values).await? {
                 portal.progress = Progress::Rows(rows);
             }
         }
@@ -243,8 +244,14 @@ impl Session {
         if describes && !is_move {
             describe_columns(&columns, formats, &mut self.socket.out);
         }
-        let Progress::Rows(mut rows) = std::mem::replace(&mut portal.progress, Progress::Done) else { return Ok(0) };
-        let mut sink = if is_move { Sink::Nowhere } else { Sink::data(&rows.columns, formats) };
+        let Progress::Rows(mut rows) = std::mem::replace(&mut portal.progress, Progress::Done) else {
+            // All rows were read.
+            return match count {
+                Count::Absolute(1..) => Err(only_forward().into()),
+                _ => Ok(0),
+            };
+        };
+        let mut sink = if is_move { Sink::Nowhere } else { Sink::data(&columns, formats) };
         let (passed, shown) = match count {
             Count::Next(count) => (0, Some(count)),
             Count::All => (0, None),
@@ -253,7 +260,7 @@ impl Session {
             Count::Absolute(row) if row > rows.count => (row - rows.count - 1, Some(1)),
             Count::Absolute(_) => {
                 portal.progress = Progress::Rows(rows);
-                return Err(PgError::new(sqlstate::NOT_IN_STATE, "cursor can only scan forward").into());
+                return Err(only_forward().into());
             }
         };
         let mut has_more = true;
@@ -301,4 +308,8 @@ fn assigned(found: PgType, wanted: PgType) -> Assigned {
         _ => return Assigned::AsItIs,
     };
     if is_cast { Assigned::Cast } else { Assigned::Never }
+}
+
+fn only_forward() -> Box<PgError> {
+    PgError::new(sqlstate::NOT_IN_STATE, "cursor can only scan forward")
 }

@@ -6,8 +6,7 @@ use filbert_grid::query::{Command, TransactionState};
 use crate::{
     columns::{describe_columns, format_of},
     error::{Outcome, PgError, sqlstate},
-    portals::{Portal, Prepared, PreparedKind, Progress, named_bytes},
-    rows::Rows,
+    portals::{Portal, PreparedKind, Progress, named_bytes},
     run::{Started, tag},
     sending::Sink,
     session::Session,
@@ -158,18 +157,15 @@ impl Session {
                 self.socket.out.command_complete(&tag(command, 0));
                 return Ok(());
             }
-            Progress::New => {
-                match self.start(&portal.statement.text, &portal.values, &portal.statement.declared).await? {
-                    Started::Rows(rows) => rows,
-                    Started::Count(count) => {
-                        self.send_notices();
-                        self.socket.out.command_complete(&Session::end_tag(before, command, count));
-                        return Ok(());
-                    }
+            Progress::New => match self.start_prepared(&portal.statement, &portal.values).await? {
+                Started::Rows(rows) => rows,
+                Started::Count(count) => {
+                    self.send_notices();
+                    self.socket.out.command_complete(&Session::end_tag(before, command, count));
+                    return Ok(());
                 }
-            }
+            },
         };
-        check_columns(&rows, &portal.statement)?;
         let before_count = rows.count;
         let mut sink = match &portal.statement.columns {
             Some(columns) => Sink::data(columns, &portal.formats),
@@ -203,19 +199,4 @@ fn read_value(
 
 fn formats(formats: Formats<'_>) -> Vec<Format> {
     formats.iter().map(|format| if format == 0 { Format::Text } else { Format::Binary }).collect()
-}
-
-/// Checks that the rows have the described columns, or columns that can be sent as the described
-/// types: numbers as other numbers, any type as text.
-fn check_columns(rows: &Rows, statement: &Prepared) -> Result<(), Box<PgError>> {
-    let Some(described) = &statement.columns else { return Ok(()) };
-    let fits = |described: PgType, found: PgType| {
-        described == found || described == PgType::TEXT || (described.is_number() && found.is_number())
-    };
-    let mut columns = described.iter().zip(rows.columns.iter());
-    let all_fit = columns.all(|(described, found)| fits(PgType::of_column(described), PgType::of_column(found)));
-    if all_fit && described.len() == rows.columns.len() {
-        return Ok(());
-    }
-    Err(PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, "cached plan must not change result type"))
 }

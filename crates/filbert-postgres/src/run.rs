@@ -5,17 +5,18 @@ use std::{borrow::Cow, sync::Arc};
 use filbert_data::Value;
 use filbert_grid::Reservation;
 use filbert_grid::query::{
-    Command, Description, ExpectedResult, ParameterType, Statement, StatementResult, TransactionState,
+    ColumnMeta, Command, Description, ExpectedResult, ParameterType, Statement, StatementResult, TransactionState,
 };
 use tokio::sync::oneshot;
 
 use crate::{
     error::{Outcome, PgError, sqlstate},
     memory::refused,
-    portals::kept_bytes,
+    portals::{Prepared, kept_bytes},
     rows::Rows,
     session::Session,
     statement::lexer,
+    types::PgType,
 };
 
 /// The number of copies of a statement's text while the engine works on it: the engine's own text,
@@ -26,6 +27,15 @@ const COPIES_OF_TEXT: usize = 2;
 pub(crate) enum Started {
     Count(u64),
     Rows(Rows),
+}
+
+/// The facts about a statement that are known before it runs.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Known<'k> {
+    /// The types of parameters that the client declared.
+    pub(crate) types: &'k [Option<ParameterType>],
+    /// The columns that were described to the client.
+    pub(crate) columns: Option<&'k Arc<[ColumnMeta]>>,
 }
 
 /// The tag in `CommandComplete` of a statement that changed or returned `count` rows.
@@ -53,16 +63,22 @@ pub(crate) fn command_of_word(word: &str, has_rows: bool) -> Option<Command> {
 }
 
 impl Session {
-    /// Builds the statement for the engine. `types` are the parameter types that the client
-    /// declared.
+    /// Builds the statement for the engine.
     pub(crate) fn statement<'s>(
         &'s self,
         text: &'s str,
         parameters: &'s [Value<'s>],
-        types: &'s [Option<ParameterType>],
+        known: Known<'s>,
     ) -> Statement<'s> {
-        let timeout_ms = self.statement_timeout_ms;
-        Statement { text, parameters, types, session: Some(&self.state), timeout_ms, expected: ExpectedResult::Any }
+        Statement {
+            text,
+            parameters,
+            types: known.types,
+            session: Some(&self.state),
+            timeout_ms: self.statement_timeout_ms,
+            expected: ExpectedResult::Any,
+            described: known.columns,
+        }
     }
 
     /// Refuses statements in a failed transaction, except statements that can end it.
@@ -96,9 +112,9 @@ impl Session {
         &self,
         text: &str,
         parameters: &[Value<'_>],
-        types: &[Option<ParameterType>],
+        known: Known<'_>,
     ) -> Outcome<Option<Started>> {
-        let result = self.engine()?.execute_short(&self.statement(text, parameters, types));
+        let result = self.engine()?.execute_short(&self.statement(text, parameters, known));
         Ok(match result.transpose()? {
             None => None,
             Some(StatementResult::Count(count)) => Some(Started::Count(count)),
@@ -120,14 +136,14 @@ impl Session {
         &mut self,
         text: &str,
         parameters: &[Value<'_>],
-        types: &[Option<ParameterType>],
+        known: Known<'_>,
     ) -> Outcome<Started> {
         let engine = self.engine()?;
         let reservation = self.reserve_for_execution(text, parameters)?;
         let (sender, receiver) = oneshot::channel();
         // The receiver is gone if the client disconnected. The dropped cursor then ends the query.
         let reply = Box::new(move |result| drop(sender.send(result)));
-        let running = engine.execute(&self.statement(text, parameters, types), reply);
+        let running = engine.execute(&self.statement(text, parameters, known), reply);
         self.slot().set_running(running.clone());
         let result = self.wait(receiver).await;
         if result.is_err() {
@@ -140,16 +156,26 @@ impl Session {
     }
 
     /// Runs a statement.
-    pub(crate) async fn start(
-        &mut self,
-        text: &str,
-        parameters: &[Value<'_>],
-        types: &[Option<ParameterType>],
-    ) -> Outcome<Started> {
-        match self.start_short(text, parameters, types)? {
+    pub(crate) async fn start(&mut self, text: &str, parameters: &[Value<'_>], known: Known<'_>) -> Outcome<Started> {
+        match self.start_short(text, parameters, known)? {
             Some(started) => Ok(started),
-            None => self.start_long(text, parameters, types).await,
+            None => self.start_long(text, parameters, known).await,
         }
+    }
+
+    /// Runs a prepared statement. Its rows have the columns that were described to the client, or
+    /// columns that can be sent as these.
+    ///
+    /// # Errors
+    /// SQLSTATE 0A000 if the columns have changed since the statement was prepared. Nothing was
+    /// changed then.
+    pub(crate) async fn start_prepared(&mut self, prepared: &Prepared, parameters: &[Value<'_>]) -> Outcome<Started> {
+        let known = Known { types: &prepared.declared, columns: prepared.columns.as_ref() };
+        let started = self.start(&prepared.text, parameters, known).await?;
+        if let (Started::Rows(rows), Some(described)) = (&started, &prepared.columns) {
+            check_columns(rows, described)?;
+        }
+        Ok(started)
     }
 
     /// Asks the engine for the description of a statement.
@@ -162,13 +188,27 @@ impl Session {
         let _reservation = self.reserve_for_execution(text, &[])?;
         let (sender, receiver) = oneshot::channel();
         let reply = Box::new(move |result| drop(sender.send(result)));
-        engine.describe(&self.statement(text, &[], types), types, reply);
+        engine.describe(&self.statement(text, &[], Known { types, columns: None }), types, reply);
         let described = self.wait(receiver).await?;
         if self.slot().is_cancelled() {
             return Err(PgError::cancelled().into());
         }
         Ok(described?)
     }
+}
+
+/// Checks that rows have the described columns, or columns that can be sent as these: numbers as
+/// other numbers, any type as text.
+fn check_columns(rows: &Rows, described: &[ColumnMeta]) -> Result<(), Box<PgError>> {
+    let fits = |described: PgType, found: PgType| {
+        described == found || described == PgType::TEXT || (described.is_number() && found.is_number())
+    };
+    let mut columns = described.iter().zip(rows.columns.iter());
+    let all_fit = columns.all(|(described, found)| fits(PgType::of_column(described), PgType::of_column(found)));
+    if all_fit && described.len() == rows.columns.len() {
+        return Ok(());
+    }
+    Err(PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, "cached plan must not change result type"))
 }
 
 #[cfg(test)]

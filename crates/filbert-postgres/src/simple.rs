@@ -5,7 +5,7 @@ use filbert_grid::query::{Command, TransactionState};
 use crate::{
     columns::describe_columns,
     error::Outcome,
-    run::{Started, command_of_word},
+    run::{Known, Started, command_of_word},
     sending::Sink,
     session::Session,
     statement::{
@@ -57,7 +57,7 @@ impl Session {
         }
         let word = lexer::first_word(text);
         if word != "copy"
-            && let Some(started) = self.start_short(text, &[], &[])?
+            && let Some(started) = self.start_short(text, &[], Known::default())?
         {
             let command = match command_of_word(&word, matches!(started, Started::Rows(_))) {
                 Some(command) => command,
@@ -74,7 +74,7 @@ impl Session {
             Command::CopyIn(format) => self.copy_in(text, &[], format).await,
             Command::CopyOut(format) => self.copy_out(text, &[], format).await,
             command => {
-                let started = self.start_long(text, &[], &[]).await?;
+                let started = self.start_long(text, &[], Known::default()).await?;
                 self.finish_simple(before, command, started).await
             }
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use filbert_data::FieldType;
-use filbert_grid::query::{Dialect, ParameterType, Session};
+use filbert_grid::query::{ColumnMeta, Dialect, ParameterType, Session, SqlError, SqlErrorCode};
 
 /// The types of a statement's parameters, starting with `$1`. `None` means that the type is not
 /// known before planning.
@@ -16,16 +16,32 @@ pub(crate) struct ClientContext {
     session: Option<Arc<Session>>,
     /// The parameter types that the client declared.
     types: Arc<[Option<ParameterType>]>,
+    /// The columns of the result that were described to the client.
+    described: Option<Arc<[ColumnMeta]>>,
 }
 
 impl ClientContext {
     pub(crate) fn new(session: Option<&Arc<Session>>) -> ClientContext {
-        ClientContext { session: session.cloned(), types: Arc::default() }
+        ClientContext { session: session.cloned(), types: Arc::default(), described: None }
     }
 
     /// Returns this context with the parameter types that the client declared.
     pub(crate) fn declaring(self, types: &ParameterTypes) -> ClientContext {
         if types.iter().all(Option::is_none) { self } else { ClientContext { types: types.into(), ..self } }
+    }
+
+    /// Returns this context with the columns that were described to the client.
+    pub(crate) fn described(self, described: Option<&Arc<[ColumnMeta]>>) -> ClientContext {
+        ClientContext { described: described.cloned(), ..self }
+    }
+
+    /// Checks that a statement that changes rows would return the columns that were described to
+    /// the client.
+    ///
+    /// # Errors
+    /// SQLSTATE 0A000: the table has changed since.
+    pub(crate) fn check_described(&self, columns: &[ColumnMeta]) -> Result<(), SqlError> {
+        check_described(self.described.as_ref(), columns)
     }
 
     /// The parameter types that the client declared.
@@ -41,6 +57,30 @@ impl ClientContext {
     /// The session, if the door has one.
     pub(crate) fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref()
+    }
+}
+
+/// Checks that a statement returns the columns that were described to its client, if any were. A
+/// client reads rows as they were described.
+///
+/// # Errors
+/// SQLSTATE 0A000.
+pub(crate) fn check_described(described: Option<&Arc<[ColumnMeta]>>, columns: &[ColumnMeta]) -> Result<(), SqlError> {
+    let same = |described: &[ColumnMeta]| {
+        described.len() == columns.len()
+            && described.iter().zip(columns).all(|(described, column)| {
+                described.name == column.name
+                    && described.field_type == column.field_type
+                    && described.pg_type == column.pg_type
+            })
+    };
+    match described {
+        Some(described) if !same(described) => {
+            let text = "cached plan must not change result type: the columns of the table have changed since the \
+                        statement was prepared; prepare it again";
+            Err(SqlError::new(SqlErrorCode::Generic, text.to_owned()).with_sqlstate("0A000"))
+        }
+        _ => Ok(()),
     }
 }
 

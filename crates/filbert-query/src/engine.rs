@@ -24,7 +24,7 @@ use filbert_grid::{Grid, GridError, Map};
 use tracing::Instrument;
 
 use crate::catalog::Catalog;
-use crate::client_context::{ClientContext, dialect_of, plan_key};
+use crate::client_context::{ClientContext, check_described, dialect_of, plan_key};
 use crate::config::QueryConfig;
 use crate::cursor::{ReadyRows, RunningRows, text_rows};
 use crate::dml::{Changed, Dml};
@@ -90,7 +90,7 @@ impl Engine {
         let server = Arc::new(Server::new(tables.clone(), jobs.clone(), limits));
         let sessions = Sessions::new(&config, limits, &server)?;
         turns::follow_operators();
-        let threads = Threads::start(config.threads)?;
+        let threads = Threads::start(config.thread_count())?;
         let plans = Plans::new(config.plans_max);
         let layout_changes = grid.layout_changes().clone();
         let parts = Parts { config, tables, layout_changes, sessions, threads, plans, jobs };
@@ -132,7 +132,7 @@ impl QueryEngine for Engine {
         let task = Task {
             inner: self.inner.clone(),
             text: statement.text.to_owned(),
-            client: ClientContext::new(statement.session).declaring(statement.types),
+            client: ClientContext::new(statement.session).declaring(statement.types).described(statement.described),
             parameters: statement.parameters.iter().map(|value| value.clone().into_owned()).collect(),
             expected: statement.expected,
             limits: limits.clone(),
@@ -305,6 +305,11 @@ impl Parts {
                 if self.version() != version {
                     return None;
                 }
+                if let Some(Err(error)) =
+                    short.returning().map(|returning| check_described(statement.described, returning.columns()))
+                {
+                    return Some(Err(error));
+                }
                 let execution = self.sessions.execution(dialect_of(statement.session), statement.session);
                 let changed = short.run_in_place(parameters, &execution)?;
                 note_changed(statement.session, &changed);
@@ -423,6 +428,9 @@ impl Task {
         let execution = self.inner.sessions.execution(self.client.dialect(), self.client.session());
         // A short plan holds for the table as it was at planning.
         let short = short.filter(|_| self.inner.version() == version);
+        if let Some(returning) = short.and_then(ShortDml::returning) {
+            self.client.check_described(returning.columns())?;
+        }
         let changing = self.limits.begin_changes()?;
         let changed = match short.and_then(|short| short.run_in_place(&self.parameters, &execution)) {
             Some(changed) => {

@@ -52,6 +52,10 @@ pub struct Statement<'a> {
     pub timeout_ms: Option<u64>,
     /// The kind of result that the caller accepts.
     pub expected: ExpectedResult,
+    /// The columns of the result that the caller has described to its client. A statement that
+    /// changes rows and would return other columns is refused before it changes anything. `None` =
+    /// any columns.
+    pub described: Option<&'a Arc<[ColumnMeta]>>,
 }
 
 /// The result of a statement.

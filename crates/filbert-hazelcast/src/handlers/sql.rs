@@ -58,6 +58,7 @@ fn execute(
         session: None,
         timeout_ms: u64::try_from(request.timeout_millis).ok(),
         expected: expected(request.expected_result_type)?,
+        described: None,
     };
     let mut rows = match engine.execute_short(&statement).transpose()? {
         Some(StatementResult::Count(count)) => {

@@ -42,6 +42,7 @@ pub(crate) async fn answer(
         session: Some(session),
         timeout_ms: None,
         expected: ExpectedResult::UpdateCount,
+        described: None,
     };
     let mut results = Results::new(&shared.bodies, shared.config.bulk_errors_max);
     let values_max = shared.config.parameters_max;

@@ -127,6 +127,7 @@ async fn answer(
         session: Some(session),
         timeout_ms: None,
         expected: ExpectedResult::Any,
+        described: None,
     };
     let (result, running) = match run::run(engine, &statement).await {
         Err(error) if error.code == SqlErrorCode::DataException => {

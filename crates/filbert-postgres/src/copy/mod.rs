@@ -21,7 +21,7 @@ use crate::{
     buffered_socket::Frame,
     copy_format::{CopyWriter, format_of},
     error::{Failure, Outcome, PgError, sqlstate},
-    run::Started,
+    run::{Known, Started},
     sending::Sink,
     session::Session,
     wire::Frontend,
@@ -79,7 +79,7 @@ impl Session {
         let engine = self.engine()?;
         let (sender, receiver) = oneshot::channel();
         let reply = Box::new(move |writer| drop(sender.send(writer)));
-        engine.row_writer(&self.statement(text, values, &[]), WriteMode::All, reply);
+        engine.row_writer(&self.statement(text, values, Known::default()), WriteMode::All, reply);
         let writer = self.wait(receiver).await??;
         let (budget, row_bytes_max) = (&self.shared.budget, self.shared.config.copy_row_bytes_max);
         let reservations = [budget.empty(), budget.empty()];
@@ -171,7 +171,7 @@ impl Session {
 
     /// `COPY TO STDOUT`: sends rows to the client.
     pub(crate) async fn copy_out(&mut self, text: &str, values: &[Value<'_>], format: &CopyFormat) -> Outcome {
-        let Started::Rows(mut rows) = self.start(text, values, &[]).await? else {
+        let Started::Rows(mut rows) = self.start(text, values, Known::default()).await? else {
             return Err(PgError::new(sqlstate::INTERNAL, "COPY TO STDOUT gave no rows").into());
         };
         let writer = CopyWriter::new(format, &rows.columns)?;

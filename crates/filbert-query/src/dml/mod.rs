@@ -133,6 +133,9 @@ impl Dml<'_> {
     }
 
     /// The `RETURNING` clause of a statement. The table has the name `alias` in it.
+    ///
+    /// # Errors
+    /// As [`Returning::of`], and SQLSTATE 0A000 if its columns are not the described ones.
     fn returning(
         &self,
         mapping: &Mapping,
@@ -142,7 +145,10 @@ impl Dml<'_> {
     ) -> Result<Option<Returning>, SqlError> {
         let name = alias.unwrap_or_else(|| schema_of(table).1);
         let state = self.sessions.planning_within(self.dialect, &self.execution);
-        items.map(|items| Returning::of(&state, mapping, name, items, self.client.types())).transpose()
+        let Some(items) = items else { return Ok(None) };
+        let returning = Returning::of(&state, mapping, name, items, self.client.types())?;
+        self.client.check_described(returning.columns())?;
+        Ok(Some(returning))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use datafusion::execution::session_state::SessionState;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind};
 use filbert_data::{FieldType, Value};
 use filbert_dialect::narrow;
 use filbert_functions::builder::{ColumnBuilder, batch};
@@ -60,6 +60,14 @@ impl Returning {
             match item {
                 SelectItem::UnnamedExpr(expr) => add(name_of(expr), expr)?,
                 SelectItem::ExprWithAlias { expr, alias } => add(&alias.value, expr)?,
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(relation), _)
+                    if !is_called(relation, name) =>
+                {
+                    let text = format!(
+                        "missing FROM-clause entry for table \"{relation}\": RETURNING shows the changed table"
+                    );
+                    return Err(parsing_error(text).with_sqlstate("42P01"));
+                }
                 SelectItem::Wildcard(_)
                 | SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(_), _) => {
                     for column in mapping.columns.iter().filter(|column| !column.hidden) {
@@ -142,6 +150,11 @@ impl Returning {
         let arrays = returned.builders.iter_mut().map(ColumnBuilder::finish).collect();
         batch(&schema, arrays, returned.rows).map_err(|error| of_datafusion(&error))
     }
+}
+
+/// Whether a relation name, with a schema or without one, is this name.
+fn is_called(relation: &ObjectName, name: &str) -> bool {
+    relation.0.last().and_then(|part| part.as_ident()).is_some_and(|last| last.value == name)
 }
 
 /// The column name of an expression, as in PostgreSQL.

@@ -11,8 +11,7 @@ use crate::common::{Member, texts};
 use filbert_data::criteria::Predicate;
 use filbert_data::{Json, ToBlob, Value};
 use filbert_grid::query::{
-    Answer, Cursor, ExpectedResult, MapQuery, Page, QueryEngine, Running, SqlError, SqlErrorCode, Statement,
-    StatementResult,
+    Answer, Cursor, MapQuery, Page, QueryEngine, Running, SqlError, SqlErrorCode, Statement, StatementResult,
 };
 use filbert_grid::{Caller, Change, Expiry, Map, PutMode};
 use filbert_query::QueryConfig;
@@ -63,8 +62,7 @@ fn beside(change: impl Fn(u32) + Sync, mut ask: impl FnMut()) {
 }
 
 fn start(member: &Member, text: &str, timeout_ms: Option<u64>) -> (Running, Result<StatementResult, SqlError>) {
-    let statement =
-        Statement { text, parameters: &[], types: &[], session: None, timeout_ms, expected: ExpectedResult::Any };
+    let statement = Statement { timeout_ms, ..member.statement(text, &[]) };
     let (sender, receiver) = mpsc::channel();
     let running = member.engine.execute(&statement, Box::new(move |result| drop(sender.send(result))));
     (running, receiver.recv_timeout(PATIENCE).unwrap())
@@ -287,7 +285,7 @@ fn a_query_that_takes_hours_is_cancelled_and_times_out() {
 
 #[test]
 fn joins_of_all_with_all_hold_up_nobody_and_end_with_who_asked() {
-    let member = Member::with(QueryConfig { threads: 1, ..QueryConfig::default() });
+    let member = Member::with(QueryConfig { threads: Some(1), ..QueryConfig::default() });
     mapping(&member, "m", "");
     let map = member.grid.map("m").unwrap();
     (0..2_000).for_each(|key| put(&map, key, i64::from(key)));

@@ -9,7 +9,7 @@ use crate::common::{Member, pages, texts};
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{Dialect, ParameterType, QueryEngine, SqlError, Statement, StatementResult};
 
-fn run(
+pub(crate) fn run(
     member: &Member,
     text: &str,
     values: &[Value<'_>],

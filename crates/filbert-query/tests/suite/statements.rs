@@ -1,8 +1,10 @@
 //! Statements against a member: what they answer, whichever way they are run.
 
+use std::sync::{Arc, mpsc};
+
 use crate::common::Member;
 use filbert_data::Value;
-use filbert_grid::query::Dialect;
+use filbert_grid::query::{ColumnMeta, Dialect, QueryEngine, Statement};
 
 const PEOPLE: &str = "CREATE MAPPING people (__key INT, name VARCHAR, age BIGINT, city VARCHAR) TYPE IMap \
                       OPTIONS ('keyFormat'='int', 'valueFormat'='json-flat')";
@@ -205,4 +207,48 @@ fn a_relation_of_an_outer_query_comes_before_a_field_of_a_column() {
     }
     assert_eq!(member.change("UPDATE t a SET k = (SELECT max(b.k) FROM t b WHERE b.a <= a.a) + 1"), 3);
     assert_eq!(member.rows("SELECT k FROM t a ORDER BY id"), ["8", "9", "10"]);
+}
+
+/// A client reads rows as they were described when it prepared the statement.
+#[test]
+fn a_change_whose_rows_are_not_as_described_changes_nothing() {
+    let statements = [
+        "INSERT INTO t VALUES (2, 0) RETURNING *",
+        "INSERT INTO t (id) SELECT 2 RETURNING *",
+        "UPDATE t SET id = id + 1 WHERE id = 1 RETURNING *",
+        "UPDATE t SET id = id + 1 RETURNING t.*, 1 AS one",
+        "DELETE FROM t WHERE id = 1 RETURNING *",
+        "DELETE FROM t WHERE id > 0 RETURNING n",
+    ];
+    let changes = ["ADD COLUMN more int", "ALTER n TYPE text", "ALTER n TYPE bigint", "RENAME n TO m"];
+    for (text, change) in statements.iter().flat_map(|text| changes.iter().map(move |change| (text, change))) {
+        let member = Member::of(Dialect::Postgres);
+        member.change("CREATE TABLE t (id int PRIMARY KEY, n int)");
+        member.change("INSERT INTO t VALUES (1, 0)");
+        let described = member.describe(text).unwrap().columns.clone();
+        // Once as described, which also caches the plan.
+        let run = |described: Option<&Arc<[ColumnMeta]>>| {
+            let statement = Statement { described, ..member.statement(text, &[]) };
+            if let Some(result) = member.engine.execute_short(&statement) {
+                return result.map(|_| ());
+            }
+            let (sender, receiver) = mpsc::channel();
+            member.engine.execute(&statement, Box::new(move |result| sender.send(result.map(|_| ())).unwrap()));
+            receiver.recv().unwrap()
+        };
+        assert_eq!(run(described.as_ref()), Ok(()), "{text}");
+        member.change("DELETE FROM t");
+        member.change("INSERT INTO t VALUES (1, 0)");
+        member.change(&format!("ALTER TABLE t {change}"));
+        let is_same = text.ends_with("RETURNING n") && *change == "ADD COLUMN more int";
+        let found = run(described.as_ref()).map_err(|error| error.sqlstate().to_owned());
+        match found {
+            Ok(()) => assert!(is_same, "{text}, {change}"),
+            // The column of the statement itself may be gone.
+            Err(sqlstate) => {
+                assert!(["0A000", "42703"].contains(&sqlstate.as_str()) && !is_same, "{text}, {change}: {sqlstate}");
+                assert_eq!(member.rows("SELECT id FROM t"), ["1"], "{text}, {change}");
+            }
+        }
+    }
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use filbert_data::Value;
 use filbert_grid::GridError;
-use filbert_grid::query::{ColumnMeta, Cursor, Page, QueryEngine, SqlError, Statement, StatementResult};
+use filbert_grid::query::{
+    ColumnMeta, Cursor, ExpectedResult, Page, QueryEngine, SqlError, Statement, StatementResult,
+};
 use tokio::sync::oneshot;
 
 use super::core::block_on;
@@ -58,9 +60,9 @@ impl Filbert {
     /// # Errors
     /// [`Error::Sql`]: the statement is invalid, or a value cannot be computed.
     pub fn sql(&self, text: &str, parameters: &[Value<'_>]) -> Result<SqlResult, Error> {
-        let statement =
-            Statement { text, parameters, types: &[], session: None, timeout_ms: None, expected: Default::default() };
-        self.execute(&statement)
+        let expected = ExpectedResult::Any;
+        let (types, session, timeout_ms, described) = (&[], None, None, None);
+        self.execute(&Statement { text, parameters, types, session, timeout_ms, expected, described })
     }
 
     /// As [`Filbert::sql`], with all options of a statement, such as a timeout or the expected kind

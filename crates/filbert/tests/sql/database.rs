@@ -87,7 +87,8 @@ impl Database for Embedded {
         };
         let session = self.session.as_ref();
         let expected = ExpectedResult::Any;
-        let statement = Statement { text: statement, parameters, types: &[], session, timeout_ms: None, expected };
+        let statement =
+            Statement { text: statement, parameters, types: &[], session, timeout_ms: None, expected, described: None };
         Ok(match self.member.execute(&statement).map_err(failed)? {
             SqlResult::Count(count) => Answer::Count(count),
             SqlResult::Rows(rows) => Answer::Rows {

@@ -47,7 +47,8 @@ impl Member {
 
     pub fn statement<'s>(&'s self, text: &'s str, parameters: &'s [Value<'s>]) -> Statement<'s> {
         let session = self.session.as_ref();
-        Statement { text, parameters, types: &[], session, timeout_ms: None, expected: ExpectedResult::Any }
+        let expected = ExpectedResult::Any;
+        Statement { text, parameters, types: &[], session, timeout_ms: None, expected, described: None }
     }
 
     /// What is told of a statement before it runs.
