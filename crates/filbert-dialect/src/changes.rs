@@ -10,7 +10,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::json::{call, word};
-use super::statements::{Refusal, refused};
+use super::statements::{Refusal, refused, refused_as};
 use super::{ConflictTarget, Delete, Insert, OnConflict, Parsed, Update, names, places, rewrite, served, server};
 
 /// `INSERT` and `SINK`.
@@ -36,7 +36,7 @@ pub(super) fn insert(parser: &mut Parser<'_>, of: Dialect, sink: bool) -> Result
     let alias = insert.table_alias.map(|alias| alias.alias.value).or(short);
     let mut source = insert.source;
     if let Some(source) = &mut source {
-        rewrite::rewrite(source, of)?;
+        rewrite::rewrite_source(source, of)?;
     }
     let on_conflict = insert.on.map(|on| on_conflict(on, of)).transpose()?;
     let returning = returning(insert.returning, of)?;
@@ -107,6 +107,17 @@ fn returning(items: Option<Vec<SelectItem>>, of: Dialect) -> Result<Option<Vec<S
     Ok(Some(items))
 }
 
+/// Refuses `RETURNING *` of a change with further relations: it would show their columns too.
+fn check_returned(items: Option<&[SelectItem]>, has_others: bool) -> Result<(), Refusal> {
+    let has_all = items.is_some_and(|items| items.iter().any(|item| matches!(item, SelectItem::Wildcard(_))));
+    match has_all && has_others {
+        true => {
+            refused_as("0A000", "RETURNING * with FROM or USING is not served: name the columns of the changed table")
+        }
+        false => Ok(()),
+    }
+}
+
 /// `UPDATE name [[AS] alias] SET .. [FROM ..] [WHERE ..] [RETURNING ..]`.
 pub(super) fn update(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
     parser.expect_keyword(Keyword::UPDATE)?;
@@ -131,6 +142,7 @@ pub(super) fn update(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Ref
     from.iter_mut().try_for_each(|from| rewrite::rewrite(from, of))?;
     let selection = selection(parser, of)?;
     let returning = returning_clause(parser, of)?;
+    check_returned(returning.as_deref(), !from.is_empty())?;
     Ok(Parsed::Update(Update { table, alias, assignments, from, selection, returning }))
 }
 
@@ -233,7 +245,9 @@ pub(super) fn delete(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Ref
     }
     let mut using = delete.using.unwrap_or_default();
     using.iter_mut().try_for_each(|from| rewrite::rewrite(from, of))?;
-    Ok(Parsed::Delete(Delete { table, alias, using, selection, returning: returning(delete.returning, of)? }))
+    let returning = returning(delete.returning, of)?;
+    check_returned(returning.as_deref(), !using.is_empty())?;
+    Ok(Parsed::Delete(Delete { table, alias, using, selection, returning }))
 }
 
 fn single_table(table: &TableWithJoins) -> Result<(String, Option<String>), Refusal> {

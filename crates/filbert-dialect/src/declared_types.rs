@@ -168,6 +168,9 @@ pub(super) fn declared_type(
             format!("arrays in arrays are not served, of column {column:?}: keep them as JSON"),
         );
     }
+    if matches!(&declared, DeclaredType::Array(item) if item.field_type() == FieldType::Binary) {
+        return refused_as("0A000", format!("arrays of bytea are not served, of column {column:?}"));
+    }
     Ok(declared)
 }
 

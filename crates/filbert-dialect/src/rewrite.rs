@@ -26,11 +26,20 @@ use crate::walk;
 
 /// Rewrites a whole query or expression.
 pub(super) fn rewrite<T: Visit + VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
+    rewrite_tree(tree, of, false)
+}
+
+/// Like [`rewrite`], for the source of an INSERT.
+pub(super) fn rewrite_source(query: &mut Query, of: Dialect) -> Result<(), SqlError> {
+    rewrite_tree(query, of, true)
+}
+
+fn rewrite_tree<T: Visit + VisitMut>(tree: &mut T, of: Dialect, is_source: bool) -> Result<(), SqlError> {
     served::check(tree)?;
     names::check_tables(tree)?;
     precedence::resolve(tree);
     if of != Dialect::Hazelcast {
-        server::rewrite(tree, of)?;
+        server::rewrite(tree, of, is_source)?;
     }
     match walk::change(tree, &mut Rewriter { of, derived: 0 }) {
         ControlFlow::Continue(()) => Ok(()),

@@ -21,6 +21,8 @@ pub struct StatementContext {
     session: Option<Arc<Session>>,
     /// The dialect, if it is known without a session.
     dialect: Option<Dialect>,
+    /// The time zone that a plan was made for. Sessions may have another one when they run it.
+    planned_zone: Option<Zone>,
     /// The start time of the statement; `None` outside of statements.
     began: Option<DateTime<Utc>>,
     /// The limits that end the statement early.
@@ -32,17 +34,33 @@ pub struct StatementContext {
 impl StatementContext {
     /// The context of a statement that begins now.
     pub fn new(session: Option<Arc<Session>>, results_bytes_max: usize) -> StatementContext {
-        StatementContext { session, dialect: None, began: Some(Utc::now()), limits: None, results_bytes_max }
+        StatementContext {
+            session,
+            dialect: None,
+            planned_zone: None,
+            began: Some(Utc::now()),
+            limits: None,
+            results_bytes_max,
+        }
     }
 
     /// The context of expressions that are computed for many statements.
     pub fn lasting(dialect: Dialect, results_bytes_max: usize) -> StatementContext {
-        StatementContext { session: None, dialect: Some(dialect), began: None, limits: None, results_bytes_max }
+        StatementContext {
+            session: None,
+            dialect: Some(dialect),
+            planned_zone: None,
+            began: None,
+            limits: None,
+            results_bytes_max,
+        }
     }
 
-    /// The context of a plan that is made for a session and runs later.
-    pub fn planning(session: Option<Arc<Session>>, dialect: Dialect, results_bytes_max: usize) -> StatementContext {
-        StatementContext { session, dialect: Some(dialect), began: None, limits: None, results_bytes_max }
+    /// The context of a plan that is made for a session and runs later, also for other sessions
+    /// with its time zone.
+    pub fn planning(session: Option<&Arc<Session>>, dialect: Dialect, results_bytes_max: usize) -> StatementContext {
+        let zone = StatementContext::new(session.cloned(), results_bytes_max).zone();
+        StatementContext { planned_zone: Some(zone), ..StatementContext::lasting(dialect, results_bytes_max) }
     }
 
     /// The context from the settings of a plan's session.
@@ -77,6 +95,9 @@ impl StatementContext {
 
     /// The time zone of timestamps.
     pub fn zone(&self) -> Zone {
+        if let Some(zone) = &self.planned_zone {
+            return zone.clone();
+        }
         let session = self.session.as_ref().filter(|session| session.dialect() == Dialect::Postgres);
         let zone = session.and_then(|session| session.setting("timezone"));
         zone.and_then(|zone| Zone::of_setting(&zone)).unwrap_or(Zone::UTC)

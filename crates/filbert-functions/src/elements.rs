@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility, lit,
 };
+use filbert_data::dates::Zone;
 use filbert_data::{FieldType, Value};
 use filbert_dialect::calls::ARRAY_LIKE;
 use filbert_grid::query::arrow_type;
@@ -25,6 +26,7 @@ use filbert_grid::query::arrow_type;
 use crate::builder::ColumnBuilder;
 use crate::error::carried;
 use crate::literals;
+use crate::moments::zone_of_changes;
 use crate::numbers::common_type;
 use crate::numbers::decimals::FREE;
 use crate::numbers::written::common_with_literals;
@@ -114,41 +116,47 @@ impl ScalarUDFImpl for ArrayLike {
         let [Expr::Literal(values, _), item] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
         let (_, item) = item.to_field(info.schema())?;
         let of = item.data_type();
-        let list = one(values, &type_of_values(&values.data_type(), Some(values), field_type_of(&item), of))?;
+        let field_type = type_of_values(&values.data_type(), Some(values), field_type_of(&item), of);
+        let list = one(values, &field_type, zone_of_changes(info.config_options()).as_ref())?;
         Ok(ExprSimplifyResult::Simplified(Expr::Literal(list, None)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let field_type = field_type_of(&args.return_field);
+        let zone = zone_of_changes(&args.config_options);
         match args.args.first() {
-            Some(ColumnarValue::Scalar(values)) => Ok(ColumnarValue::Scalar(one(values, &field_type)?)),
-            Some(ColumnarValue::Array(rows)) => Ok(ColumnarValue::Array(all(rows, &field_type)?)),
+            Some(ColumnarValue::Scalar(values)) => Ok(ColumnarValue::Scalar(one(values, &field_type, zone.as_ref())?)),
+            Some(ColumnarValue::Array(rows)) => Ok(ColumnarValue::Array(all(rows, &field_type, zone.as_ref())?)),
             None => Err(wrong_arguments(ARRAY_LIKE, &[])),
         }
     }
 }
 
-fn one(values: &ScalarValue, field_type: &FieldType) -> Result<ScalarValue> {
+fn one(values: &ScalarValue, field_type: &FieldType, zone: Option<&Zone>) -> Result<ScalarValue> {
     match text_of(values) {
-        Some(text) => ScalarValue::try_from_array(&of_texts([Some(text)].into_iter(), field_type)?, 0),
+        Some(text) => ScalarValue::try_from_array(&of_texts([Some(text)].into_iter(), field_type, zone)?, 0),
         None if values.is_null() => ScalarValue::try_from(&arrow_type(field_type)),
         None => values.cast_to(&arrow_type(field_type)),
     }
 }
 
-fn all(rows: &ArrayRef, field_type: &FieldType) -> Result<ArrayRef> {
+fn all(rows: &ArrayRef, field_type: &FieldType, zone: Option<&Zone>) -> Result<ArrayRef> {
     if !is_text(rows.data_type()) {
         return Ok(cast(rows, &arrow_type(field_type))?);
     }
     let texts = cast(rows, &DataType::Utf8View)?;
-    of_texts(texts.as_string_view().iter(), field_type)
+    of_texts(texts.as_string_view().iter(), field_type, zone)
 }
 
-fn of_texts<'t>(texts: impl Iterator<Item = Option<&'t str>>, field_type: &FieldType) -> Result<ArrayRef> {
+fn of_texts<'t>(
+    texts: impl Iterator<Item = Option<&'t str>>,
+    field_type: &FieldType,
+    zone: Option<&Zone>,
+) -> Result<ArrayRef> {
     let mut column = ColumnBuilder::new(field_type);
     for text in texts {
         let value = match text {
-            Some(text) => literals::convert(Value::text(text), field_type, None).map_err(carried)?,
+            Some(text) => literals::convert(Value::text(text), field_type, None, zone).map_err(carried)?,
             None => Value::Null,
         };
         column.append(value).map_err(|error| failed(error.to_string()))?;

@@ -66,12 +66,14 @@ mod like;
 pub mod lists;
 pub mod literals;
 mod math;
+mod moments;
 pub mod named;
 pub mod native;
 mod nearest;
 pub mod numbers;
 pub mod pg_types;
 mod postgres;
+mod primary_keys;
 mod related_types;
 mod results;
 mod row;
@@ -102,15 +104,16 @@ pub use fields::{Fields, value_of_field};
 pub use fitting::{fit, postgres_type};
 pub use json::{Document, Kind, Node, push_json, push_json_text};
 pub use literals::truth_of;
+pub use moments::{may_be_timestamp, timestamp_of_column, zone_of_changes};
 pub use native::taken_as;
 pub use nearest::nearest;
-pub use postgres::casts::bytes_of_text;
-pub use postgres::dates::{
-    CommonTypes, common_type as common_type_of_dates, may_be_timestamp, timestamp_of_column, zone_of_changes,
-};
+pub use postgres::casts::{bytes_of_text, cast_to_text};
+pub use postgres::dates::{CommonTypes, common_type as common_type_of_dates};
+pub use postgres::is_nested;
 pub use postgres::marked::{mark_types, operand};
 pub use postgres::operators::as_bytea;
 pub use postgres::{Keys, Quoted, Values, ValuesRule, compared_with_rows, key_of};
+pub use primary_keys::{canonical_key, check_key_type};
 pub use related_types::{related_within, with_related_types};
 pub use results::value_bytes;
 

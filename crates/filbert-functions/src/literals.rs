@@ -1,14 +1,17 @@
 //! Parses values from text: arrays in PostgreSQL's form `{1,"a b",NULL}` and in JSON
 //! `[1, "a b", null]`, points as `POINT (x y)`, and booleans.
 
-use filbert_data::{FieldType, Value};
+use filbert_data::dates::Zone;
+use filbert_data::{FieldType, Value, is_space};
 use filbert_dialect::{DeclaredType, arrays as literals};
 use filbert_grid::query::SqlError;
 
 use crate::error::{conversion, data_error};
 use crate::json::{Kind, Node};
+use crate::moments::timestamp_of_column;
 
-/// Converts a value to an array with elements of one type.
+/// Converts a value to an array with elements of one type. Dates and times are parsed and converted
+/// as in PostgreSQL if there is a time zone.
 ///
 /// # Errors
 /// The value is no array, or an element does not have the type.
@@ -16,6 +19,7 @@ pub fn convert<'v>(
     value: Value<'v>,
     field_type: &FieldType,
     declared: Option<&DeclaredType>,
+    zone: Option<&Zone>,
 ) -> Result<Value<'v>, SqlError> {
     let array = match &value {
         Value::Null => return Ok(Value::Null),
@@ -37,7 +41,29 @@ pub fn convert<'v>(
         }
         _ => value,
     };
+    let array = match zone {
+        Some(zone) if is_of_moments(field_type) => moments(array, field_type, zone)?,
+        _ => array,
+    };
     array.convert(field_type).map_err(|error| conversion(&error))
+}
+
+/// Whether the elements are dates, times or intervals.
+fn is_of_moments(field_type: &FieldType) -> bool {
+    match field_type {
+        FieldType::Array(item) => is_of_moments(item),
+        FieldType::Date | FieldType::Time | FieldType::Timestamp | FieldType::TimestampTz | FieldType::Interval => true,
+        _ => false,
+    }
+}
+
+fn moments<'v>(value: Value<'v>, field_type: &FieldType, zone: &Zone) -> Result<Value<'v>, SqlError> {
+    match (value, field_type) {
+        (Value::Array(items), FieldType::Array(item)) => {
+            Ok(Value::Array(items.into_iter().map(|value| moments(value, item, zone)).collect::<Result<_, _>>()?))
+        }
+        (value, _) => timestamp_of_column(value, field_type, zone),
+    }
 }
 
 fn value_of_item(item: Option<String>, field_type: &FieldType) -> Value<'static> {
@@ -76,7 +102,7 @@ fn point(text: &str) -> Option<Vec<Value<'static>>> {
 
 /// Parses a boolean: one of its words or a prefix of it, in any case, with surrounding blanks.
 pub fn truth_of(text: &str) -> Option<bool> {
-    let word = text.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']).to_ascii_lowercase();
+    let word = text.trim_matches(is_space).to_ascii_lowercase();
     // A prefix of several words is ambiguous.
     let begins = |whole: &str, least: usize| word.len() >= least && whole.starts_with(word.as_str());
     match word.as_str() {
@@ -94,7 +120,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, item: FieldType, expected: &str) {
-        let array = convert(Value::text(text), &FieldType::Array(Box::new(item)), None);
+        let array = convert(Value::text(text), &FieldType::Array(Box::new(item)), None, None);
         let found = match array {
             Ok(array) => array.to_string(),
             Err(error) => error.sqlstate().to_owned(),
@@ -117,7 +143,8 @@ mod tests {
     #[test]
     fn points_are_written_as_texts() {
         let field_type = FieldType::Array(Box::new(FieldType::Double));
-        let found = convert(Value::text("POINT (9.5 47.25)"), &field_type, Some(&DeclaredType::GeoPoint)).unwrap();
+        let found =
+            convert(Value::text("POINT (9.5 47.25)"), &field_type, Some(&DeclaredType::GeoPoint), None).unwrap();
         assert_eq!(found, Value::Array(vec![Value::Float64(9.5), Value::Float64(47.25)]));
     }
 }

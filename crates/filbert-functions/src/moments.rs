@@ -1,5 +1,5 @@
-//! Values that are written to columns: texts are parsed as in PostgreSQL, timestamps use the
-//! session's time zone.
+//! Dates, times and intervals of values and of literals: texts are parsed as in PostgreSQL, and
+//! timestamps use the session's time zone.
 
 use chrono::{DateTime, Timelike};
 use datafusion::common::config::ConfigOptions;

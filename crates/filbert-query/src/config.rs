@@ -1,13 +1,15 @@
 //! Settings of the query engine.
 
+use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Settings of the query engine. Sizes are in bytes, times in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryConfig {
-    /// Threads that queries run on. A scan is divided into the same number of parts.
-    pub threads: usize,
+    /// Threads that queries run on. A scan is divided into the same number of parts. `None` = one
+    /// thread for each processor.
+    pub threads: Option<usize>,
     /// Memory that one query may use for join tables, groups and sorting. Beyond it, sorting and
     /// grouping spill to disk, and a join fails. `None` = a quarter of the memory limit of maps,
     /// from 64 MiB to 1 GiB.
@@ -41,7 +43,7 @@ pub struct QueryConfig {
 impl Default for QueryConfig {
     fn default() -> Self {
         QueryConfig {
-            threads: std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get),
+            threads: None,
             query_memory_bytes_max: None,
             queries_memory_bytes_max: None,
             plans_max: 1_000,
@@ -63,6 +65,11 @@ impl Default for QueryConfig {
 const QUERY_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
 
 impl QueryConfig {
+    /// The number of threads that queries run on: the setting or its default.
+    pub fn thread_count(&self) -> usize {
+        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, NonZeroUsize::get)).max(1)
+    }
+
     /// Bytes that one query may use on a member with this memory limit of maps: the setting or its
     /// default.
     pub fn query_memory_bytes(&self, maps_bytes_max: Option<usize>) -> usize {

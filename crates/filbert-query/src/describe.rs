@@ -6,7 +6,7 @@ use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::FieldType;
 use filbert_dialect::{FileFormat, Parsed, ParsedStatement, Place, TableStatement, schema_of};
-use filbert_grid::query::{ColumnMeta, Command, Description, SqlError, WriteMode};
+use filbert_grid::query::{ColumnMeta, Command, Description, RowWriter, SqlError, WriteMode};
 
 use crate::client_context::{ClientContext, ParameterTypes};
 use crate::dml::literals::parameter;

@@ -40,9 +40,9 @@ impl Execution {
         ServerOfSession::of(&self.planned)
     }
 
-    /// The start time of the statement.
-    pub(crate) fn now(&self) -> DateTime<Utc> {
-        self.context.now()
+    /// The start time of the transaction, or of the statement outside of one.
+    pub(crate) fn transaction_began(&self) -> DateTime<Utc> {
+        self.context.transaction_began()
     }
 
     /// The settings that functions see.

@@ -59,7 +59,7 @@ pub(crate) async fn row_writer(
         && let Some(table) = &copy.table
     {
         check_may_change(client.session().map(Arc::as_ref), "COPY FROM")?;
-        return copy_writer(engine, client, table, &copy.columns, mode, None);
+        return Ok(copy_writer(engine, client, table, &copy.columns, mode, None)?);
     }
     let Plan::Change { statement, .. } = &*plan else { return Err(not_for_rows()) };
     let Parsed::Insert(insert) = &statement.parsed else { return Err(not_for_rows()) };
@@ -92,7 +92,7 @@ pub(crate) async fn row_writer(
                 *meta = ColumnMeta { name, field_type, nullable: true, pg_type: None };
             }
         } else {
-            let Some(value) = constant(expr) else { return Err(not_for_rows()) };
+            let Some(value) = constant(expr, client.dialect()) else { return Err(not_for_rows()) };
             cells.push((*target, Cell::Constant(maker.convert(*target, value)?)));
         }
     }
@@ -123,7 +123,7 @@ pub(crate) fn copy_writer(
     names: &[String],
     mode: WriteMode,
     limits: Option<Limits>,
-) -> Result<Box<dyn RowWriter>, SqlError> {
+) -> Result<Box<Writer>, SqlError> {
     let tables = &engine.tables;
     let Some(mapped) = tables.find(table)? else { return Err(tables.not_found(table)) };
     let mapping = mapped.mapping.clone();
@@ -136,10 +136,11 @@ pub(crate) fn copy_writer(
     }
     // The rows' own values are kept for identity columns, ALWAYS or not.
     targets.iter().try_for_each(|target| maker.check_copied(*target))?;
-    let columns = targets.iter().filter_map(|target| mapping.columns.get(*target));
-    let meta = |column: &MappingColumn| {
+    let columns = targets.iter().filter_map(|target| Some((*target, mapping.columns.get(*target)?)));
+    let meta = |(target, column): (usize, &MappingColumn)| {
         let (name, field_type) = (column.name.clone(), column.field_type.clone());
-        ColumnMeta { name, field_type, nullable: true, pg_type: None }
+        let pg_type = mapping.pg_type(target).map(|pg_type| pg_type.oid);
+        ColumnMeta { name, field_type, nullable: true, pg_type }
     };
     let columns = columns.map(meta).collect();
     let cells: Vec<_> = targets.into_iter().enumerate().map(|(at, target)| (target, Cell::Given(at))).collect();
@@ -183,7 +184,8 @@ fn adding(engine: &Parts, inserter: &Inserter, mode: WriteMode) -> Option<Adding
     (mode == WriteMode::All).then(|| Adding::new(inserter, pending(), false))
 }
 
-struct Writer {
+/// The writer of the rows of one statement.
+pub(crate) struct Writer {
     inserter: Inserter,
     /// Rows that are written together; `None` = each row is written at once.
     adding: Option<Adding>,
@@ -248,6 +250,15 @@ impl RowWriter for Writer {
 }
 
 impl Writer {
+    /// Says which columns the following rows have. The other columns get their defaults.
+    pub(crate) fn take_only(&mut self, columns: &[bool]) {
+        for (target, cell) in &self.cells {
+            if let (Cell::Given(number), Some(given)) = (cell, self.given.get_mut(*target)) {
+                *given = columns.get(*number).is_none_or(|is_given| *is_given);
+            }
+        }
+    }
+
     /// Locks the table's name as a writer, shared with other writers, if the name still refers to
     /// the table that the rows were made for.
     fn share<'t>(&self, tables: &'t Tables) -> Result<Shared<'t>, SqlError> {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::Value;
 use super::number::{Size, signum, to_f64, to_i64};
-use crate::{DataError, FieldType};
+use crate::{BLOB_HEADER_BYTES, DataError, FieldType, TypeId, type_id};
 
 /// The maximum number of characters of a value in an error text.
 const SHOWN_MAX: usize = 60;
@@ -150,6 +150,10 @@ fn bytes(value: &Value<'_>, to: &FieldType) -> Result<Vec<u8>, DataError> {
     let expected = "bytes, such as \\x00ff";
     match value {
         Value::Array(items) => items.iter().map(byte).collect::<Option<_>>(),
+        // A whole key or value: the length and the bytes follow the header.
+        Value::Object(blob) if type_id(blob).is_ok_and(|id| id == TypeId::BYTE_ARRAY) => {
+            blob.get(BLOB_HEADER_BYTES + 4..).map(<[u8]>::to_vec)
+        }
         Value::Text(text) => match text.strip_prefix("\\x") {
             Some(digits) if digits.is_ascii() => {
                 let pairs = digits.as_bytes().chunks(2);

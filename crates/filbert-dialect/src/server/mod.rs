@@ -48,9 +48,9 @@ use super::hooks;
 use super::json::{call, text};
 use crate::walk;
 
-/// Rewrites a whole query or expression.
-pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
-    match walk::change(tree, &mut Rewriter { of, derived: 0, depth: 0 }) {
+/// Rewrites a whole query or expression. `is_source` says that a query is the source of an INSERT.
+pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect, is_source: bool) -> Result<(), SqlError> {
+    match walk::change(tree, &mut Rewriter { of, is_source, derived: 0, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -58,6 +58,8 @@ pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlE
 
 struct Rewriter {
     of: Dialect,
+    /// Whether the outermost query is the source of an INSERT.
+    is_source: bool,
     /// The number of relations with a generated name.
     derived: usize,
     /// The number of enclosing queries.
@@ -72,7 +74,9 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         self.depth += 1;
-        if let SetExpr::Values(rows) = query.body.as_mut() {
+        // Each row of an INSERT has the types of the table's columns.
+        let has_columns = self.is_source && self.depth == 1;
+        if let (SetExpr::Values(rows), false) = (query.body.as_mut(), has_columns) {
             values::same_types(rows, self.of);
         }
         if self.of == Dialect::Postgres

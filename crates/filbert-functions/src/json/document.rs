@@ -337,6 +337,11 @@ impl<'t> Node<'t> {
         })
     }
 
+    /// The names of its members.
+    pub fn names(self) -> impl Iterator<Item = Cow<'t, str>> {
+        self.children().filter_map(|(name, _)| name.map(unescaped))
+    }
+
     /// The unescaped content of a string; other scalars as written.
     pub fn plain(self) -> Cow<'t, str> {
         match self.kind() {

@@ -3,6 +3,7 @@
 
 use bigdecimal::{RoundingMode, ToPrimitive};
 use datafusion::common::{DataFusionError, Result};
+use filbert_data::dates::{self, Zone};
 use filbert_data::{FieldType, Value};
 use filbert_dialect::DeclaredType;
 use filbert_grid::query::{SqlError, SqlSubject};
@@ -112,7 +113,7 @@ fn array_of(item: FieldType) -> FieldType {
 /// A value as an array with elements of a type.
 fn array(call: &Call<'_>, item: &DeclaredType) -> Result<Value<'static>> {
     let value = call.values.first().cloned().unwrap_or(Value::Null);
-    let array = literals::convert(value, &array_of(item.field_type()), None).map_err(carried)?;
+    let array = literals::convert(value, &array_of(item.field_type()), None, None).map_err(carried)?;
     let Value::Array(items) = array else { return Ok(Value::Null) };
     let items = items.into_iter().map(|value| Ok(fit(item, "array", value).map_err(carried)?.into_owned()));
     Ok(Value::Array(items.collect::<Result<_>>()?))
@@ -164,6 +165,19 @@ fn cast_output(value: Option<&Value<'_>>) -> String {
     match value {
         Some(Value::Boolean(value)) => value.to_string(),
         other => output(other),
+    }
+}
+
+/// The text of a value, as a cast to text gives it in PostgreSQL. `zone` is the time zone of
+/// timestamps with a time zone.
+pub fn cast_to_text(value: &Value<'_>, zone: &Zone) -> String {
+    match value {
+        Value::TimestampTz(timestamp) => {
+            let mut out = String::new();
+            dates::write_timestamptz(timestamp.timestamp_micros(), zone, &mut out);
+            out
+        }
+        other => cast_output(Some(other)),
     }
 }
 

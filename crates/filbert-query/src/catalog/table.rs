@@ -189,6 +189,9 @@ impl Mapping {
             };
             of_column.not_null |= of_key;
             let field_type = of_column.declared.field_type();
+            if of_key {
+                filbert_functions::check_key_type(&column, &field_type)?;
+            }
             columns.push(MappingColumn { name: column, field_type, path, hidden: false });
             facts.columns.push(of_column);
         }

@@ -24,6 +24,7 @@ use crate::parts::Parts;
 use crate::row_writer::copy_writer;
 use crate::tables::Tables;
 use folder::Folder;
+use read::Shape;
 
 /// Runs a COPY from or to a file; returns the number of rows.
 pub(crate) async fn run(
@@ -52,8 +53,13 @@ pub(crate) async fn run(
             let mode = if client.dialect() == Dialect::Crate { WriteMode::Each } else { WriteMode::All };
             let files = folder.files(path)?;
             let writer = copy_writer(engine, client, table, &copy.columns, mode, Some(limits.clone()))?;
-            let (format, by_name) = (copy.format.clone(), copy.columns.is_empty());
-            let reading = tokio::task::spawn_blocking(move || read::read(writer, &files, &format, mode, by_name));
+            let format = copy.format.clone();
+            let shape = Shape {
+                // PostgreSQL skips the header of a file.
+                by_name: client.dialect() != Dialect::Postgres,
+                all: copy.columns.is_empty(),
+            };
+            let reading = tokio::task::spawn_blocking(move || read::read(writer, &files, &format, mode, shape));
             reading.await.map_err(|_| SqlError::new(SqlErrorCode::Generic, "reading the files ended early"))?
         }
         (None, None) => Err(parsing_error("COPY names neither a table nor a query")),

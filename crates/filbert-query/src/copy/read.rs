@@ -1,5 +1,6 @@
 //! Reads files into a table.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -9,22 +10,34 @@ use filbert_data::rows::{Row, RowError, RowFormat, RowReader};
 use filbert_data::{Blob, FieldPath, FieldReader, Formats, Path as Field, SchemaSource, Side, ToBlob, Value, compact};
 use filbert_dialect::FileFormat;
 use filbert_functions::error::data_error;
-use filbert_grid::query::{CopyFormat, CopyKind, RowWriter, SqlError, WriteMode};
+use filbert_functions::{Kind, Node};
+use filbert_grid::query::{ColumnMeta, CopyFormat, CopyKind, RowWriter, SqlError, WriteMode};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::folder::Located;
 use super::of_file;
 use crate::dml::Rows;
+use crate::row_writer::Writer;
 
 /// The number of bytes of one read.
 const CHUNK_BYTES: usize = 256 << 10;
 /// The maximum length of one row, in bytes.
 const ROW_BYTES_MAX: usize = 64 << 20;
 
+/// The relation between the columns of a file and the columns of the statement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Whether the header of a file determines the columns. Otherwise their order does.
+    pub(super) by_name: bool,
+    /// Whether the statement takes all columns of the table, so that a file has no others.
+    pub(super) all: bool,
+}
+
 /// The import of rows from files into a table.
 struct Load {
-    writer: Box<dyn RowWriter>,
+    writer: Box<Writer>,
     mode: WriteMode,
+    shape: Shape,
     written: u64,
 }
 
@@ -43,22 +56,41 @@ impl Load {
             _ => Ok(()),
         }
     }
+
+    /// The positions of the columns among the names of a file or of a row. Columns that are not
+    /// among them get their defaults.
+    ///
+    /// # Errors
+    /// A name is no column of the table.
+    fn places(&mut self, found: &[&str]) -> Result<Vec<Option<usize>>, SqlError> {
+        let columns = self.writer.columns();
+        let is_known = |name: &&&str| columns.iter().any(|column| column.name == **name);
+        if let Some(unknown) = found.iter().find(|name| !is_known(name)).filter(|_| self.shape.all) {
+            let text =
+                format!("{unknown:?} is no column of the table: COPY table (columns) reads some columns of a file");
+            return Err(data_error(text).with_sqlstate("42703"));
+        }
+        let place = |column: &ColumnMeta| found.iter().position(|name| *name == column.name);
+        let places: Vec<Option<usize>> = columns.iter().map(place).collect();
+        let given: Vec<bool> = places.iter().map(Option::is_some).collect();
+        self.writer.take_only(&given);
+        Ok(places)
+    }
 }
 
-/// Reads files into a table; returns the number of rows. `by_name` says that the names in a file
-/// determine the columns.
+/// Reads files into a table; returns the number of rows.
 pub(super) fn read(
-    writer: Box<dyn RowWriter>,
+    writer: Box<Writer>,
     files: &[Located],
     format: &FileFormat,
     mode: WriteMode,
-    by_name: bool,
+    shape: Shape,
 ) -> Result<u64, SqlError> {
-    let mut load = Load { writer, mode, written: 0 };
+    let mut load = Load { writer, mode, shape, written: 0 };
     for located in files {
         let (path, file) = (located.path(), located.open()?);
         match format {
-            FileFormat::Rows(format) => read_rows(&mut load, path, file, format, by_name)?,
+            FileFormat::Rows(format) => read_rows(&mut load, path, file, format)?,
             FileFormat::Json => read_json(&mut load, path, file)?,
             FileFormat::Parquet => read_parquet(&mut load, path, file)?,
         }
@@ -78,7 +110,7 @@ impl From<RowError> for Wrong {
     }
 }
 
-fn read_rows(load: &mut Load, path: &Path, mut file: File, format: &CopyFormat, by_name: bool) -> Result<(), SqlError> {
+fn read_rows(load: &mut Load, path: &Path, mut file: File, format: &CopyFormat) -> Result<(), SqlError> {
     let byte = |character: char| u8::try_from(character).unwrap_or(b'"');
     let rows = RowFormat {
         is_csv: format.kind == CopyKind::Csv,
@@ -88,15 +120,15 @@ fn read_rows(load: &mut Load, path: &Path, mut file: File, format: &CopyFormat, 
         quote: byte(format.quote),
         escape: byte(format.escape),
     };
-    let names: Vec<String> = load.writer.columns().iter().map(|column| column.name.clone()).collect();
     // The position of each column in a row of the file.
-    let mut places: Vec<Option<usize>> = (0..names.len()).map(Some).collect();
+    let mut places: Vec<Option<usize>> = (0..load.writer.columns().len()).map(Some).collect();
     let mut header_left = format.header;
+    let by_name = format.header && load.shape.by_name;
     let mut take = |row: Row<'_>| -> Result<(), Wrong> {
         if std::mem::take(&mut header_left) {
             if by_name {
-                let found: Vec<&str> = row.fields().flatten().collect();
-                places = names.iter().map(|name| found.iter().position(|found| found == name)).collect();
+                let found: Vec<&str> = row.fields().map(Option::unwrap_or_default).collect();
+                places = load.places(&found).map_err(|error| Wrong::Sql(at_line(error, path, row.line)))?;
             }
             return Ok(());
         }
@@ -162,6 +194,13 @@ fn read_json(load: &mut Load, path: &Path, file: File) -> Result<(), SqlError> {
             continue;
         }
         let wrong = |what: String| at_line(data_error(what).with_sqlstate("22P02"), path, number);
+        let object = Node::parse(text).map_err(|_| wrong("the line is no JSON document".to_owned()))?;
+        if object.kind() != Kind::Object {
+            return Err(wrong("the line is no JSON object".to_owned()));
+        }
+        let names: Vec<Cow<'_, str>> = object.names().collect();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        load.places(&names).map_err(|error| at_line(error, path, number))?;
         let blob: Blob = Value::Json(text.into()).to_blob().map_err(|error| wrong(error.to_string()))?;
         let mut values = vec![Value::Null; columns.len()];
         reader
@@ -180,11 +219,11 @@ fn read_parquet(load: &mut Load, path: &Path, file: File) -> Result<(), SqlError
         data_error(format!("{} cannot be read as Parquet: {error}", path.display())).with_sqlstate("22P04")
     };
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| wrong(&error))?;
-    let columns = load.writer.columns().clone();
     for batch in builder.build().map_err(|error| wrong(&error))? {
         let batch = batch.map_err(|error| wrong(&error))?;
         let schema = batch.schema();
-        let places: Vec<Option<usize>> = columns.iter().map(|column| schema.index_of(&column.name).ok()).collect();
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let places = load.places(&names)?;
         let rows = Rows::of(&batch);
         for row in 0..batch.num_rows() {
             let values = places.iter().map(|place| match place {

@@ -21,6 +21,7 @@ use filbert_functions::error::parsing_error;
 use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
 use filbert_grid::{Caller, Change, Expiry, GridError, IndexConfig, Map, PartitionId, PutMode, Refused, threads};
 
+use super::defaults::Literals;
 use super::draft::{Draft, Origin};
 use super::tables::{table, with_type};
 use crate::catalog::Mapping;
@@ -71,12 +72,19 @@ async fn alter_once(
     renamed: Option<&str>,
 ) -> Result<(), SqlError> {
     let tables = &engine.tables;
-    let state = engine.sessions.planning(client.dialect());
+    let execution = engine.sessions.execution(client.dialect(), client.session());
+    let state = &engine.sessions.planning_within(client.dialect(), &execution);
     let mut draft = Draft::of(old)?;
+    let literals = Literals::of(engine, client);
     for action in &statement.actions {
         let action = &match action {
             AlterAction::AddColumn(definition, if_not_exists) => {
-                AlterAction::AddColumn(with_type(state, definition, old)?, *if_not_exists)
+                let definition = literals.column(with_type(state, definition, old)?)?;
+                AlterAction::AddColumn(definition, *if_not_exists)
+            }
+            AlterAction::Default(name, Some(default)) => {
+                let default = literals.default(default, draft.declared(name)?)?;
+                AlterAction::Default(name.clone(), Some(default))
             }
             other => other.clone(),
         };
@@ -84,6 +92,7 @@ async fn alter_once(
             skipped.tell(client);
         }
     }
+    super::views::check_altered(tables, &old.name, &statement.actions)?;
     let origins = draft.origins();
     let new = Arc::new(draft.mapping(renamed.unwrap_or(&old.name))?);
     if renamed.is_some()
@@ -92,10 +101,11 @@ async fn alter_once(
         let error = parsing_error(format!("relation {:?} already exists", new.name)).with_sqlstate("42P07");
         return Err(error.about(SqlSubject::UsedName { name: new.name.clone() }));
     }
-    if *new == **old {
+    // An expression changes the rows of a column that keeps its type, too.
+    let has_expression = origins.iter().any(|origin| matches!(origin, Origin::Expression(_)));
+    if *new == **old && !has_expression {
         return Ok(());
     }
-    let execution = engine.sessions.execution(client.dialect(), client.session());
     RowChange::new(tables, state, (old.clone(), new), origins, execution)?.run(tables).await
 }
 

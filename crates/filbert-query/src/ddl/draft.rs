@@ -1,7 +1,7 @@
 //! The draft of a changed table: its columns, their origins, and its declarations.
 
 use datafusion::sql::sqlparser::ast::Expr;
-use filbert_dialect::{AlterAction, Constraint, ConstraintKind, schema_of, walk};
+use filbert_dialect::{AlterAction, Constraint, ConstraintKind, DeclaredType, schema_of, walk};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Severity, SqlError};
 
@@ -155,6 +155,17 @@ impl Draft {
         match self.columns.iter_mut().find(|(known, ..)| known == name) {
             Some((_, facts, _)) => Ok(facts),
             None => Err(absent(&table, name)),
+        }
+    }
+
+    /// The declared type of a column.
+    ///
+    /// # Errors
+    /// There is no such column.
+    pub(super) fn declared(&self, name: &str) -> Result<&DeclaredType, SqlError> {
+        match self.columns.iter().find(|(known, ..)| known == name) {
+            Some((_, facts, _)) => Ok(&facts.declared),
+            None => Err(absent(&self.table, name)),
         }
     }
 

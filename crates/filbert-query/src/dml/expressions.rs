@@ -175,7 +175,7 @@ impl RowScope {
         if let Some(number) = parameter(expr) {
             return Ok(RowValue::Taken(Place::Parameter(number)));
         }
-        if let Some(value) = constant(expr) {
+        if let Some(value) = constant(expr, dialect_of(state)) {
             return Ok(RowValue::Constant(value));
         }
         let logical = self.logical(state, expr)?;
@@ -460,6 +460,16 @@ impl RowExpression {
     /// Whether the type is known only from the values themselves.
     pub(crate) fn is_untyped(&self) -> bool {
         is_untyped(&self.field)
+    }
+
+    /// Whether it uses a column of the row.
+    pub(crate) fn reads_row(&self) -> bool {
+        self.read.iter().any(|(place, _)| !matches!(place, Place::Parameter(_)))
+    }
+
+    /// The field of the values.
+    pub(crate) fn field(&self) -> &Field {
+        &self.field
     }
 
     /// The type of the values.

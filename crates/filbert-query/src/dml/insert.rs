@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value as SqlValue};
 use filbert_data::{FieldType, Value};
 use filbert_dialect::Insert;
 use filbert_functions::error::{of_datafusion, parsing_error};
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{Dialect, SqlError};
 use futures::StreamExt;
 
 use crate::dml::adding::Adding;
@@ -40,7 +40,9 @@ impl Dml<'_> {
         let defaults = take_defaults(&mut query);
         let mut number = 0;
         for mut query in values::split(query) {
-            quote_numbers(&mut query, &|place| Some(&mapping.columns.get(*targets.get(place)?)?.field_type));
+            if self.dialect == Dialect::Postgres {
+                quote_numbers(&mut query, &|place| Some(&mapping.columns.get(*targets.get(place)?)?.field_type));
+            }
             scope::resolve(self.tables, self.dialect, &mut query)?;
             name_columns(&mut query, &|name| self.tables.visible_columns(name));
             let open = assignment::of_any_type(&query, targets.len());
@@ -99,29 +101,19 @@ impl Dml<'_> {
     }
 }
 
-/// Puts numbers in quotes if their column of `VALUES` also has string literals. Each value is then
-/// converted to the type of the target column, not to the common type of the values. `target` is
-/// the type of the column that is written.
+/// Puts numbers in quotes that are written to a column of texts. Each is then the text that it is
+/// written as, not a text of the common type of the values. `target` is the type of the column that
+/// is written.
 fn quote_numbers<'t>(query: &mut Query, target: &dyn Fn(usize) -> Option<&'t FieldType>) {
     let SetExpr::Values(values) = &mut *query.body else { return };
-    let width = values.rows.first().map_or(0, |row| row.content.len());
-    for place in 0..width {
-        let takes_both = matches!(
-            target(place),
-            Some(FieldType::Real | FieldType::Double | FieldType::Decimal(_) | FieldType::Varchar | FieldType::Char)
-        );
-        let has_texts = || {
-            let mut items = values.rows.iter().filter_map(|row| row.content.get(place));
-            items.any(|item| matches!(literals::constant(item), Some(Value::Text(_))))
-        };
-        if !takes_both || !has_texts() {
-            continue;
-        }
-        for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(place)) {
-            let text = match literals::constant(item) {
+    for row in &mut values.rows {
+        for (place, item) in row.content.iter_mut().enumerate() {
+            if !matches!(target(place), Some(FieldType::Varchar | FieldType::Char)) {
+                continue;
+            }
+            let text = match literals::constant(item, Dialect::Postgres) {
                 Some(Value::Int64(number)) => number.to_string(),
-                Some(Value::Decimal(number)) => number.to_string(),
-                Some(Value::Float64(number)) => number.to_string(),
+                Some(Value::Decimal(number)) => number.to_plain_string(),
                 _ => continue,
             };
             *item = Expr::value(SqlValue::SingleQuotedString(text));

@@ -17,19 +17,19 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments};
 use filbert_data::dates::Zone;
-use filbert_data::{Blob, FieldReader, FieldType, Formats, Value};
+use filbert_data::{Blob, FieldReader, FieldType, Formats, Side, Value};
 use filbert_dialect::DeclaredType;
-use filbert_functions::error::{conversion, data_error};
+use filbert_functions::error::data_error;
 use filbert_functions::types::DECIMAL_SCALE;
 use filbert_functions::{
-    bytes_of_text, fit, literals, may_be_timestamp, numbers, timestamp_of_column, truth_of, value_of_field,
-    zone_of_changes,
+    bytes_of_text, canonical_key, cast_to_text, fit, literals, may_be_timestamp, numbers, timestamp_of_column,
+    truth_of, value_of_field, zone_of_changes,
 };
 use filbert_grid::Schemas;
 use filbert_grid::query::{Dialect, SqlError};
 use uuid::Uuid;
 
-use crate::catalog::{Mapping, ROW_ID, RowIds, Sequence};
+use crate::catalog::{Mapping, MappingColumn, ROW_ID, RowIds, Sequence};
 use crate::dml::assignment;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
@@ -61,6 +61,8 @@ struct ColumnRule {
     /// The declared type, if it restricts values beyond the stored type.
     declared: Option<DeclaredType>,
     default: DefaultValue,
+    /// Whether the column is in the primary key.
+    is_key: bool,
     is_generated: bool,
     /// Whether statements may not set the column, because its identity is `ALWAYS`.
     counts_always: bool,
@@ -81,12 +83,15 @@ fn place_beyond(number: &BigDecimal) -> Option<&'static str> {
 
 /// The default of a column.
 enum DefaultValue {
+    /// A value of the column.
     Constant(Value<'static>),
     /// The next value of a sequence.
     Next(Arc<Sequence>),
     /// The row id of a table without a primary key.
     RowId,
+    /// The start time of the transaction.
     Now,
+    /// The date of the start of the transaction.
     Today,
     RandomUuid,
     Computed(RowExpression),
@@ -113,7 +118,7 @@ impl RowMaker {
                 }
                 let default = match (&facts.identity, &facts.default) {
                     (Some(identity), _) => DefaultValue::Next(identity.sequence.clone()),
-                    (None, Some(expression)) => default_of(&expression.expr, &column.field_type, &scope, state)?,
+                    (None, Some(expression)) => default_of(&expression.expr, mapping, index, &scope, state)?,
                     (None, None) if column.hidden && column.name == ROW_ID => DefaultValue::RowId,
                     (None, None) => DefaultValue::Constant(Value::Null),
                 };
@@ -122,6 +127,7 @@ impl RowMaker {
                     array: matches!(column.field_type, FieldType::Array(_)).then(|| column.field_type.clone()),
                     declared: (!facts.declared.is_free()).then(|| facts.declared.clone()),
                     default,
+                    is_key: column.path.side == Side::Key,
                     is_generated: facts.generated.is_some(),
                     counts_always: facts.identity.as_ref().is_some_and(|identity| identity.always),
                 });
@@ -130,7 +136,7 @@ impl RowMaker {
                 checks.push((check.name.clone(), scope.expression(state, &check.condition.expr)?));
             }
         }
-        Ok(RowMaker {
+        let mut maker = RowMaker {
             mapping: mapping.clone(),
             writer,
             rules,
@@ -140,7 +146,18 @@ impl RowMaker {
             schemas: schemas.clone(),
             zone: zone_of_changes(state.config_options()),
             rounds: dialect_of(state) == Dialect::Postgres,
-        })
+        };
+        for column in 0..maker.rules.len() {
+            let value = match maker.rules.get(column).map(|rule| &rule.default) {
+                Some(DefaultValue::Constant(value)) if !value.is_null() => value.clone(),
+                _ => continue,
+            };
+            let value = maker.convert(column, value)?;
+            if let Some(rule) = maker.rules.get_mut(column) {
+                rule.default = DefaultValue::Constant(value);
+            }
+        }
+        Ok(maker)
     }
 
     /// Whether numbers are rounded to the types of their columns, and values cast to texts, as in
@@ -225,6 +242,9 @@ impl RowMaker {
     #[inline]
     pub(crate) fn convert<'v>(&self, column: usize, value: Value<'v>) -> Result<Value<'v>, SqlError> {
         let value = match (&self.zone, self.mapping.columns.get(column)) {
+            (Some(zone), Some(to)) if self.is_cast_to_text(to, &value) => {
+                Value::Text(cast_to_text(&value, zone).into())
+            }
             (Some(zone), Some(to)) if may_be_timestamp(&value) => timestamp_of_column(value, &to.field_type, zone)?,
             _ => value,
         };
@@ -236,14 +256,25 @@ impl RowMaker {
         };
         let value = match &rule.array {
             None => self.writer.convert(column, value)?,
-            Some(field_type) => literals::convert(value, field_type, rule.declared.as_ref()).map_err(|error| {
-                SqlError { message: format!("column {:?}: {}", self.column_name(column), error.message), ..error }
-            })?,
+            Some(field_type) => {
+                literals::convert(value, field_type, rule.declared.as_ref(), self.zone.as_ref()).map_err(|error| {
+                    SqlError { message: format!("column {:?}: {}", self.column_name(column), error.message), ..error }
+                })?
+            }
         };
-        match &rule.declared {
-            Some(declared) => fit(declared, self.column_name(column), value),
-            _ => Ok(value),
-        }
+        let value = match &rule.declared {
+            Some(declared) => fit(declared, self.column_name(column), value)?,
+            None => value,
+        };
+        Ok(if rule.is_key { canonical_key(value) } else { value })
+    }
+
+    /// Whether a value is cast to the type of a table's column, `text`, as in PostgreSQL.
+    #[inline]
+    fn is_cast_to_text(&self, column: &MappingColumn, value: &Value<'_>) -> bool {
+        column.field_type == FieldType::Varchar
+            && !matches!(value, Value::Text(_) | Value::Null)
+            && self.mapping.table.is_some()
     }
 
     /// Parses a text for its column, for types with more text formats than in other dialects.
@@ -294,7 +325,7 @@ impl RowMaker {
         column: usize,
         execution: Option<&Execution>,
     ) -> Result<Value<'static>, SqlError> {
-        let now = || execution.map_or_else(Utc::now, Execution::now);
+        let now = || execution.map_or_else(Utc::now, Execution::transaction_began);
         let Some(rule) = self.rules.get(column) else { return Ok(Value::Null) };
         let value = match &rule.default {
             DefaultValue::Constant(value) => return Ok(value.clone()),
@@ -303,7 +334,10 @@ impl RowMaker {
             DefaultValue::Now => Value::TimestampTz(now().fixed_offset()),
             DefaultValue::Today => Value::Date(self.date_at(now())),
             DefaultValue::RandomUuid => Value::Uuid(Uuid::new_v4()),
-            DefaultValue::Computed(expression) => expression.evaluate(&Inputs { execution, ..Inputs::default() })?,
+            DefaultValue::Computed(expression) => {
+                let value = expression.evaluate(&Inputs { execution, ..Inputs::default() })?;
+                return self.convert_field(column, value, expression.is_untyped());
+            }
         };
         self.convert(column, value)
     }
@@ -371,7 +405,11 @@ impl RowMaker {
         let formats = Formats { schemas: self.schemas.clone(), key_layout: None, value_layout: None };
         let mut values = Vec::new();
         // Unreadable values are omitted.
-        let _ = FieldReader::new(paths, formats).read(key, &[], &mut |_, value| values.push(value.to_string()));
+        let shown = |value: &Value<'_>| match &self.zone {
+            Some(zone) => cast_to_text(value, zone),
+            None => value.to_string(),
+        };
+        let _ = FieldReader::new(paths, formats).read(key, &[], &mut |_, value| values.push(shown(&value)));
         data_error(format!(
             "duplicate key value violates unique constraint {:?}: key ({})=({}) already exists",
             facts.primary_key_name,
@@ -386,39 +424,48 @@ impl RowMaker {
     }
 }
 
-/// The fastest form of a default.
+/// The fastest form of a default. A constant is still to be converted to the column's type.
+///
+/// # Errors
+/// The expression cannot be planned, uses a column, or the column does not accept its values.
 fn default_of(
     expr: &Expr,
-    field_type: &FieldType,
+    mapping: &Mapping,
+    column: usize,
     scope: &RowScope,
     state: &SessionState,
 ) -> Result<DefaultValue, SqlError> {
-    if let Some(value) = constant(expr) {
-        let value = match (&value, field_type) {
-            (Value::Text(text), FieldType::Boolean) if dialect_of(state) == Dialect::Postgres => {
-                truth_of(text).map_or(value, Value::Boolean)
-            }
-            _ => value,
-        };
-        return Ok(DefaultValue::Constant(value.convert(field_type).map_err(|error| conversion(&error))?));
+    let is_postgres = dialect_of(state) == Dialect::Postgres;
+    if let Some(value) = constant(expr, dialect_of(state)) {
+        return Ok(DefaultValue::Constant(value));
     }
+    let is_moment = mapping.columns.get(column).is_some_and(|column| {
+        matches!(column.field_type, FieldType::Date | FieldType::Timestamp | FieldType::TimestampTz)
+    });
     match function_name(expr).as_deref() {
-        Some("current_date") => return Ok(DefaultValue::Today),
-        Some("now" | "current_timestamp" | "localtimestamp" | "transaction_timestamp" | "statement_timestamp")
-        | Some("clock_timestamp") => {
-            return Ok(if *field_type == FieldType::Date { DefaultValue::Today } else { DefaultValue::Now });
-        }
+        Some("now" | "current_timestamp" | "transaction_timestamp") if is_moment => return Ok(DefaultValue::Now),
+        Some("current_date") if is_moment => return Ok(DefaultValue::Today),
         Some("gen_random_uuid" | "gen_random_text_uuid" | "uuid_generate_v4") => return Ok(DefaultValue::RandomUuid),
         _ => {}
     }
-    Ok(DefaultValue::Computed(scope.expression(state, expr)?))
+    let mut expression = scope.expression(state, expr)?;
+    if expression.reads_row() {
+        let text = format!("cannot use column reference in DEFAULT expression: {expr}");
+        return Err(data_error(text).with_sqlstate("0A000"));
+    }
+    if is_postgres {
+        assignment::check(mapping, column, expression.field())?;
+        if assignment::becomes_text(mapping, column, expression.field()) {
+            expression = scope.expression(state, &assignment::as_text(expr))?;
+        }
+    }
+    Ok(DefaultValue::Computed(expression))
 }
 
-/// The name of a function that is called without arguments. A cast around it is ignored, because
-/// the column converts the value anyway.
+/// The name of a function that is called without arguments.
 fn function_name(expr: &Expr) -> Option<String> {
     match expr {
-        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => function_name(inner),
+        Expr::Nested(inner) => function_name(inner),
         Expr::Function(function) => {
             let is_bare = match &function.args {
                 FunctionArguments::None => true,

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
 use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DataFusionError, ParamValues};
 use datafusion::execution::session_state::SessionState;
 use datafusion::functions::string::rtrim;
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::logical_plan::Projection;
 use datafusion::logical_expr::{Distinct, Expr as LogicalExpr, LogicalPlan, lit};
 use datafusion::sql::sqlparser::ast::{Query, SetExpr};
@@ -23,7 +25,7 @@ use filbert_grid::query::{ColumnMeta, Dialect, SqlError, arrow_type};
 use crate::client_context::ClientContext;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
-use crate::plan::{digits, groups, listed, order, references, scope, values, windows};
+use crate::plan::{digits, groups, listed, order, references, scope, unnested, values, windows};
 use crate::subqueries;
 use crate::table_catalog::check;
 use crate::tables::Tables;
@@ -139,6 +141,9 @@ pub(crate) async fn plan_rewritten(
     };
     let plan = plan.map_err(|error| of_datafusion(&error))?;
     windows::check(&plan)?;
+    if client.dialect() == Dialect::Postgres {
+        unnested::check(&plan).map_err(|error| of_datafusion(&error))?;
+    }
     let plan = groups::each_once(plan).and_then(order::keep).and_then(subqueries::unnest);
     plan.map_err(|error| of_datafusion(&error))
 }
@@ -270,6 +275,20 @@ fn filled_up(state: &SessionState, plan: LogicalPlan, casts: &[bool]) -> Result<
 /// The types of `$1`, `$2`, .. in order.
 pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>, SqlError> {
     let mut by_name = plan.get_parameter_types().map_err(|error| of_datafusion(&error))?;
+    // A parameter has a type as soon as one of its uses has one.
+    let typed = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            expression.apply(|inner| {
+                if let LogicalExpr::Placeholder(Placeholder { id, field: Some(field) }) = inner
+                    && let Some(place @ None) = by_name.get_mut(id)
+                {
+                    *place = Some(field.data_type().clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    typed.map_err(|error| of_datafusion(&error))?;
     let reported = reported_parameters(plan, |name, field_type| {
         if let Some(place @ None) = by_name.get_mut(name) {
             *place = Some(arrow_type(&field_type));

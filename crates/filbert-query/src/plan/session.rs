@@ -24,6 +24,7 @@ use crate::client_context::ClientContext;
 use crate::config::QueryConfig;
 use crate::execution::Execution;
 use crate::memory::{MemoryLimits, QueryMemory, ServerMemory};
+use crate::plan::filtered::Filtered;
 use crate::plan::guarded::Guarded;
 use crate::plan::ternary::Lists;
 use crate::plan::windows::Frames;
@@ -89,12 +90,15 @@ impl Sessions {
 
     fn planning_of(&self, dialect: Dialect, session: Option<&Arc<Session>>) -> Cow<'_, SessionState> {
         let planning = self.planning(dialect);
-        let context = StatementContext::planning(session.cloned(), dialect, self.limits.results_bytes_max());
+        let context = StatementContext::planning(session, dialect, self.limits.results_bytes_max());
         if context.zone() == Zone::UTC {
             return Cow::Borrowed(planning);
         }
         let mut state = planning.clone();
         settings::insert(state.config_mut().options_mut(), context);
+        // Physical expressions see these settings.
+        let options = Arc::clone(state.config_options());
+        state.execution_props_mut().config_options = Some(options);
         Cow::Owned(state)
     }
 
@@ -204,7 +208,7 @@ fn state(
 ) -> SessionState {
     let catalog = catalog_of(dialect);
     let mut session = SessionConfig::new()
-        .with_target_partitions(config.threads.max(1))
+        .with_target_partitions(config.thread_count())
         .with_batch_size(BATCH_ROWS)
         .with_default_catalog_and_schema(catalog, SCHEMA)
         .with_create_default_catalog_and_schema(false)
@@ -248,6 +252,7 @@ fn state(
     rules.push(Arc::new(functions::numbers::Widths { dialect }));
     rules.push(Arc::new(Frames));
     rules.extend(Analyzer::new().rules);
+    rules.push(Arc::new(Filtered));
     rules.push(Arc::new(Lists));
     rules.push(Arc::new(functions::CountedOperators));
     let mut builder = SessionStateBuilder::new()

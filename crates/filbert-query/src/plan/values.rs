@@ -46,24 +46,108 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
     (found.0, found.1)
 }
 
-/// The rows of an INSERT's `VALUES` as queries, in order. A row with a computed item is a query of
-/// its own, so each of its items is converted to its column's type whatever other rows have there.
+/// The rows of an INSERT's `VALUES` as queries, in order. Each item is converted to its column's
+/// type whatever other rows have there: rows of one query have items of the same shapes, and a row
+/// with a computed item is a query of its own.
 pub(crate) fn split(query: Query) -> Vec<Query> {
     let SetExpr::Values(values) = query.body.as_ref() else { return vec![query] };
     let width = |row: &Parens<Vec<Expr>>| row.content.len();
     let is_plain = query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
     let is_even = values.rows.windows(2).all(|pair| matches!(pair, [one, other] if width(one) == width(other)));
-    let is_computed = |row: &Parens<Vec<Expr>>| !row.content.iter().all(is_written_out);
-    if values.rows.len() < 2 || !is_plain || !is_even || !values.rows.iter().any(is_computed) {
+    if values.rows.len() < 2 || !is_plain || !is_even {
         return vec![query];
     }
-    let groups = values.rows.chunk_by(|one, other| !is_computed(one) && !is_computed(other));
-    let of_rows = |rows: &[Parens<Vec<Expr>>]| {
-        let values =
-            Values { rows: rows.to_vec(), explicit_row: values.explicit_row, value_keyword: values.value_keyword };
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for row in &values.rows {
+        let shapes: Vec<Shape> = row.content.iter().map(Shape::of).collect();
+        match groups.last_mut().filter(|group| group.takes(&shapes)) {
+            Some(group) => group.add(row, shapes),
+            None => groups.push(Group { rows: vec![row], shapes }),
+        }
+    }
+    if groups.len() == 1 {
+        return vec![query];
+    }
+    let of_group = |group: &Group<'_>| {
+        let rows = group.rows.iter().map(|row| (*row).clone()).collect();
+        let values = Values { rows, explicit_row: values.explicit_row, value_keyword: values.value_keyword };
         Query { body: Box::new(SetExpr::Values(values)), ..query.clone() }
     };
-    groups.map(of_rows).collect()
+    groups.iter().map(of_group).collect()
+}
+
+/// Rows that become one query.
+struct Group<'v> {
+    rows: Vec<&'v Parens<Vec<Expr>>>,
+    /// The shape of each column.
+    shapes: Vec<Shape>,
+}
+
+impl<'v> Group<'v> {
+    fn takes(&self, shapes: &[Shape]) -> bool {
+        self.shapes.iter().zip(shapes).all(|(own, other)| own.suits(other))
+    }
+
+    fn add(&mut self, row: &'v Parens<Vec<Expr>>, shapes: Vec<Shape>) {
+        self.rows.push(row);
+        for (own, other) in self.shapes.iter_mut().zip(shapes) {
+            if *own == Shape::Null {
+                *own = other;
+            }
+        }
+    }
+}
+
+/// What decides the type of an item of `VALUES`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shape {
+    /// `NULL`, which suits every other shape.
+    Null,
+    Number,
+    Text,
+    Boolean,
+    Parameter,
+    /// A literal of the type with this name.
+    Typed(String),
+    Array(Vec<Shape>),
+    /// An item whose type only planning finds.
+    Computed,
+}
+
+impl Shape {
+    fn of(item: &Expr) -> Shape {
+        match item {
+            Expr::Nested(inner) => Shape::of(inner),
+            Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => Shape::of(expr),
+            Expr::Value(value) => match &value.value {
+                Value::Null => Shape::Null,
+                Value::Number(..) => Shape::Number,
+                Value::Boolean(_) => Shape::Boolean,
+                Value::Placeholder(_) => Shape::Parameter,
+                _ => Shape::Text,
+            },
+            Expr::TypedString(typed) => Shape::Typed(typed.data_type.to_string()),
+            Expr::Interval(_) => Shape::Typed("INTERVAL".to_owned()),
+            Expr::Cast { expr, data_type, .. } if is_written_out(expr) => Shape::Typed(data_type.to_string()),
+            Expr::Array(array) => {
+                let mut shapes: Vec<Shape> = array.elem.iter().map(Shape::of).collect();
+                shapes.dedup();
+                match shapes.contains(&Shape::Computed) {
+                    true => Shape::Computed,
+                    false => Shape::Array(shapes),
+                }
+            }
+            _ => Shape::Computed,
+        }
+    }
+
+    fn suits(&self, other: &Shape) -> bool {
+        match (self, other) {
+            (Shape::Computed, _) | (_, Shape::Computed) => false,
+            (Shape::Null, _) | (_, Shape::Null) => true,
+            (own, other) => own == other,
+        }
+    }
 }
 
 /// Whether an item is the next value of a sequence. Rows get these values in order.

@@ -155,6 +155,7 @@ impl MapTable {
             Value::TimestampTz(timestamp) if self.is_declared => {
                 Some(Value::TimestampTz(timestamp.to_utc().fixed_offset()))
             }
+            value if self.is_declared => Some(filbert_functions::canonical_key(value)),
             value => Some(value),
         }
     }

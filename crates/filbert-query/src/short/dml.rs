@@ -261,8 +261,8 @@ impl Keyed {
         mapped: Mapped,
     ) -> Result<Option<Keyed>, SqlError> {
         let Mapped { mapping, table } = mapped;
-        let rounds = dialect_of(state) == Dialect::Postgres;
-        let key = selection.and_then(|selection| Key::of(&mapping, &table, (alias, types), selection, rounds));
+        let dialect = dialect_of(state);
+        let key = selection.and_then(|selection| Key::of(&mapping, &table, (alias, types), selection, dialect));
         let Some(key) = key else { return Ok(None) };
         let grid = tables.grid()?;
         let maker = RowMaker::new(&mapping, grid.schemas(), state, tables.catalog().row_ids())?;
@@ -315,7 +315,7 @@ fn write(
                 cells.push(Cell::Default);
                 continue;
             }
-            let Some(operand) = operand_of(expr) else { return Ok(None) };
+            let Some(operand) = operand_of(expr, dialect_of(state)) else { return Ok(None) };
             inserter.maker().check_target(*target)?;
             cells.push(Cell::Given(operand));
         }
@@ -350,9 +350,9 @@ fn update_by_key(
 }
 
 /// A constant or a parameter.
-pub(super) fn operand_of(expr: &Expr) -> Option<Operand> {
+pub(super) fn operand_of(expr: &Expr, dialect: Dialect) -> Option<Operand> {
     match parameter(expr) {
         Some(number) => Some(Operand::Parameter(number)),
-        None => constant(expr).map(Operand::Constant),
+        None => constant(expr, dialect).map(Operand::Constant),
     }
 }

@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use filbert_data::{Blob, FieldPath, FieldType, Side, Value};
 use filbert_dialect::DeclaredType;
 use filbert_functions::types::BPCHAR;
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{Dialect, SqlError};
 
 use super::dml::operand_of;
 use crate::catalog::Mapping;
@@ -25,7 +25,7 @@ impl Key {
     /// The key in a condition, if the condition compares the key and nothing else. The table has
     /// the name `alias` in it, and the client declared parameters of these types.
     ///
-    /// In PostgreSQL's dialect, `rounds`, a comparison has a type of its own, texts are read in the
+    /// In PostgreSQL's dialect a comparison has a type of its own, texts are read in the
     /// session's time zone, and blanks at the end of `char(n)` do not count. There, only keys and
     /// operands of types that are equal where their bytes are equal have this form.
     pub(crate) fn of(
@@ -33,11 +33,12 @@ impl Key {
         table: &MapTable,
         (alias, types): (&str, &ParameterTypes),
         selection: &Expr,
-        rounds: bool,
+        dialect: Dialect,
     ) -> Option<Key> {
         let mut found = Vec::new();
-        collect(mapping, alias, selection, &mut found)?;
-        if rounds && !found.iter().all(|(index, operand)| is_compared_by_bytes(mapping, *index, operand, types)) {
+        collect(mapping, (alias, dialect), selection, &mut found)?;
+        let of_bytes = dialect == Dialect::Postgres;
+        if of_bytes && !found.iter().all(|(index, operand)| is_compared_by_bytes(mapping, *index, operand, types)) {
             return None;
         }
         if let [(index, operand)] = found.as_slice()
@@ -136,17 +137,22 @@ fn is_compared_by_bytes(mapping: &Mapping, index: usize, operand: &Operand, type
 }
 
 /// The columns of `column = constant AND ..`; `None` for any other condition.
-fn collect(mapping: &Mapping, alias: &str, expr: &Expr, found: &mut Vec<(usize, Operand)>) -> Option<()> {
+fn collect(
+    mapping: &Mapping,
+    (alias, dialect): (&str, Dialect),
+    expr: &Expr,
+    found: &mut Vec<(usize, Operand)>,
+) -> Option<()> {
     match expr {
-        Expr::Nested(inner) => collect(mapping, alias, inner, found),
+        Expr::Nested(inner) => collect(mapping, (alias, dialect), inner, found),
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-            collect(mapping, alias, left, found)?;
-            collect(mapping, alias, right, found)
+            collect(mapping, (alias, dialect), left, found)?;
+            collect(mapping, (alias, dialect), right, found)
         }
         Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
             let (column, operand) = match (column_of(mapping, alias, left), column_of(mapping, alias, right)) {
-                (Some(column), None) => (column, operand_of(right)?),
-                (None, Some(column)) => (column, operand_of(left)?),
+                (Some(column), None) => (column, operand_of(right, dialect)?),
+                (None, Some(column)) => (column, operand_of(left, dialect)?),
                 _ => return None,
             };
             found.push((column, operand));

@@ -20,6 +20,7 @@
 
 mod forms;
 mod inline;
+mod laterals;
 mod push;
 mod reached;
 mod single;
@@ -52,7 +53,7 @@ pub(crate) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     no_outer_aggregates(&plan)?;
-    let plan = inline::inline(plan)?;
+    let plan = laterals::narrowed(inline::inline(plan)?)?;
     let mut unnest = Unnest { number: 0, assumed: Vec::new() };
     Ok(plan.transform_up_with_subqueries(|plan| unnest.node(plan))?.data)
 }

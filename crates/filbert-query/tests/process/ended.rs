@@ -50,7 +50,7 @@ fn planning_ends_with_its_statement() {
     let mut member = Member::of(Dialect::Postgres);
     let session = member.session.clone();
     // With one thread what is asked later waits until it is free.
-    member = Member { session, ..Member::with(QueryConfig { threads: 1, ..QueryConfig::default() }) };
+    member = Member { session, ..Member::with(QueryConfig { threads: Some(1), ..QueryConfig::default() }) };
     member.change("CREATE TABLE t (id int PRIMARY KEY, a int, b int)");
     let mut late = Vec::new();
     for (name, text_of) in KINDS {

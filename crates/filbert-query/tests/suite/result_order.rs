@@ -20,7 +20,7 @@ fn check(member: &Member, text: &str, rows: usize) {
 
 #[test]
 fn rows_come_in_order() {
-    let config = QueryConfig { threads: 4, ..QueryConfig::default() };
+    let config = QueryConfig { threads: Some(4), ..QueryConfig::default() };
     let session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
     let member = Member { session, ..Member::with(config) };
     member.change("create table t (id int primary key, c char(5), v varchar(9), n numeric(10,2), j jsonb, a int[])");

@@ -176,9 +176,41 @@ fn rows_are_copied_from_and_to_files() {
     }
     std::fs::write(folder.join("many1.json"), "{\"id\": 10, \"a\": \"x\"}\n\n{\"id\": \"no\"}\n").unwrap();
     std::fs::write(folder.join("many2.json"), "{\"a\": \"y\", \"id\": 11, \"other\": 1}\n{\"id\": 10}\n").unwrap();
-    assert_eq!(member.change("COPY t FROM 'many*.json'"), 2);
+    // A member that is no column would be lost, unless the statement names the columns.
+    sqlstate(&member, "COPY t FROM 'many*.json'", "42703");
+    member.change("DELETE FROM t WHERE id >= 10");
+    assert_eq!(member.change("COPY t (id, a) FROM 'many*.json'"), 2);
     assert_eq!(member.rows("SELECT id, a FROM t WHERE id >= 10 ORDER BY id"), ["10|x", "11|y"]);
+    columns_of_files(&mut member, &folder);
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The columns of a file: by their order in PostgreSQL's dialect, otherwise by the names in the
+/// file. Columns that a file does not have get their defaults.
+fn columns_of_files(member: &mut Member, folder: &std::path::Path) {
+    std::fs::write(folder.join("order.csv"), "b,id\n7,1\n").unwrap();
+    std::fs::write(folder.join("other.csv"), "id,x\n1,7\n").unwrap();
+    std::fs::write(folder.join("few.json"), "{\"id\": 1}\n{\"id\": 2, \"b\": null}\n{\"id\": 3, \"b\": 4}\n").unwrap();
+    for dialect in [Dialect::Postgres, Dialect::Crate] {
+        member.session = Some(Arc::new(Session::new(dialect, "somebody")));
+        member.change("DROP TABLE IF EXISTS c");
+        member.change("CREATE TABLE c (id INT PRIMARY KEY, b INT DEFAULT 5, d TEXT DEFAULT 'none')");
+        let copied = |text: &str| {
+            member.change("DELETE FROM c");
+            member.change(text);
+            member.rows("SELECT id, b, d FROM c ORDER BY id")
+        };
+        assert_eq!(copied("COPY c FROM 'few.json'"), ["1|5|none", "2|NULL|none", "3|4|none"]);
+        if dialect == Dialect::Crate {
+            assert_eq!(copied("COPY c FROM 'order.csv' WITH (header = true)"), ["1|7|none"]);
+            assert_eq!(copied("COPY c (id) FROM 'order.csv' WITH (header = true)"), ["1|5|none"]);
+            sqlstate(member, "COPY c FROM 'other.csv' WITH (header = true)", "42703");
+        } else {
+            assert_eq!(copied("COPY c (id, b) FROM 'order.csv' WITH (format csv, header true)"), ["7|1|none"]);
+            assert_eq!(copied("COPY c (id, b) FROM 'other.csv' WITH (format csv, header true)"), ["1|7|none"]);
+            sqlstate(member, "COPY c FROM 'order.csv' WITH (format csv, header true)", "22P04");
+        }
+    }
 }
 
 /// What `COPY` does not do to what lies outside of its directory, whatever lies within.

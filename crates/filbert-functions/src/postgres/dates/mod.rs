@@ -33,7 +33,6 @@ mod template;
 mod templates;
 mod totals;
 mod unify;
-mod values;
 
 use std::sync::Arc;
 
@@ -49,7 +48,6 @@ pub use operators::common_type;
 pub(crate) use operators::unify;
 pub(super) use totals::total;
 pub use unify::CommonTypes;
-pub use values::{may_be_timestamp, timestamp_of_column, zone_of_changes};
 
 use crate::context::StatementContext;
 use crate::error::{carried, data_error};
