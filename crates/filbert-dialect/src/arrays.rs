@@ -1,33 +1,35 @@
 //! Array literals: PostgreSQL's `{1,"a b",NULL}` and JSON's `[1, "a b", null]`, split into the
 //! texts of their elements.
 
+use filbert_data::is_space;
+
 /// The elements of a literal, as texts and nulls; `None` for other texts.
 pub fn items(text: &str) -> Option<Vec<Option<String>>> {
-    let text = text.trim();
+    let text = text.trim_matches(is_space);
     let is_json = text.starts_with('[');
     let inner = match is_json {
         true => text.strip_prefix('[')?.strip_suffix(']')?,
         false => text.strip_prefix('{')?.strip_suffix('}')?,
     };
     let mut items = Vec::new();
-    let mut rest = inner.trim();
+    let mut rest = inner.trim_matches(is_space);
     if rest.is_empty() {
         return Some(items);
     }
     loop {
         let (item, after) = item(rest)?;
         items.push(item);
-        let after = after.trim_start();
+        let after = after.trim_start_matches(is_space);
         if after.is_empty() {
             return Some(items);
         }
-        rest = after.strip_prefix(',')?.trim_start();
+        rest = after.strip_prefix(',')?.trim_start_matches(is_space);
     }
 }
 
 /// The rows of an array of arrays, `{{1,2},{3,4}}`, as written; `None` for other texts.
 pub fn rows(text: &str) -> Option<Vec<&str>> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+    let inner = text.trim_matches(is_space).strip_prefix('{')?.strip_suffix('}')?.trim_matches(is_space);
     let mut rows = Vec::new();
     let (mut depth, mut start, mut is_quoted) = (0_usize, 0, false);
     let mut characters = inner.char_indices();
@@ -38,13 +40,13 @@ pub fn rows(text: &str) -> Option<Vec<&str>> {
             '{' if !is_quoted => depth += 1,
             '}' if !is_quoted => depth = depth.checked_sub(1)?,
             ',' if !is_quoted && depth == 0 => {
-                rows.push(inner.get(start..at)?.trim());
+                rows.push(inner.get(start..at)?.trim_matches(is_space));
                 start = at + 1;
             }
             _ => {}
         }
     }
-    rows.push(inner.get(start..)?.trim());
+    rows.push(inner.get(start..)?.trim_matches(is_space));
     let are_rows = rows.iter().all(|row| row.starts_with('{') && row.ends_with('}'));
     (are_rows && depth == 0 && !is_quoted).then_some(rows)
 }
@@ -91,7 +93,7 @@ fn plain(text: &str) -> Option<(Option<String>, &str)> {
             Some((_, '{' | '}' | '[' | ']' | '"')) => return None,
             Some((_, character)) => {
                 unescaped.push(character);
-                if !character.is_ascii_whitespace() {
+                if !is_space(character) {
                     kept = unescaped.len();
                 }
             }

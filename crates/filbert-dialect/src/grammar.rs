@@ -321,6 +321,7 @@ impl Dialect for ServerDialect {
             .map(Err)
             .or_else(|| hooks::rounded_interval(parser).map(Ok))
             .or_else(|| hooks::signed(self, parser))
+            .or_else(|| hooks::operator(self, parser))
             .or_else(|| hooks::prefix(self, parser))
     }
 

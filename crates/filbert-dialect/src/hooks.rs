@@ -57,6 +57,22 @@ pub(super) fn signed(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Option<R
     Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
 }
 
+/// Parses an operand behind a prefix operator. In PostgreSQL arithmetic binds tighter than these
+/// operators, and they bind like other operators: `~ 1 + 3` is `~ (1 + 3)`, `~ 1 | 2` is
+/// `(~ 1) | 2`.
+pub(super) fn operator(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let op = match parser.peek_token_ref().token {
+        Token::Tilde => UnaryOperator::BitwiseNot,
+        Token::AtSign => UnaryOperator::PGAbs,
+        Token::PGSquareRoot => UnaryOperator::PGSquareRoot,
+        Token::PGCubeRoot => UnaryOperator::PGCubeRoot,
+        _ => return None,
+    };
+    parser.next_token();
+    let operand = parser.parse_subexpr(dialect.prec_value(Precedence::PlusMinus) - 1);
+    Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
+}
+
 /// `POSITION(seek IN text [FROM start])`, or as a call with commas.
 fn position(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     parser.expect_keyword(Keyword::POSITION)?;

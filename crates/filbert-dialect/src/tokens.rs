@@ -55,6 +55,7 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     if of == Dialect::Postgres {
         check_numbers(&tokens, text)?;
+        tokens = null_tests(signs_apart(continued(tokens)?));
     }
     if of == Dialect::Postgres && text.contains('?') {
         tokens = document_operators(tokens, &mut parameters);
@@ -99,6 +100,86 @@ fn check_numbers(tokens: &[TokenWithSpan], text: &str) -> Result<(), SqlError> {
             Err(error.with_sqlstate("0A000"))
         }
     }
+}
+
+/// Joins string literals that are continued on another line. Two literals on one line are an error.
+fn continued(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        if let Token::SingleQuotedString(more) = &token.token
+            && let Some(TokenWithSpan { token: Token::SingleQuotedString(text), span }) = out.last_mut()
+        {
+            if span.end.line == token.span.start.line {
+                return Err(at(&format!("syntax error at or near \"'{more}'\""), token.span.start));
+            }
+            text.push_str(more);
+            span.end = token.span.end;
+            continue;
+        }
+        out.push(token);
+    }
+    Ok(out)
+}
+
+/// Separates a sign from the operator before it: an operator of several characters does not end
+/// with a sign, unless it has one of certain other characters. `data->-1` is `data -> -1`.
+fn signs_apart(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let apart = |token: &TokenWithSpan| {
+        let Token::CustomBinaryOperator(text) = &token.token else { return None };
+        let sign = match text.chars().last()? {
+            '-' => Token::Minus,
+            '+' => Token::Plus,
+            _ => return None,
+        };
+        let operator = match text.get(..text.len().checked_sub(1)?)? {
+            "->" => Token::Arrow,
+            "->>" => Token::LongArrow,
+            "=" => Token::Eq,
+            "<" => Token::Lt,
+            ">" => Token::Gt,
+            "<=" => Token::LtEq,
+            ">=" => Token::GtEq,
+            "<>" => Token::Neq,
+            "*" => Token::Mul,
+            "/" => Token::Div,
+            "+" => Token::Plus,
+            "-" => Token::Minus,
+            _ => return None,
+        };
+        Some([operator, sign].map(|part| TokenWithSpan { token: part, span: token.span }))
+    };
+    if !tokens.iter().any(|token| apart(token).is_some()) {
+        return tokens;
+    }
+    let parts = |token: TokenWithSpan| match apart(&token) {
+        Some(parts) => parts.to_vec(),
+        None => vec![token],
+    };
+    tokens.into_iter().flat_map(parts).collect()
+}
+
+/// Writes `x ISNULL` as `x IS NULL`, which the grammar has.
+fn null_tests(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_test = |at: usize, token: &TokenWithSpan| {
+        let is_word = matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value == "isnull");
+        // A function of this name, or a qualified name.
+        let is_called = tokens.get(at + 1).is_some_and(|next| next.token == Token::LParen);
+        let is_named = at.checked_sub(1).and_then(|at| tokens.get(at)).is_none_or(|before| match &before.token {
+            Token::Word(word) => word.quote_style.is_none() && word.keyword == Keyword::AS,
+            other => *other == Token::Period,
+        });
+        is_word && !is_called && !is_named
+    };
+    if !tokens.iter().enumerate().any(|(at, token)| is_test(at, token)) {
+        return tokens;
+    }
+    let parts = |(at, token): (usize, &TokenWithSpan)| match is_test(at, token) {
+        true => {
+            ["IS", "NULL"].map(|word| TokenWithSpan { token: Token::make_keyword(word), span: token.span }).to_vec()
+        }
+        false => vec![token.clone()],
+    };
+    tokens.iter().enumerate().flat_map(parts).collect()
 }
 
 /// Removes `EXCLUDE NO OTHERS`, the default, from window frames, and rejects other exclusions. The
@@ -223,6 +304,52 @@ fn trims_of_blanks(tokens: &mut Vec<TokenWithSpan>) {
     remove(tokens, superfluous);
 }
 
+/// Words that an operand follows. Any other word may be the name of a column, or end an operand.
+const BEFORE_OPERAND: [Keyword; 42] = [
+    Keyword::ALL,
+    Keyword::AND,
+    Keyword::ANY,
+    Keyword::ARRAY,
+    Keyword::AS,
+    Keyword::BETWEEN,
+    Keyword::BY,
+    Keyword::CASE,
+    Keyword::CHECK,
+    Keyword::DEFAULT,
+    Keyword::DISTINCT,
+    Keyword::ELSE,
+    Keyword::ESCAPE,
+    Keyword::EXCEPT,
+    Keyword::EXECUTE,
+    Keyword::FETCH,
+    Keyword::FOR,
+    Keyword::FROM,
+    Keyword::HAVING,
+    Keyword::ILIKE,
+    Keyword::IN,
+    Keyword::INTERSECT,
+    Keyword::INTO,
+    Keyword::IS,
+    Keyword::LIKE,
+    Keyword::LIMIT,
+    Keyword::NOT,
+    Keyword::OFFSET,
+    Keyword::ON,
+    Keyword::OR,
+    Keyword::PLACING,
+    Keyword::RETURNING,
+    Keyword::SELECT,
+    Keyword::SET,
+    Keyword::SIMILAR,
+    Keyword::SOME,
+    Keyword::THEN,
+    Keyword::TO,
+    Keyword::UNION,
+    Keyword::VALUES,
+    Keyword::WHEN,
+    Keyword::WHERE,
+];
+
 /// Distinguishes the document operators `?`, `?|` and `?&`, which are between two operands, from
 /// the parameter `?`.
 fn document_operators(tokens: Vec<TokenWithSpan>, parameters: &mut usize) -> Vec<TokenWithSpan> {
@@ -231,10 +358,7 @@ fn document_operators(tokens: Vec<TokenWithSpan>, parameters: &mut usize) -> Vec
     while let Some(mut token) = tokens.next() {
         if token.token == Token::Placeholder("?".to_owned()) {
             let is_behind_operand = out.last().is_some_and(|before| match &before.token {
-                Token::Word(word) => {
-                    let is_type = matches!(word.keyword, Keyword::JSONB | Keyword::JSON);
-                    word.quote_style.is_some() || is_type || word.keyword == Keyword::NoKeyword
-                }
+                Token::Word(word) => word.quote_style.is_some() || !BEFORE_OPERAND.contains(&word.keyword),
                 Token::SingleQuotedString(_) | Token::RParen | Token::RBracket | Token::Placeholder(_) => true,
                 _ => false,
             });

@@ -18,6 +18,12 @@ pub(super) trait Around: fmt::Debug + Send + Sync + 'static {
         inner.coerce_types(types)
     }
 
+    /// The field of the result. The fields of the arguments are already coerced; the literals are
+    /// as written.
+    fn return_field(&self, inner: &ScalarUDF, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        inner.return_field_from_args(args)
+    }
+
     /// The computation.
     fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         inner.invoke_with_args(args)
@@ -72,7 +78,7 @@ impl<A: Around> ScalarUDFImpl for Function<A> {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
+        self.part.return_field(&self.inner, args)
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {

@@ -218,8 +218,23 @@ impl ScalarUDFImpl for Choice {
         // The second argument of each pair, and a last argument without a partner.
         let results = fields.filter(|(at, _)| at % 2 == 1 || at + 1 == count);
         let results =
-            results.map(|(_, (field, literal))| (field, literal.is_some_and(|scalar| is_text(&scalar.data_type()))));
-        Ok(Arc::new(Field::new(self.name, common(results), true)))
+            results.map(|(_, (field, literal))| (field, literal.filter(|scalar| is_text(&scalar.data_type()))));
+        let results: Vec<(&FieldRef, Option<&ScalarValue>)> = results.collect();
+        let wanted = common(results.iter().map(|(field, literal)| (*field, literal.is_some())));
+        // As in `settled`: a string literal keeps its digits.
+        let exact = |literal: &ScalarValue| match written::exact(&Expr::Literal(literal.clone(), None), &wanted) {
+            Some(Expr::Literal(number, _)) => Some(Arc::new(Field::new(self.name, number.data_type(), true))),
+            _ => None,
+        };
+        let fields: Vec<(FieldRef, bool)> = results
+            .iter()
+            .map(|(field, literal)| match literal.and_then(exact) {
+                Some(number) => (number, false),
+                None => (Arc::clone(field), literal.is_some()),
+            })
+            .collect();
+        let found = common(fields.iter().map(|(field, is_quoted)| (field, *is_quoted)));
+        Ok(Arc::new(Field::new(self.name, found, true)))
     }
 
     /// Called only if a statement uses the function itself.

@@ -10,6 +10,7 @@ use arrow_array::types::{Decimal256Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, Decimal256Array};
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, FieldRef};
+use bigdecimal::BigDecimal;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::sum::sum_udaf;
@@ -22,7 +23,8 @@ use filbert_grid::query::{Dialect, QUOTIENT_SCALE};
 
 use super::fields::Summed;
 use super::float_totals::{Overflow, SlidingFloats};
-use super::numbers::decimals::{FREE, quotients, scale_of};
+use super::numbers::decimals::{FREE, array_of, is_free, number_at, quotients, scale_of, shortest};
+use super::numbers::digits::{divide, quotient_scale};
 use super::row::{failed, is_text, wrong_arguments};
 use crate::types::{DECIMAL_SCALE, is_untyped, untyped_field};
 
@@ -161,16 +163,22 @@ impl Total {
     ) -> Result<Inner<T>> {
         let argument = args.expr_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
         let (to, inner_result, result) = self.types_of(&argument, args.is_distinct)?;
-        let divides = self.is_quotient && to == SHORT;
+        let division = match &to {
+            _ if !self.is_quotient => Division::Inner,
+            short if *short == SHORT => Division::Short,
+            _ if is_free(&argument) && !args.is_distinct => Division::Free,
+            _ => Division::Inner,
+        };
         let fields = [Arc::new(Field::new("argument", to.clone(), true))];
         let args = AccumulatorArgs {
             return_field: Arc::new(Field::new(self.name, inner_result, true)),
             expr_fields: &fields,
             ..args
         };
-        let scale_least = scale_of(&argument).unwrap_or(0);
+        // The scale of a free type says nothing about the digits of its values.
+        let scale_least = scale_of(&argument).filter(|_| !is_free(&argument)).unwrap_or(0);
         let overflow = Overflow::new(self.overflows && to.is_floating());
-        Ok(Inner { accumulator: make(args)?, to, result, scale_least, divides, overflow })
+        Ok(Inner { accumulator: make(args)?, to, result, scale_least, division, overflow })
     }
 }
 
@@ -282,10 +290,20 @@ struct Inner<T> {
     result: DataType,
     /// The minimum scale of a quotient.
     scale_least: i8,
-    /// Whether the sum is divided here. The inner average has too few decimal places for small
-    /// numbers, and does not round.
-    divides: bool,
+    division: Division,
     overflow: Overflow,
+}
+
+/// The division of a sum by its count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Division {
+    /// The inner aggregate divides, or there is no division.
+    Inner,
+    /// Of a sum of [`SHORT`] numbers, for which the inner average has too few decimal places. It
+    /// does not round either.
+    Short,
+    /// Of a sum of numbers of a free type: the sum itself says how many digits a quotient has.
+    Free,
 }
 
 impl<T> Inner<T> {
@@ -301,6 +319,9 @@ impl<T> Inner<T> {
     /// The averages, from the state of the inner accumulator: the counts and the sums.
     fn averages(&self, state: &[ArrayRef]) -> Result<ArrayRef> {
         let [counts, sums] = state else { return Err(failed("an average has a count and a sum")) };
+        if self.division == Division::Free {
+            return self.free_averages(counts, sums);
+        }
         // DataFusion sums with a higher precision than declared.
         let sums = as_type(sums, &DataType::Decimal256(76, 16))?;
         let (Some(counts), Some(sums)) =
@@ -311,6 +332,19 @@ impl<T> Inner<T> {
         let averages = counts.iter().zip(sums).map(|(count, sum)| average(sum?, count.filter(|count| *count > 0)?));
         let averages = averages.collect::<Decimal256Array>().with_precision_and_scale(76, QUOTIENT_SCALE)?;
         quotients(&(Arc::new(averages) as ArrayRef), self.scale_least)
+    }
+
+    /// The averages of numbers of a free type.
+    fn free_averages(&self, counts: &ArrayRef, sums: &ArrayRef) -> Result<ArrayRef> {
+        let Some(counts) = counts.as_primitive_opt::<UInt64Type>() else {
+            return Err(failed("an average has a count and a sum of numbers"));
+        };
+        let averages = counts.iter().enumerate().map(|(row, count)| {
+            let (count, sum) = (BigDecimal::from(count?), shortest(&number_at(sums, row)?));
+            let scale = quotient_scale(&sum, &count).min(QUOTIENT_SCALE.into());
+            divide(&sum, &count, scale)
+        });
+        array_of(&averages.collect::<Vec<_>>(), &self.result)
     }
 
     fn cast(&self, values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
@@ -340,7 +374,7 @@ impl Accumulator for Inner<Box<dyn Accumulator>> {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        if self.divides {
+        if self.division != Division::Inner {
             let state = self.accumulator.state()?.iter().map(ScalarValue::to_array).collect::<Result<Vec<_>>>()?;
             return ScalarValue::try_from_array(&self.averages(&state)?, 0);
         }
@@ -387,7 +421,7 @@ impl GroupsAccumulator for Inner<Box<dyn GroupsAccumulator>> {
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        if self.divides {
+        if self.division != Division::Inner {
             let state = self.accumulator.state(emit_to)?;
             return self.averages(&state);
         }

@@ -1,8 +1,10 @@
 //! Reads intervals from text, multiplies and divides them.
 
+use std::borrow::Cow;
+
 use super::calendar::{DAY_US, HOUR_US, MINUTE_US, SECOND_US};
 use super::error::DateError;
-use crate::Interval;
+use crate::{Interval, is_space};
 
 const KIND: &str = "interval";
 const DAYS_PER_MONTH: f64 = 30.0;
@@ -23,10 +25,10 @@ pub fn read_interval(text: &str) -> Result<Interval, DateError> {
 /// # Errors
 /// As [`read_interval`].
 pub fn read_interval_of(text: &str, fields: Option<(&str, &str)>) -> Result<Interval, DateError> {
-    let plain = text.trim();
+    let plain = text.trim_matches(is_space);
     let sum = match plain.strip_prefix('P') {
         Some(rest) => iso(rest),
-        None => words(plain, fields),
+        None => words(&with_signs(plain), fields),
     };
     let sum = sum.map(|sum| match fields {
         Some((_, last)) => sum.down_to(last),
@@ -37,6 +39,25 @@ pub fn read_interval_of(text: &str, fields: Option<(&str, &str)>) -> Result<Inte
         Err(Wrong::Syntax) => Err(DateError::Syntax { kind: KIND, text: text.to_owned() }),
         Err(Wrong::Field) => Err(DateError::IntervalField { text: text.to_owned() }),
     }
+}
+
+/// The text with each sign directly before its number: `1 month - 1 day`.
+fn with_signs(text: &str) -> Cow<'_, str> {
+    let is_sign = |char: char| matches!(char, '+' | '-');
+    let is_apart =
+        |(at, sign): (usize, &str)| text.get(at + sign.len()..).is_some_and(|rest| rest.starts_with(is_space));
+    if !text.match_indices(is_sign).any(is_apart) {
+        return Cow::Borrowed(text);
+    }
+    let mut joined = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(is_sign) {
+        let (before, after) = rest.split_at(at + 1);
+        joined.push_str(before);
+        rest = after.trim_start_matches(is_space);
+    }
+    joined.push_str(rest);
+    Cow::Owned(joined)
 }
 
 /// The interval multiplied by a number. Fractions of months become days, and fractions of days
@@ -260,7 +281,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Wrong> {
     let mut pieces = Vec::new();
     let mut rest = text;
     loop {
-        rest = rest.trim_start_matches(|char: char| char.is_ascii_whitespace() || matches!(char, ',' | '@'));
+        rest = rest.trim_start_matches(|char: char| is_space(char) || matches!(char, ',' | '@'));
         let Some(first) = rest.bytes().next() else { return Ok(pieces) };
         let is_word = first.is_ascii_alphabetic();
         let within = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b':');

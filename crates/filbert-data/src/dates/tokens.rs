@@ -1,5 +1,7 @@
 //! Splits the text of a date or a time into tokens.
 
+use crate::is_space;
+
 /// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
@@ -44,7 +46,7 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = text;
     loop {
-        rest = rest.trim_start_matches(|char: char| char.is_ascii_whitespace() || char == ',');
+        rest = rest.trim_start_matches(|char: char| is_space(char) || char == ',');
         let Some(first) = rest.bytes().next() else { return Some(tokens) };
         let (token, after) = match first {
             b'0'..=b'9' => digits(rest)?,

@@ -12,7 +12,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, lit};
-use filbert_data::{FieldType, Value};
+use filbert_data::{FieldType, Value, is_space};
 use filbert_grid::query::{SqlError, SqlSubject, quotient_digits};
 
 use super::super::row::{Function, is_text, wrong_arguments};
@@ -198,10 +198,6 @@ fn beyond(text: &str, to: &DataType) -> DataFusionError {
         false => format!("value \"{text}\" is out of range for type {name}"),
     };
     carried(data_error(message).with_sqlstate("22003"))
-}
-
-fn is_space(char: char) -> bool {
-    matches!(char, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}')
 }
 
 fn whole(args: &ScalarFunctionArgs, to: &DataType) -> Result<ColumnarValue> {

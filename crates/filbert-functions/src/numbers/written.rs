@@ -8,7 +8,8 @@ use arrow_schema::DataType;
 use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ReturnFieldArgs, cast};
+use filbert_data::is_space;
 
 use super::decimals::{scale_of, shortest};
 use super::widths::{common_type, wide};
@@ -55,7 +56,7 @@ pub fn exact(literal: &Expr, beside: &DataType) -> Option<Expr> {
 
 /// The number without zeros at the end, if the text is one in digits.
 fn number_of(text: &str) -> Option<BigDecimal> {
-    let text = text.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);
+    let text = text.trim_matches(is_space);
     let is_number = |char: char| char.is_ascii_digit() || matches!(char, '.' | '-' | '+' | 'e' | 'E');
     // A large exponent would make a long number.
     if !text.chars().all(is_number) || text.len() > 2 * DIGITS_MAX {
@@ -152,6 +153,15 @@ pub fn common_with_literals<'e>(types: &[&DataType], literals: impl Iterator<Ite
         return None;
     }
     common_type(&types.iter().copied().chain(&exact).collect::<Vec<_>>())
+}
+
+/// The common type of a function's arguments, if they are decimals and some are string literals
+/// with more digits than the others.
+pub(crate) fn common_of_arguments(args: &ReturnFieldArgs<'_>) -> Option<DataType> {
+    let types: Vec<&DataType> = args.arg_fields.iter().map(|field| field.data_type()).collect();
+    let literals = args.scalar_arguments.iter().flatten().filter(|scalar| is_text(&scalar.data_type()));
+    let literals: Vec<Expr> = literals.map(|scalar| Expr::Literal((*scalar).clone(), None)).collect();
+    common_with_literals(&types, literals.iter())
 }
 
 #[cfg(test)]

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ListArray, UInt32Array};
 use arrow_buffer::OffsetBuffer;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::arrow::compute::take;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_nested::make_array::make_array_udf;
-use datafusion::logical_expr::{Accumulator, ColumnarValue, ScalarFunctionArgs, ScalarUDF};
+use datafusion::logical_expr::{Accumulator, ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 
 use super::super::around::{Around, around};
+use super::super::numbers::common_type;
+use super::super::numbers::written::common_of_arguments;
 use super::refused;
 
 /// `ARRAY[..]`.
@@ -20,11 +22,27 @@ pub(crate) fn make_array() -> ScalarUDF {
     around(make_array_udf(), Rectangular)
 }
 
-/// Wraps DataFusion's function, except for arrays of arrays.
+/// Wraps DataFusion's function. Numbers get their common type, which DataFusion does not have for
+/// all of them, and arrays of arrays are rectangular.
 #[derive(Debug)]
 struct Rectangular;
 
 impl Around for Rectangular {
+    fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+        let known: Vec<&DataType> = types.iter().filter(|found| !found.is_null()).collect();
+        match common_type(&known) {
+            Some(common) => Ok(vec![common; types.len()]),
+            None => inner.coerce_types(types),
+        }
+    }
+
+    fn return_field(&self, inner: &ScalarUDF, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        match common_of_arguments(&args) {
+            Some(common) => Ok(Arc::new(Field::new_list(inner.name(), Field::new_list_field(common, true), true))),
+            None => inner.return_field_from_args(args),
+        }
+    }
+
     fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         Ok(match inner.invoke_with_args(args)? {
             ColumnarValue::Scalar(ScalarValue::List(array)) => {
@@ -69,7 +87,7 @@ fn rectangular(arrays: &ListArray) -> Result<ListArray> {
 }
 
 /// Whether a type is an array of arrays.
-pub(super) fn is_nested(data_type: &DataType) -> bool {
+pub fn is_nested(data_type: &DataType) -> bool {
     matches!(data_type, DataType::List(item) if matches!(item.data_type(), DataType::List(_)))
 }
 

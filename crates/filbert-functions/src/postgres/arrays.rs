@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use bigdecimal::{BigDecimal, FromPrimitive};
 use datafusion::common::Result;
-use filbert_data::{FieldType, Value};
+use filbert_data::{FieldType, Value, is_space};
 use filbert_grid::query::arrow_type;
 
 use super::super::results::check_value;
@@ -491,8 +491,7 @@ pub(super) fn push_text(items: &[Value<'_>], out: &mut String) {
             item => {
                 let mut text = String::new();
                 push_output(item, &mut text);
-                let is_special =
-                    |char: char| matches!(char, '{' | '}' | ',' | '"' | '\\') || char.is_ascii_whitespace();
+                let is_special = |char: char| matches!(char, '{' | '}' | ',' | '"' | '\\') || is_space(char);
                 if !text.is_empty() && !text.contains(is_special) && !text.eq_ignore_ascii_case("null") {
                     out.push_str(&text);
                     continue;

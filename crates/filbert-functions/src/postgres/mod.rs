@@ -54,6 +54,7 @@ use crate::error::{carried, data_error};
 use crate::native;
 
 pub(super) use aggregates::aggregates;
+pub use array_shapes::is_nested;
 pub(super) use array_shapes::make_array;
 pub use keys::{Keys, key_of};
 pub use operators::{Values, ValuesRule, compared_with_rows};

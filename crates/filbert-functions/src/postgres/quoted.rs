@@ -1,16 +1,19 @@
 //! String literals beside values of other types, which PostgreSQL parses as literals of those
 //! types: `b IN ('t', 'f')`, `CASE b WHEN 't' ..`, `coalesce(b, 'f')`.
 
-use arrow_schema::DataType;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
-use datafusion::functions::core::{coalesce, greatest, least};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF, cast};
+use datafusion::functions::core::{coalesce, greatest, least, nullif};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarUDF, cast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::super::around::{Around, around};
 use super::super::numbers::common_type;
+use super::super::numbers::written::common_of_arguments;
 use super::super::row::is_text;
 use super::dates;
 use super::operands::{self, OF_ONE_TYPE};
@@ -132,13 +135,42 @@ fn as_arrays(args: &mut [Expr], schema: &DFSchema) -> bool {
 /// Functions that return one of their arguments; they parse texts as values of the other arguments'
 /// type.
 pub(in super::super) fn functions() -> Vec<ScalarUDF> {
-    [coalesce(), greatest(), least()].map(|inner| around(inner, OneOf)).to_vec()
+    [coalesce(), greatest(), least()]
+        .map(|inner| around(inner, OneOf))
+        .into_iter()
+        .chain([around(nullif(), NullIf)])
+        .collect()
+}
+
+/// The field of a result that is one of the arguments.
+fn one_of_arguments(inner: &ScalarUDF, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    match common_of_arguments(&args) {
+        Some(common) => Ok(Arc::new(Field::new(inner.name(), common, true))),
+        None => inner.return_field_from_args(args),
+    }
+}
+
+#[derive(Debug)]
+struct NullIf;
+
+impl Around for NullIf {
+    fn return_field(&self, inner: &ScalarUDF, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        match args.scalar_arguments {
+            // Only the first argument is a result.
+            [Some(literal), _] if is_text(&literal.data_type()) => one_of_arguments(inner, args),
+            _ => inner.return_field_from_args(args),
+        }
+    }
 }
 
 #[derive(Debug)]
 struct OneOf;
 
 impl Around for OneOf {
+    fn return_field(&self, inner: &ScalarUDF, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        one_of_arguments(inner, args)
+    }
+
     fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
         let known: Vec<DataType> =
             types.iter().filter(|found| !is_text(found) && !found.is_null() && !found.is_nested()).cloned().collect();

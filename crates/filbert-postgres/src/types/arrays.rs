@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use filbert_data::{Value, dates::Zone};
+use filbert_data::{Value, dates::Zone, is_space};
 
 use super::{
     PgType, Text, binary, read_binary as read_item_binary, read_text as read_item, text, write_text as write_item,
@@ -47,7 +47,7 @@ pub(super) fn write_text(
 /// Quotes the text from `start` on if necessary.
 fn quote(out: &mut Vec<u8>, start: usize) {
     let item = out.get(start..).unwrap_or_default();
-    let is_special = |byte: &u8| matches!(byte, b'{' | b'}' | b',' | b'"' | b'\\') || byte.is_ascii_whitespace();
+    let is_special = |byte: &u8| matches!(byte, b'{' | b'}' | b',' | b'"' | b'\\') || is_space(char::from(*byte));
     if !item.is_empty() && !item.iter().any(is_special) && !item.eq_ignore_ascii_case(b"null") {
         return;
     }
@@ -64,14 +64,14 @@ fn quote(out: &mut Vec<u8>, start: usize) {
 
 /// Reads an array from its text.
 pub(super) fn read_text<'a>(text: &'a str, pg_type: PgType, zone: &Zone) -> Result<Value<'a>, Box<PgError>> {
-    let mut reader = Reader { whole: text, rest: text.trim(), pg_type, zone };
+    let mut reader = Reader { whole: text, rest: text.trim_matches(is_space), pg_type, zone };
     // Lower bounds, as in `[2:3]={1,2}`, are ignored.
     if reader.rest.starts_with('[') {
         let (_, rest) = reader.rest.split_once('=').ok_or_else(|| reader.broken())?;
-        reader.rest = rest.trim_start();
+        reader.rest = rest.trim_start_matches(is_space);
     }
     let value = reader.array(1)?;
-    if reader.rest.trim().is_empty() { Ok(value) } else { Err(reader.broken()) }
+    if reader.rest.trim_matches(is_space).is_empty() { Ok(value) } else { Err(reader.broken()) }
 }
 
 struct Reader<'a, 'z> {
@@ -88,7 +88,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn take(&mut self, char: char) -> bool {
-        self.rest = self.rest.trim_start();
+        self.rest = self.rest.trim_start_matches(is_space);
         match self.rest.strip_prefix(char) {
             Some(rest) => {
                 self.rest = rest;
@@ -118,7 +118,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn item(&mut self, depth: usize) -> Result<Value<'a>, Box<PgError>> {
-        self.rest = self.rest.trim_start();
+        self.rest = self.rest.trim_start_matches(is_space);
         if self.rest.starts_with('{') {
             return self.array(depth + 1);
         }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt::Write};
 
 use filbert_data::dates::{DateError, Zone};
-use filbert_data::{FieldType, Value, dates, uuid_of};
+use filbert_data::{FieldType, Value, dates, is_space, uuid_of};
 
 use super::{Base, PgType, Text, arrays, datetimes, decimals, numbers, vectors};
 use crate::error::{PgError, sqlstate};
@@ -37,7 +37,7 @@ pub(crate) fn read_text<'a>(text: &'a str, pg_type: PgType, zone: &Zone) -> Resu
         return arrays::read_text(text, pg_type, zone);
     }
     let none = || invalid(text, pg_type);
-    let trimmed = text.trim();
+    let trimmed = text.trim_matches(is_space);
     Ok(match pg_type.base {
         Base::Bool => Value::Boolean(boolean(trimmed).ok_or_else(none)?),
         Base::Int2 => Value::Int16(whole(text, pg_type)?),
@@ -84,7 +84,7 @@ pub(super) fn json(text: &str, pg_type: PgType) -> Result<&str, Box<PgError>> {
 
 fn whole<T: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str, pg_type: PgType) -> Result<T, Box<PgError>> {
     use std::num::IntErrorKind;
-    text.trim().parse().map_err(|error: std::num::ParseIntError| match error.kind() {
+    text.trim_matches(is_space).parse().map_err(|error: std::num::ParseIntError| match error.kind() {
         IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
             let message = format!("value {} is out of range for type {pg_type}", shown(text));
             PgError::new(sqlstate::NUMBER_OUT_OF_RANGE, message)
