@@ -464,15 +464,15 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
     },
     Setting {
         name: "filbert.query.threads",
-        kind: Kind::Whole {
+        kind: Kind::Number {
             min: 1,
             max: 1_024,
-            get: |draft| draft.config.query.threads as u64,
-            set: |draft, value| draft.config.query.threads = saturating(value),
+            unset: "one for each processor",
+            get: |draft| draft.config.query.threads.map(|threads| threads as u64),
+            set: |draft, value| draft.config.query.threads = Some(saturating(value)),
         },
         unit: "threads",
-        doc: "Threads that queries run on, apart from those that serve clients; as many as there are processors unless \
-              told otherwise.",
+        doc: "Threads that queries run on, apart from those that serve clients.",
     },
     Setting {
         name: "filbert.query.memory.max",

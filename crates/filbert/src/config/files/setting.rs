@@ -25,6 +25,8 @@ pub(crate) enum Kind<T: 'static> {
     Flag { get: fn(&T) -> bool, set: fn(&mut T, bool) },
     /// A whole number from `min` to `max`, both included.
     Whole { min: u64, max: u64, get: fn(&T) -> u64, set: fn(&mut T, u64) },
+    /// A whole number as in `Whole`. Without one, `unset` says what holds.
+    Number { min: u64, max: u64, unset: &'static str, get: fn(&T) -> Option<u64>, set: fn(&mut T, u64) },
     /// One of several words, case-insensitive. `set` receives the declared spelling.
     Choice { of: &'static [&'static str], get: fn(&T) -> &'static str, set: fn(&mut T, &'static str) },
     /// An amount of memory such as `512MiB`. `get` returns `None` for no limit.
@@ -43,7 +45,7 @@ impl<T> Setting<T> {
     pub(crate) fn read_text(&self, target: &mut T, text: &str) -> Result<(), String> {
         let accepted = match &self.kind {
             Kind::Flag { set, .. } => flag(text).map(|value| set(target, value)),
-            Kind::Whole { min, max, set, .. } => {
+            Kind::Whole { min, max, set, .. } | Kind::Number { min, max, set, .. } => {
                 text.parse().ok().filter(|value| (min..=max).contains(&value)).map(|value| set(target, value))
             }
             Kind::Choice { of, set, .. } => {
@@ -61,7 +63,9 @@ impl<T> Setting<T> {
         match &self.kind {
             Kind::Flag { .. } => "true or false".to_owned(),
             Kind::Whole { min, max: u64::MAX, .. } => format!("a whole number from {min}"),
-            Kind::Whole { min, max, .. } => format!("a whole number from {min} to {max}"),
+            Kind::Whole { min, max, .. } | Kind::Number { min, max, .. } => {
+                format!("a whole number from {min} to {max}")
+            }
             Kind::Choice { of, .. } => one_of(of),
             Kind::Bytes { .. } => SIZE_EXPECTED.to_owned(),
             Kind::Text { what, .. } | Kind::Structure { what, .. } => (*what).to_owned(),
@@ -73,6 +77,9 @@ impl<T> Setting<T> {
         match &self.kind {
             Kind::Flag { get, .. } => get(target).to_string(),
             Kind::Whole { get, .. } => get(target).to_string(),
+            Kind::Number { unset, get, .. } => {
+                get(target).map_or_else(|| (*unset).to_owned(), |number| number.to_string())
+            }
             Kind::Choice { get, .. } => get(target).to_owned(),
             Kind::Bytes { get, .. } => get(target).map_or_else(|| "no limit".to_owned(), show_bytes),
             Kind::Text { get, .. } => get(target),
