@@ -53,6 +53,7 @@ pub(crate) fn run(
         if span.is_over(round) {
             break;
         }
+        session.begin_round(seed, round);
         let mut random = Random::new(seed, round);
         let schema = Schema::generate(&mut random, session.dialect);
         let mut refused = Vec::new();
@@ -188,7 +189,8 @@ impl Round<'_> {
         let variant = self.session.variants.get(case.variant).context("no such variant")?;
         let place = format!("{}, {}, seed {} round {}", case.way.name(), variant.name, self.seed, self.round);
         let printed = print(&case.statement, self.session.dialect, matches!(case.way, Way::Prepared | Way::Binary));
-        let setup = setup(&case, variant, self.session.dialect);
+        let zone = self.session.zone_statement();
+        let setup = zone.into_iter().chain(setup(&case, variant, self.session.dialect)).collect();
         let mut statement = printed.text;
         if !printed.parameters.is_empty() {
             let parameters: Vec<_> =

@@ -144,7 +144,14 @@ pub(crate) struct Session {
     loaded: Schema,
     /// Tables with rows that differ from the loaded schema.
     changed: BTreeSet<String>,
+    /// The time zone of both sessions.
+    zone: &'static str,
 }
+
+/// The time zone of a connection.
+const UTC: &str = "UTC";
+/// The time zones of rounds, in turn.
+const ZONES: [&str; 3] = [UTC, "America/New_York", "Asia/Kolkata"];
 
 /// Reports a statement with unexpected outcomes while a table is filled.
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(String, Outcome, Outcome);
@@ -153,13 +160,30 @@ impl Session {
     /// A session with PostgreSQL and Filbert.
     pub(crate) fn with_postgres(other: Box<dyn Server>, filbert: Box<dyn Server>) -> Session {
         let (loaded, changed) = (Schema::default(), BTreeSet::new());
-        Session { dialect: Dialect::Postgres, other, filbert, variants: &POSTGRES, loaded, changed }
+        Session { dialect: Dialect::Postgres, other, filbert, variants: &POSTGRES, loaded, changed, zone: UTC }
     }
 
     /// A session with a Hazelcast member and Filbert.
     pub(crate) fn with_hazelcast(other: Box<dyn Server>, filbert: Box<dyn Server>) -> Session {
         let (loaded, changed) = (Schema::default(), BTreeSet::new());
-        Session { dialect: Dialect::Hazelcast, other, filbert, variants: &HAZELCAST, loaded, changed }
+        Session { dialect: Dialect::Hazelcast, other, filbert, variants: &HAZELCAST, loaded, changed, zone: UTC }
+    }
+
+    /// Gives both sessions the time zone of a round. Hazelcast's dialect has none.
+    pub(crate) fn begin_round(&mut self, seed: u64, round: u64) {
+        if self.dialect != Dialect::Postgres {
+            return;
+        }
+        let at = usize::try_from(seed.wrapping_add(round) % ZONES.len() as u64).unwrap_or_default();
+        self.zone = ZONES.get(at).copied().unwrap_or(UTC);
+        let set = format!("set timezone = '{}'", self.zone);
+        self.other.run(&set);
+        self.filbert.run(&set);
+    }
+
+    /// The statement that sets the time zone of a session; `None` if it has its first one.
+    pub(crate) fn zone_statement(&self) -> Option<String> {
+        (self.zone != UTC).then(|| format!("set timezone = '{}'", self.zone))
     }
 
     /// Executes a text on the other server, once for each table prefix. Returns the last outcome.

@@ -49,6 +49,8 @@ fn has_infinite(array: &ArrayRef) -> bool {
             let floats = array.as_primitive::<Float64Type>();
             floats.values().iter().any(|float| float.is_infinite()) && floats.iter().flatten().any(f64::is_infinite)
         }
+        // The state of a total of distinct numbers: all of them.
+        DataType::List(_) => has_infinite(array.as_list::<i32>().values()),
         DataType::Float32 => array.as_primitive::<Float32Type>().iter().flatten().any(f32::is_infinite),
         _ => false,
     }

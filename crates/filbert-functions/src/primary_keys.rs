@@ -1,5 +1,5 @@
-//! Values of primary keys. Rows have the same key if the bytes of their keys are equal. Equal values
-//! of a key column must therefore have the same bytes.
+//! Values of primary keys. Rows have the same key if the bytes of their keys are equal. Equal
+//! values of a key column must therefore have the same bytes.
 
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;

@@ -51,7 +51,8 @@ pub(crate) async fn run(engine: &Parts, client: &ClientContext, parsed: &Parsed)
         _ => {}
     }
     let read = match parsed {
-        // No table that the view reads is altered between the planning of its query and its creation.
+        // No table that the view reads is altered between the planning of its query and its
+        // creation.
         Parsed::CreateView { query, .. } => relations_of(query),
         _ => Vec::new(),
     };

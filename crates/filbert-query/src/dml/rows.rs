@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 use bigdecimal::BigDecimal;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use datafusion::execution::session_state::SessionState;
@@ -211,6 +211,18 @@ impl RowMaker {
         if self.rounds { assignment::check(&self.mapping, column, source) } else { Ok(()) }
     }
 
+    /// Fails if a column does not accept a literal. A text in quotes and NULL are of any type.
+    pub(crate) fn check_constant(&self, column: usize, value: &Value<'_>) -> Result<(), SqlError> {
+        let data_type = match value {
+            Value::Int64(_) => DataType::Int64,
+            Value::Decimal(_) => DataType::Decimal128(38, 0),
+            Value::Float64(_) => DataType::Float64,
+            Value::Boolean(_) => DataType::Boolean,
+            _ => return Ok(()),
+        };
+        self.check_type(column, &Field::new("", data_type, true))
+    }
+
     /// Whether values of a field are cast to a text column as in PostgreSQL.
     pub(crate) fn becomes_text(&self, column: usize, source: &Field) -> bool {
         self.rounds && assignment::becomes_text(&self.mapping, column, source)
@@ -230,6 +242,9 @@ impl RowMaker {
         }
         self.check_target(column)?;
         let value = scope.value(state, expr)?;
+        if let RowValue::Constant(constant) = &value {
+            self.check_constant(column, constant)?;
+        }
         let Some(field) = scope.field(&value) else { return Ok(value) };
         self.check_type(column, field)?;
         if self.becomes_text(column, field) {

@@ -317,6 +317,9 @@ fn write(
             }
             let Some(operand) = operand_of(expr, dialect_of(state)) else { return Ok(None) };
             inserter.maker().check_target(*target)?;
+            if let Operand::Constant(value) = &operand {
+                inserter.maker().check_constant(*target, value)?;
+            }
             cells.push(Cell::Given(operand));
         }
         rows.push(cells);

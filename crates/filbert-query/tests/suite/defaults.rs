@@ -1,5 +1,5 @@
-//! Defaults in PostgreSQL's dialect: a column without a value gets what an `INSERT` of the default's
-//! expression gives it.
+//! Defaults in PostgreSQL's dialect: a column without a value gets what an `INSERT` of the
+//! default's expression gives it.
 
 use crate::common::Member;
 use filbert_data::Value;

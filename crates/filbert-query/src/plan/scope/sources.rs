@@ -304,8 +304,8 @@ impl Resolver<'_> {
         self.reads(1)?;
         if let Some(ViewQuery { mut query, dialect, columns }) = self.tables.view(name)? {
             let mut names = self.view(&mut query, dialect, name)?;
-            // In PostgreSQL, `*` stands for the columns that there were when the view was created. The
-            // columns of a `*` that is not written out are not known.
+            // In PostgreSQL, `*` stands for the columns that there were when the view was created.
+            // The columns of a `*` that is not written out are not known.
             if dialect == Dialect::Postgres && names.as_ref().is_none_or(|names| has_more(names, &columns)) {
                 query = columns_of(query, &columns)?;
                 names = Some(columns);
