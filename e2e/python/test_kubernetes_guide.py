@@ -62,11 +62,14 @@ class Pods:
     def http(self, number):
         return f"{self.ip(number)}:{self.running[number].http_port}"
 
-    def probe(self, number):
-        """The status with which the probes are answered: all of them ask the same path."""
-        (path,) = set(re.findall(r"httpGet: \{path: (\S+), port: 4200\}", self.manifest))
-        with urllib.request.urlopen(f"http://{self.http(number)}{path}", timeout=60) as answer:
-            return answer.status
+    def probes(self, number):
+        """The paths of the manifest's probes, with the status with which each is answered."""
+        paths = set(re.findall(r"httpGet: \{path: (\S+), port: 4200\}", self.manifest))
+        statuses = {}
+        for path in paths:
+            with urllib.request.urlopen(f"http://{self.http(number)}{path}", timeout=60) as answer:
+                statuses[path] = answer.status
+        return statuses
 
     def execute(self, command):
         """What follows `kubectl exec filbert-N --`."""
@@ -97,7 +100,8 @@ def test_start_rolling_restart_scaling_and_a_lost_node(pods):
     status, remove = [line for line in GUIDE.lines("sh") if line.startswith("kubectl exec")]
     pods.start(0, 1, 2)
     eventually(lambda: pods.status()["warnings"] == [])
-    assert all(pods.probe(number) == 200 for number in range(3))
+    served = {"/_health": 200, "/_ready": 200}
+    assert all(pods.probes(number) == served for number in range(3))
     assert "active" in pods.execute(status)
     client = hazelcast.HazelcastClient(cluster_members=[pods.running[1].address])
     try:
@@ -108,7 +112,7 @@ def test_start_rolling_restart_scaling_and_a_lost_node(pods):
         for number in (2, 1, 0):
             pods.end(number)
             pods.start(number)
-            assert pods.probe(number) == 200
+            assert pods.probes(number) == served
             assert all(kept.get(n) == n for n in range(200))
         to = [int(n) for n in re.findall(r"kubectl scale \S+ --replicas=(\d)", " ".join(GUIDE.lines("sh")))]
         assert to == [5, 3]
