@@ -221,32 +221,12 @@ fn check_select(select: &Select) -> Result<(), SqlError> {
 /// Fails if the definition of a named window calls a window function. Each call that names the
 /// window would have it within itself.
 fn check_definition(spec: &WindowSpec) -> Result<(), SqlError> {
-    struct Calls {
-        /// The number of queries within the definition that are around the node. Their calls are
-        /// their own.
-        queries: usize,
-    }
-    impl Visitor for Calls {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.queries = self.queries.saturating_add(1);
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.queries = self.queries.saturating_sub(1);
-            ControlFlow::Continue(())
-        }
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Function(Function { over: Some(_), .. }) if self.queries == 0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    match walk::read(spec, &mut Calls { queries: 0 }) {
+    // The calls of a query within the definition are its own.
+    let calls = walk::own_expressions(spec, |expr| match expr {
+        Expr::Function(Function { over: Some(_), .. }) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    match calls {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => {
             Err(parsing_error("window functions are not allowed in window definitions").with_sqlstate("42P20"))

@@ -102,18 +102,26 @@ fn check_numbers(tokens: &[TokenWithSpan], text: &str) -> Result<(), SqlError> {
     }
 }
 
-/// Joins string literals that are continued on another line. Two literals on one line are an error.
+/// Joins string literals that are continued on another line. Two literals on one line are an error,
+/// and so is a backslash in the continuation of a literal with escapes: it was read without them.
 fn continued(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
+    let literal = |token: &mut Token| match token {
+        Token::SingleQuotedString(text) => Some((std::mem::take(text), false)),
+        Token::EscapedStringLiteral(text) => Some((std::mem::take(text), true)),
+        _ => None,
+    };
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for token in tokens {
         if let Token::SingleQuotedString(more) = &token.token
-            && let Some(TokenWithSpan { token: Token::SingleQuotedString(text), span }) = out.last_mut()
+            && let Some(before) = out.last_mut()
+            && let Some((text, has_escapes)) = literal(&mut before.token)
         {
-            if span.end.line == token.span.start.line {
+            if before.span.end.line == token.span.start.line || has_escapes && more.contains('\\') {
                 return Err(at(&format!("syntax error at or near \"'{more}'\""), token.span.start));
             }
-            text.push_str(more);
-            span.end = token.span.end;
+            // From here on the text is what it means, without escapes.
+            before.token = Token::SingleQuotedString(text + more);
+            before.span.end = token.span.end;
             continue;
         }
         out.push(token);

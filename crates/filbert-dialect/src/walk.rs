@@ -40,6 +40,33 @@ pub fn expressions<B>(tree: &impl Visit, see: impl FnMut(&Expr) -> ControlFlow<B
     read(tree, &mut Expressions(see))
 }
 
+/// Visits each expression of a tree outside of the queries within it.
+pub fn own_expressions<B>(tree: &impl Visit, see: impl FnMut(&Expr) -> ControlFlow<B>) -> ControlFlow<B> {
+    struct Own<F> {
+        see: F,
+        /// The number of queries around the node.
+        queries: usize,
+    }
+    impl<B, F: FnMut(&Expr) -> ControlFlow<B>> Visitor for Own<F> {
+        type Break = B;
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<B> {
+            self.queries = self.queries.saturating_add(1);
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<B> {
+            self.queries = self.queries.saturating_sub(1);
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<B> {
+            if self.queries == 0 { (self.see)(expr) } else { ControlFlow::Continue(()) }
+        }
+    }
+    read(tree, &mut Own { see, queries: 0 })
+}
+
 /// Changes each expression of a tree, inner ones before outer ones.
 pub fn change_expressions<B>(
     tree: &mut impl VisitMut,

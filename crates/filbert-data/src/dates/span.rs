@@ -41,22 +41,19 @@ pub fn read_interval_of(text: &str, fields: Option<(&str, &str)>) -> Result<Inte
     }
 }
 
-/// The text with each sign directly before its number: `1 month - 1 day`.
+/// The text with each sign that begins a word directly before its number: `1 month - 1 day`.
 fn with_signs(text: &str) -> Cow<'_, str> {
-    let is_sign = |char: char| matches!(char, '+' | '-');
-    let is_apart =
-        |(at, sign): (usize, &str)| text.get(at + sign.len()..).is_some_and(|rest| rest.starts_with(is_space));
-    if !text.match_indices(is_sign).any(is_apart) {
+    if !text.contains(['+', '-']) {
         return Cow::Borrowed(text);
     }
     let mut joined = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(is_sign) {
-        let (before, after) = rest.split_at(at + 1);
-        joined.push_str(before);
-        rest = after.trim_start_matches(is_space);
+    for word in text.split_inclusive(is_space) {
+        match word.trim_end_matches(is_space) {
+            sign @ ("+" | "-") => joined.push_str(sign),
+            "" if joined.ends_with(['+', '-']) => {}
+            _ => joined.push_str(word),
+        }
     }
-    joined.push_str(rest);
     Cow::Owned(joined)
 }
 

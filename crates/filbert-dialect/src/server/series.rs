@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use filbert_grid::query::{SqlError, parsing_error};
-use sqlparser::ast::{Expr, OrderByKind, Query, SelectItem, SetExpr, Value, Visitor, VisitorMut};
+use sqlparser::ast::{Expr, OrderByKind, Query, SelectItem, SetExpr, Value, VisitorMut};
 
 use super::super::json::call;
 use super::{taken, values};
@@ -55,34 +55,13 @@ fn not_allowed(place: &str) -> SqlError {
 
 /// Whether an expression calls a set-returning function outside its subqueries.
 fn is_found(expression: &Expr) -> bool {
-    struct Found {
-        queries: usize,
-    }
-    impl Visitor for Found {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.queries += 1;
-            ControlFlow::Continue(())
+    walk::own_expressions(expression, |expression| match expression {
+        Expr::Function(function) if values::is_of_rows(&function.name.to_string().to_ascii_lowercase()) => {
+            ControlFlow::Break(())
         }
-
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.queries = self.queries.saturating_sub(1);
-            ControlFlow::Continue(())
-        }
-
-        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-            match expression {
-                Expr::Function(function)
-                    if self.queries == 0 && values::is_of_rows(&function.name.to_string().to_ascii_lowercase()) =>
-                {
-                    ControlFlow::Break(())
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    walk::read(expression, &mut Found { queries: 0 }).is_break()
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
 }
 
 /// Visits the set-returning functions of a SELECT item.

@@ -9,7 +9,7 @@ use filbert_dialect::{
 };
 use filbert_functions::error::{of_datafusion, parsing_error};
 use filbert_functions::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, NUMERIC, VARCHAR};
-use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
+use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{Caller, IndexConfig};
 
 use super::defaults::Literals;
@@ -380,11 +380,8 @@ pub(super) fn drop(
         }
     }
     let views: Vec<String> = found.iter().flat_map(|mapping| tables.views_over(&mapping.name)).collect();
-    // In the other dialects a view stays, and reports the missing table when it is queried.
-    if let Some(view) = views.first().filter(|_| !cascade && client.dialect() == Dialect::Postgres) {
-        let text = format!("cannot drop table {} because the view {view:?} depends on it", names.join(", "));
-        let error = SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("2BP01");
-        return Err(error.with_suggestion("Use DROP ... CASCADE to drop the dependent objects too."));
+    if !cascade {
+        views::check_dropped(client, "table", names, &views)?;
     }
     let mut dropped = 0;
     for mapping in found {
@@ -468,6 +465,7 @@ mod tests {
     use crate::plan::session::Sessions;
     use crate::server::Server;
     use filbert_dialect::{DefaultPlace, Limits, Parsed, TableStatement, parse};
+    use filbert_grid::query::Dialect;
 
     /// A cluster rejects declarations that it cannot store unchanged; it must store most of them.
     #[test]

@@ -10,8 +10,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, JoinConstraint, JoinOperator, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor,
-    TableWithJoins, Value, ValueWithSpan, Visitor,
+    Expr, GroupByExpr, JoinConstraint, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+    Value, ValueWithSpan, Visitor,
 };
 use filbert_dialect::{AlterAction, schema_of, walk};
 use filbert_functions::error::parsing_error;
@@ -22,6 +22,7 @@ use crate::catalog::View;
 use crate::client_context::ClientContext;
 use crate::parts::Parts;
 use crate::plan::planner::plan_query;
+use crate::plan::scope;
 use crate::tables::{Tables, relations_of};
 
 /// A view to create.
@@ -109,10 +110,8 @@ pub(super) fn drop(
         return catalog.drop_view(missing, false).map(|_| ());
     }
     let over: Vec<String> = names.iter().flat_map(|name| tables.views_over(name)).collect();
-    let mut others = over.iter().filter(|view| !names.contains(view));
-    if let Some(view) = others.next().filter(|_| !cascade && client.dialect() == Dialect::Postgres) {
-        let text = format!("cannot drop view {} because the view {view:?} depends on it", names.join(", "));
-        return Err(depends(text).with_suggestion("Use DROP ... CASCADE to drop the dependent objects too."));
+    if !cascade {
+        check_dropped(client, "view", names, &over)?;
     }
     for name in names {
         if !catalog.drop_view(name, if_exists)? {
@@ -123,6 +122,27 @@ pub(super) fn drop(
         drop_over(tables, client, &over)?;
     }
     Ok(())
+}
+
+/// Checks that no view reads relations that are dropped, except views that are dropped with them.
+/// In the other dialects a view stays, and reports the missing relation when it is queried.
+///
+/// # Errors
+/// SQLSTATE 2BP01.
+pub(super) fn check_dropped(
+    client: &ClientContext,
+    what: &str,
+    names: &[String],
+    over: &[String],
+) -> Result<(), SqlError> {
+    let reader = over.iter().find(|view| !names.contains(view));
+    match reader.filter(|_| client.dialect() == Dialect::Postgres) {
+        None => Ok(()),
+        Some(view) => {
+            let text = format!("cannot drop {what} {} because the view {view:?} depends on it", names.join(", "));
+            Err(depends(text).with_suggestion("Use DROP ... CASCADE to drop the dependent objects too."))
+        }
+    }
 }
 
 /// Drops views over other relations that were dropped, and notifies the client.
@@ -249,23 +269,14 @@ impl Used {
 
     fn joins(&mut self, tree: &TableWithJoins) {
         for join in &tree.joins {
-            let constraint = match &join.join_operator {
-                JoinOperator::Join(constraint)
-                | JoinOperator::Inner(constraint)
-                | JoinOperator::Left(constraint)
-                | JoinOperator::LeftOuter(constraint)
-                | JoinOperator::Right(constraint)
-                | JoinOperator::RightOuter(constraint)
-                | JoinOperator::FullOuter(constraint) => constraint,
-                _ => continue,
-            };
-            match constraint {
-                JoinConstraint::Natural => self.all = true,
-                JoinConstraint::Using(names) => {
+            let mut operator = join.join_operator.clone();
+            match scope::constraint(&mut operator) {
+                Some(JoinConstraint::Natural) => self.all = true,
+                Some(JoinConstraint::Using(names)) => {
                     let names = names.iter().filter_map(|name| name.0.last().and_then(|part| part.as_ident()));
                     self.columns.extend(names.map(|name| name.value.clone()));
                 }
-                JoinConstraint::On(_) | JoinConstraint::None => {}
+                Some(JoinConstraint::On(_) | JoinConstraint::None) | None => {}
             }
         }
     }

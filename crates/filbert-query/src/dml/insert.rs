@@ -38,11 +38,9 @@ impl Dml<'_> {
         };
         let mut query = (**source).clone();
         let defaults = take_defaults(&mut query);
+        quote_numbers(&mut query, self.dialect, &|place| Some(&mapping.columns.get(*targets.get(place)?)?.field_type));
         let mut number = 0;
         for mut query in values::split(query) {
-            if self.dialect == Dialect::Postgres {
-                quote_numbers(&mut query, &|place| Some(&mapping.columns.get(*targets.get(place)?)?.field_type));
-            }
             scope::resolve(self.tables, self.dialect, &mut query)?;
             name_columns(&mut query, &|name| self.tables.visible_columns(name));
             let open = assignment::of_any_type(&query, targets.len());
@@ -101,19 +99,31 @@ impl Dml<'_> {
     }
 }
 
-/// Puts numbers in quotes that are written to a column of texts. Each is then the text that it is
-/// written as, not a text of the common type of the values. `target` is the type of the column that
-/// is written.
-fn quote_numbers<'t>(query: &mut Query, target: &dyn Fn(usize) -> Option<&'t FieldType>) {
+/// Puts numbers in quotes if their column of `VALUES` also has string literals, and in PostgreSQL's
+/// dialect if they are written to a column of texts. Each is then converted to the type of the
+/// target column, and rows with numbers and with texts stay one query. `target` is the type of the
+/// column that is written.
+fn quote_numbers<'t>(query: &mut Query, dialect: Dialect, target: &dyn Fn(usize) -> Option<&'t FieldType>) {
     let SetExpr::Values(values) = &mut *query.body else { return };
-    for row in &mut values.rows {
-        for (place, item) in row.content.iter_mut().enumerate() {
-            if !matches!(target(place), Some(FieldType::Varchar | FieldType::Char)) {
-                continue;
-            }
-            let text = match literals::constant(item, Dialect::Postgres) {
+    let width = values.rows.first().map_or(0, |row| row.content.len());
+    for place in 0..width {
+        let is_text = match target(place) {
+            Some(FieldType::Varchar | FieldType::Char) => true,
+            Some(FieldType::Real | FieldType::Double | FieldType::Decimal(_)) => false,
+            _ => continue,
+        };
+        let has_texts = || {
+            let mut items = values.rows.iter().filter_map(|row| row.content.get(place));
+            items.any(|item| matches!(literals::constant(item, dialect), Some(Value::Text(_))))
+        };
+        if !(is_text && dialect == Dialect::Postgres) && !has_texts() {
+            continue;
+        }
+        for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(place)) {
+            let text = match literals::constant(item, dialect) {
                 Some(Value::Int64(number)) => number.to_string(),
                 Some(Value::Decimal(number)) => number.to_plain_string(),
+                Some(Value::Float64(number)) => number.to_string(),
                 _ => continue,
             };
             *item = Expr::value(SqlValue::SingleQuotedString(text));

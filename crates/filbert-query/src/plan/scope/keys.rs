@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, Visitor};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Select, SelectItem};
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_dialect::{grammar, is_aggregate, walk};
 use filbert_grid::query::Dialect;
@@ -47,38 +47,16 @@ fn both(left: Expr, right: Expr) -> Expr {
 
 /// Whether a query has an aggregate of its own.
 fn aggregates(select: &Select) -> bool {
-    let mut finder = Aggregates { queries: 0 };
+    let has_one = |expr: &Expr| {
+        walk::own_expressions(expr, |inner| match inner {
+            Expr::Function(function) if is_aggregate(function) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        })
+        .is_break()
+    };
     let items = select.projection.iter().any(|item| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-            walk::read(expr, &mut finder).is_break()
-        }
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_one(expr),
         _ => false,
     });
-    items || walk::read(&select.having, &mut finder).is_break()
-}
-
-struct Aggregates {
-    /// The number of enclosing subqueries. Their aggregates do not count.
-    queries: usize,
-}
-
-impl Visitor for Aggregates {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.queries += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.queries = self.queries.saturating_sub(1);
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Function(function) if self.queries == 0 && is_aggregate(function) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
-    }
+    items || select.having.as_ref().is_some_and(has_one)
 }

@@ -43,6 +43,7 @@ use filbert_grid::query::{Dialect, SqlError, SqlSubject};
 
 use self::names::Clause;
 use self::sources::Scope;
+pub(crate) use self::sources::constraint;
 use crate::plan::columns::result_name;
 use crate::tables::Tables;
 
