@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand"
 	"net"
 	"net/http"
 	"os"
@@ -105,26 +106,24 @@ func (m *member) kill() {
 	_ = m.process.Wait()
 }
 
-// freeAddresses are as many as wanted that are free now.
-func freeAddresses(count int) ([]string, error) {
+// freeAddresses are as many as wanted that are free now. Their ports are below the ones that the operating system gives to
+// connections: such a port could be taken by any connection before its member listens.
+func freeAddresses(count int) []string {
 	var addresses []string
-	for n := 0; n < count; n++ {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+	random := rand.New(rand.NewSource(time.Now().UnixNano()))
+	for len(addresses) < count {
+		address := fmt.Sprintf("127.0.0.1:%d", 15_000+random.Intn(17_000))
+		if listener, err := net.Listen("tcp", address); err == nil {
+			defer listener.Close()
+			addresses = append(addresses, address)
 		}
-		defer listener.Close()
-		addresses = append(addresses, listener.Addr().String())
 	}
-	return addresses, nil
+	return addresses
 }
 
 // startCluster starts so many members at once; those that have started come back also with an error.
 func startCluster(count int) ([]*member, error) {
-	addresses, err := freeAddresses(count)
-	if err != nil {
-		return nil, err
-	}
+	addresses := freeAddresses(count)
 	starting, errs := make([]*member, count), make(chan error, count)
 	for n, address := range addresses {
 		go func(n int, address string) {
@@ -133,6 +132,7 @@ func startCluster(count int) ([]*member, error) {
 			errs <- err
 		}(n, address)
 	}
+	var err error
 	for range addresses {
 		if failed := <-errs; failed != nil {
 			err = failed

@@ -54,17 +54,26 @@ class Member {
     }
 }
 
-/** Addresses that are free now. */
+/** Whether nobody listens on a port. */
+function isFree(port) {
+    return new Promise((resolve) => {
+        const trial = net.createServer();
+        trial.once('error', () => resolve(false));
+        trial.listen(port, '127.0.0.1', () => trial.close(() => resolve(true)));
+    });
+}
+
+/**
+ * Addresses that are free now. Their ports are below the ones that the operating system gives to connections: such a port
+ * could be taken by any connection before its member listens.
+ */
 async function freeAddresses(count) {
-    const servers = [];
-    for (let n = 0; n < count; n++) {
-        const server = net.createServer();
-        await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-        servers.push(server);
+    const addresses = new Set();
+    while (addresses.size < count) {
+        const port = 15_000 + Math.floor(Math.random() * 17_000);
+        if (await isFree(port)) addresses.add(`127.0.0.1:${port}`);
     }
-    const addresses = servers.map((server) => `127.0.0.1:${server.address().port}`);
-    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-    return addresses;
+    return [...addresses];
 }
 
 /** Starts a member, or as many as FILBERT_E2E_MEMBERS says as one cluster. */

@@ -1,6 +1,7 @@
 """Starts and ends the members of a cluster."""
 
 import os
+import random
 import signal
 import socket
 import threading
@@ -8,16 +9,29 @@ import threading
 from member import Member
 
 
+# Below the ports that the operating system gives to connections: such a port could be taken by any
+# connection before its member listens.
+PORTS = range(15_000, 32_000)
+
+
+def is_free(port):
+    """Whether nobody listens on a port."""
+    with socket.socket() as trial:
+        try:
+            trial.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
 def free_ports(count):
     """Ports that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    ports = []
+    while len(ports) < count:
+        port = random.choice(PORTS)
+        if port not in ports and is_free(port):
+            ports.append(port)
+    return ports
 
 
 def together(start, whats):

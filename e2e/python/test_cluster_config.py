@@ -7,7 +7,7 @@ import threading
 import hazelcast
 import pytest
 
-from cluster import free_ports
+from cluster import Cluster, free_ports
 from member import Member, eventually, program
 
 CONFIG = """
@@ -103,3 +103,21 @@ def test_members_and_clients_share_a_port_and_a_lite_member_holds_nothing(member
 def test_flags_about_a_cluster_need_one():
     code, _, errors = program("--listen", "127.0.0.1:0", "--replicas", "2")
     assert code == 2 and "--replicas is about a cluster" in errors, errors
+
+
+def test_a_member_that_cannot_serve_its_clients_does_not_join():
+    """It would take its share of the data, and be missed at once."""
+    with Cluster() as cluster:
+        first = cluster.members[0]
+        eventually(lambda: status(first)["replicas"]["held"] == 3)
+        before = [each["uuid"] for each in status(first)["members"]]
+        taken = first.address
+        for door in ["--listen", "--http", "--postgres"]:
+            (port,) = free_ports(1)
+            doors = {"--listen": "127.0.0.1:0", "--http": "127.0.0.1:0", "--postgres": "127.0.0.1:0", door: taken}
+            flags = [word for flag in doors.items() for word in flag]
+            more = ["--join", ",".join(cluster.join), "--member-listen", f"127.0.0.1:{port}"]
+            code, output, errors = program(*flags, *more)
+            assert code == 4 and f"cannot listen on {taken} for" in errors, errors
+            assert "is in the cluster" not in output + errors
+        assert [each["uuid"] for each in status(first)["members"]] == before

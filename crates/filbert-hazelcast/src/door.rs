@@ -6,7 +6,7 @@ use std::{collections::HashMap, fmt, net::SocketAddr, sync::Arc, time::Duration}
 
 use filbert_grid::metrics::{DoorFigures, DoorMetrics};
 use filbert_grid::{Cluster, Grid, GridError, MemoryBudget};
-use filbert_listen::{Guesses, ListenError, Listener};
+use filbert_listen::{Guesses, ListenError, Listener, Port};
 use parking_lot::Mutex;
 use tokio::{
     net::TcpStream,
@@ -19,6 +19,9 @@ use crate::{
     client_link::ClientLink, config::DoorConfig, connection::Connection, handlers::continuous_query, outbox::End,
     query_cache::QueryCaches, session::Session, views::Views,
 };
+
+/// The clients that the door serves, for errors.
+const CLIENTS: &str = "Hazelcast's clients";
 
 /// The minimum and the maximum interval between two checks of the connections.
 const WATCH_INTERVAL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
@@ -111,6 +114,16 @@ impl Monitor {
 }
 
 impl Door {
+    /// Reserves exactly the configured port, for a listener that is handed to
+    /// [`Door::with_listener`].
+    ///
+    /// # Errors
+    ///
+    /// The port is not free, or the address does not belong to this machine.
+    pub fn reserve(config: &DoorConfig) -> Result<Port, ListenError> {
+        Port::reserve(config.listen, CLIENTS)
+    }
+
     /// Listens on the first free port of the configured ones.
     ///
     /// # Errors
@@ -123,7 +136,7 @@ impl Door {
     #[allow(clippy::unused_async, reason = "a listening socket needs the runtime that the caller awaits in")]
     pub async fn bind(grid: Arc<Grid>, config: DoorConfig) -> Result<Door, ListenError> {
         let ports = if config.port_auto_increment { config.port_count } else { 1 };
-        let listener = Listener::bind(config.listen, ports, "Hazelcast's clients")?;
+        let listener = Listener::bind(config.listen, ports, CLIENTS)?;
         Ok(Door::with_listener(grid, config, listener))
     }
 

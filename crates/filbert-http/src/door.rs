@@ -6,7 +6,7 @@ use std::{fmt, net::SocketAddr};
 
 use axum::Router;
 use filbert_grid::Grid;
-use filbert_listen::{ListenError, Listener};
+use filbert_listen::{ListenError, Listener, Port};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -15,6 +15,9 @@ use tracing::{debug, warn};
 use crate::config::HttpConfig;
 use crate::shared::Shared;
 use crate::{connection, routes};
+
+/// The clients that the door serves, for errors.
+const CLIENTS: &str = "HTTP";
 
 /// A listening door. [`HttpDoor::run`] serves its clients.
 pub struct HttpDoor {
@@ -70,6 +73,16 @@ impl HttpMonitor {
 }
 
 impl HttpDoor {
+    /// Reserves exactly the configured port, for a listener that is handed to
+    /// [`HttpDoor::with_listener`].
+    ///
+    /// # Errors
+    ///
+    /// The port is not free, or the address does not belong to this machine.
+    pub fn reserve(config: &HttpConfig) -> Result<Port, ListenError> {
+        Port::reserve(config.listen, CLIENTS)
+    }
+
     /// Listens on the first free port of the configured range.
     ///
     /// # Errors
@@ -82,10 +95,15 @@ impl HttpDoor {
     #[allow(clippy::unused_async, reason = "a listening socket needs the runtime that the caller awaits in")]
     pub async fn bind(grid: Arc<Grid>, config: HttpConfig) -> Result<HttpDoor, ListenError> {
         let ports = if config.port_auto_increment { config.port_count } else { 1 };
-        let listener = Listener::bind(config.listen, ports, "HTTP")?;
+        let listener = Listener::bind(config.listen, ports, CLIENTS)?;
+        Ok(HttpDoor::with_listener(grid, config, listener))
+    }
+
+    /// A door with an existing listener.
+    pub fn with_listener(grid: Arc<Grid>, config: HttpConfig, listener: Listener) -> HttpDoor {
         let shared = Arc::new(Shared::new(grid, HttpConfig { listen: listener.address(), ..config }));
         shared.grid.metrics().add_door(&shared);
-        Ok(HttpDoor { listener, shared })
+        HttpDoor { listener, shared }
     }
 
     /// The address of the listening socket.

@@ -8,21 +8,19 @@
 mod files;
 mod guesses;
 mod handed;
+mod port;
 
 use std::{io, net::SocketAddr, time::Duration};
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tracing::{debug, info, warn};
 
 pub use files::allow_as_many_files_as_possible;
 pub use guesses::{Guess, GuessLimits, Guesses, TooManyGuesses};
 pub use handed::Handing;
+pub use port::Port;
 
 use handed::Handed;
-
-/// Connections that the operating system may queue until they are accepted. Enough for a whole pool
-/// of clients that reconnect at once after a restart.
-const BACKLOG: u32 = 4096;
 
 /// The pause of accepting when the operating system has no descriptors or no memory for another
 /// connection.
@@ -85,20 +83,34 @@ impl Listener {
             let mut address = first;
             address.set_port(first.port().saturating_add(tried));
             tried += 1;
-            match listen(address) {
+            match Port::reserve(address, clients).and_then(Listener::on) {
                 Ok(listener) => {
                     debug!("listening on {} for {clients}", listener.address);
                     return Ok(listener);
                 }
-                Err(source) => {
-                    let is_taken = source.kind() == io::ErrorKind::AddrInUse;
+                Err(error) => {
+                    let is_taken = error.source.kind() == io::ErrorKind::AddrInUse;
                     if !is_taken || tried >= ports || address.port() == u16::MAX {
-                        return Err(ListenError { address: first, tried, clients, source });
+                        return Err(ListenError { address: first, tried, ..error });
                     }
                     info!("port {} is taken, trying the next one", address.port());
                 }
             }
         }
+    }
+
+    /// Listens on a reserved port.
+    ///
+    /// # Errors
+    ///
+    /// Another socket that was bound to the port at the same time listens on it by now.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime with I/O.
+    pub fn on(port: Port) -> Result<Listener, ListenError> {
+        let (socket, address) = port.listen()?;
+        Ok(Listener { address, source: Source::Socket(socket) })
     }
 
     /// The address on which this listener accepts connections.
@@ -132,18 +144,6 @@ impl Listener {
     }
 }
 
-fn listen(address: SocketAddr) -> io::Result<Listener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A restarted member must be able to bind its port immediately, while connections of the
-    // previous process still time out.
-    socket.set_reuseaddr(true)?;
-    // Accepted connections inherit keepalive, which detects clients whose machine has failed.
-    socket.set_keepalive(true)?;
-    socket.bind(address)?;
-    let socket = socket.listen(BACKLOG)?;
-    Ok(Listener { address: socket.local_addr()?, source: Source::Socket(socket) })
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -164,6 +164,19 @@ mod tests {
         let client = TcpStream::connect(second.address()).await.unwrap();
         let (_, peer) = second.accept().await;
         assert_eq!(peer, client.local_addr().unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_reserved_port_belongs_to_its_listener_alone() {
+        let port = Port::reserve(SocketAddr::from(([127, 0, 0, 1], 0)), CLIENTS).unwrap();
+        let address = port.address();
+        let early = TcpStream::connect(address).await.unwrap_err();
+        assert_eq!(early.kind(), io::ErrorKind::ConnectionRefused);
+        let listener = Listener::on(port).unwrap();
+        assert_eq!(listener.address(), address);
+        TcpStream::connect(address).await.unwrap();
+        let error = Port::reserve(address, CLIENTS).unwrap_err();
+        assert_eq!((error.address, error.source.kind()), (address, io::ErrorKind::AddrInUse));
     }
 
     #[tokio::test]

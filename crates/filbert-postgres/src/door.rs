@@ -9,7 +9,7 @@ use std::{
 };
 
 use filbert_grid::Grid;
-use filbert_listen::{Guesses, ListenError, Listener};
+use filbert_listen::{Guesses, ListenError, Listener, Port};
 use tokio::{net::TcpStream, sync::watch, task::JoinSet};
 use tracing::{debug, warn};
 
@@ -20,6 +20,9 @@ use crate::{
     shared::{Acceptor, Ending, Shared},
     tls::{self, TlsError},
 };
+
+/// The clients that the door serves, for errors.
+const CLIENTS: &str = "PostgreSQL's clients";
 
 /// The number of connections beyond `connections_max` that are still accepted: to report the limit
 /// to the client, or to cancel a statement of another connection.
@@ -74,6 +77,16 @@ pub struct PostgresDoor {
 }
 
 impl PostgresDoor {
+    /// Reserves exactly the configured port, for a listener that is handed to
+    /// [`PostgresDoor::with_listener`].
+    ///
+    /// # Errors
+    ///
+    /// The port is not free, or the address does not belong to this machine.
+    pub fn reserve(config: &PostgresConfig) -> Result<Port, ListenError> {
+        Port::reserve(config.listen, CLIENTS)
+    }
+
     /// Listens on the first free port of the configured range.
     ///
     /// # Errors
@@ -86,10 +99,23 @@ impl PostgresDoor {
     /// Outside of a tokio runtime with I/O.
     #[allow(clippy::unused_async, reason = "a listening socket needs the runtime that the caller awaits in")]
     pub async fn bind(grid: Arc<Grid>, config: PostgresConfig) -> Result<PostgresDoor, PostgresDoorError> {
+        let ports = if config.port_auto_increment { config.port_count } else { 1 };
+        let listener = Listener::bind(config.listen, ports, CLIENTS)?;
+        PostgresDoor::with_listener(grid, config, listener)
+    }
+
+    /// A door with an existing listener.
+    ///
+    /// # Errors
+    ///
+    /// A certificate or verifier cannot be used.
+    pub fn with_listener(
+        grid: Arc<Grid>,
+        config: PostgresConfig,
+        listener: Listener,
+    ) -> Result<PostgresDoor, PostgresDoorError> {
         let tls = config.tls.as_ref().map(tls::acceptor).transpose()?.map(Acceptor);
         let users = Users::new(&config.users)?;
-        let ports = if config.port_auto_increment { config.port_count } else { 1 };
-        let listener = Listener::bind(config.listen, ports, "PostgreSQL's clients")?;
         let budget = grid.budget().share(config.requests_bytes_max, "requests_bytes_max");
         let (passwords, keys) = (Guesses::new(config.guesses), Guesses::new(config.key_guesses));
         let (address, refused, registry) = (listener.address(), AtomicU64::new(0), Arc::default());

@@ -101,10 +101,13 @@ fn address(lines: &[String], begin: &str) -> Result<SocketAddr> {
     word.parse().with_context(|| format!("no address ends {line:?}"))
 }
 
-/// Returns a loopback port without a listener at the moment.
+/// Returns a loopback port without a listener at the moment. It is below the ports that the
+/// operating system gives to connections: any connection could take such a port before its server
+/// listens.
 fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("finding a free port")?;
-    Ok(listener.local_addr()?.port())
+    let first = 15_000 + (std::process::id() % 8_500) as u16;
+    let mut ports = first..32_000;
+    ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).context("no port is free")
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use filbert_grid::{Grid, threads};
 use filbert_hazelcast::{Door, DoorConfig};
 use filbert_http::{HttpConfig, HttpDoor};
-use filbert_listen::Listener;
+use filbert_listen::{Listener, Port};
 use filbert_postgres::{PostgresConfig, PostgresDoor};
 use tokio::sync::watch;
 
@@ -21,10 +21,46 @@ use super::Error;
 /// The front doors to open.
 pub(super) struct Doors {
     pub(super) hazelcast: Option<DoorConfig>,
-    /// The source of connections of Hazelcast's clients, if another component listens for them.
-    pub(super) hazelcast_listener: Option<Listener>,
     pub(super) http: Option<HttpConfig>,
     pub(super) postgres: Option<PostgresConfig>,
+    pub(super) reserved: Reserved,
+}
+
+/// The ports that a cluster member reserves before it joins. Other front doors find a port when
+/// they are opened.
+#[derive(Default)]
+pub(super) struct Reserved {
+    pub(super) hazelcast: Option<ClientPort>,
+    http: Option<Port>,
+    postgres: Option<Port>,
+}
+
+/// The port of Hazelcast's clients.
+pub(super) enum ClientPort {
+    /// A port of its own.
+    Own(Port),
+    /// The members' port. Another component listens on it and hands the connections over.
+    Shared(Listener),
+}
+
+impl Doors {
+    /// Reserves the port of Hazelcast's clients if it is not shared with members, and all ports
+    /// that are fixed.
+    ///
+    /// # Errors
+    /// A port is not free, or an address does not belong to this machine.
+    pub(super) fn reserve(&mut self, is_shared: bool) -> Result<(), Error> {
+        if let Some(config) = self.hazelcast.as_ref().filter(|_| !is_shared) {
+            self.reserved.hazelcast = Some(ClientPort::Own(Door::reserve(config)?));
+        }
+        if let Some(config) = self.http.as_ref().filter(|config| !config.port_auto_increment) {
+            self.reserved.http = Some(HttpDoor::reserve(config)?);
+        }
+        if let Some(config) = self.postgres.as_ref().filter(|config| !config.port_auto_increment) {
+            self.reserved.postgres = Some(PostgresDoor::reserve(config)?);
+        }
+        Ok(())
+    }
 }
 
 /// The addresses of the open front doors.
@@ -111,20 +147,26 @@ struct Listening {
 
 impl Listening {
     async fn bind(grid: &Arc<Grid>, doors: Doors) -> Result<Listening, Error> {
-        let hazelcast = match doors.hazelcast {
-            Some(config) => Some(match doors.hazelcast_listener {
-                Some(listener) => Door::with_listener(grid.clone(), config, listener),
-                None => Door::bind(grid.clone(), config).await?,
-            }),
-            None => None,
+        let Doors { hazelcast, http, postgres, reserved } = doors;
+        let hazelcast = match (hazelcast, reserved.hazelcast) {
+            (None, _) => None,
+            (Some(config), None) => Some(Door::bind(grid.clone(), config).await?),
+            (Some(config), Some(ClientPort::Own(port))) => {
+                Some(Door::with_listener(grid.clone(), config, Listener::on(port)?))
+            }
+            (Some(config), Some(ClientPort::Shared(listener))) => {
+                Some(Door::with_listener(grid.clone(), config, listener))
+            }
         };
-        let http = match doors.http {
-            Some(config) => Some(HttpDoor::bind(grid.clone(), config).await?),
-            None => None,
+        let http = match (http, reserved.http) {
+            (None, _) => None,
+            (Some(config), None) => Some(HttpDoor::bind(grid.clone(), config).await?),
+            (Some(config), Some(port)) => Some(HttpDoor::with_listener(grid.clone(), config, Listener::on(port)?)),
         };
-        let postgres = match doors.postgres {
-            Some(config) => Some(PostgresDoor::bind(grid.clone(), with_version(config)).await?),
-            None => None,
+        let postgres = match (postgres.map(with_version), reserved.postgres) {
+            (None, _) => None,
+            (Some(config), None) => Some(PostgresDoor::bind(grid.clone(), config).await?),
+            (Some(config), Some(port)) => Some(PostgresDoor::with_listener(grid.clone(), config, Listener::on(port)?)?),
         };
         Ok(Listening { hazelcast, http, postgres })
     }

@@ -7,7 +7,7 @@ use filbert_member::Ending;
 
 use super::Error;
 use super::cluster::ClusterMember;
-use super::door::{Addresses, Doors, OpenDoors};
+use super::door::{Addresses, ClientPort, Doors, OpenDoors, Reserved};
 use crate::Config;
 
 /// A member that has its grid and does not serve clients yet.
@@ -26,17 +26,24 @@ impl Joined {
     pub(super) fn new(config: &Config, environment: Environment) -> Result<Joined, Error> {
         let mut doors = Doors {
             hazelcast: config.serve_clients.then(|| config.door.clone()),
-            hazelcast_listener: None,
             http: config.http.clone(),
             postgres: config.postgres.clone(),
+            reserved: Reserved::default(),
         };
         // Cluster settings without members have no effect.
         let cluster = config.cluster.clone().filter(|cluster| !cluster.members.is_empty() || cluster.is_lite);
         let (cluster, grid) = match cluster {
             None => (None, Grid::new(config.grid.clone(), environment)?),
             Some(cluster) => {
-                let mut member = ClusterMember::join(cluster, config.grid.clone(), &config.door, environment)?;
-                doors.hazelcast_listener = member.clients();
+                doors.reserve(cluster.listen.is_none())?;
+                let mut door = config.door.clone();
+                if let Some(ClientPort::Own(port)) = &doors.reserved.hazelcast {
+                    door.listen = port.address();
+                }
+                let mut member = ClusterMember::join(cluster, config.grid.clone(), &door, environment)?;
+                if let Some(clients) = member.clients() {
+                    doors.reserved.hazelcast = Some(ClientPort::Shared(clients));
+                }
                 let grid = member.grid()?;
                 (Some(member), grid)
             }

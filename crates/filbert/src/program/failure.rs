@@ -21,8 +21,6 @@ pub(crate) enum Failure {
     Config(ConfigError),
     /// The member did not start.
     Start(filbert::Error),
-    /// No port for clients is free.
-    Port(std::io::Error),
     /// A cluster flag was used without a cluster.
     NoCluster(&'static str),
     /// The file with the members' secret cannot be read.
@@ -54,7 +52,7 @@ impl Failure {
             Failure::Config(_) | Failure::Secret { .. } | Failure::Certificate(_) => 3,
             Failure::Start(filbert::Error::Cluster(MemberError::Settings(_))) => 3,
             Failure::Start(filbert::Error::Configuration(_)) => 3,
-            Failure::Start(filbert::Error::Listen(_) | filbert::Error::ListenPostgres(_)) | Failure::Port(_) => 4,
+            Failure::Start(filbert::Error::Listen(_) | filbert::Error::ListenPostgres(_)) => 4,
             Failure::Start(filbert::Error::Cluster(MemberError::TakenOut(_))) | Failure::TakenOut => 5,
             Failure::Start(_) | Failure::Signals(_) | Failure::Output(_) | Failure::Shell(_) | Failure::Cluster(_) => 1,
         })
@@ -67,7 +65,7 @@ impl Failure {
             Failure::Config(error) => error,
             Failure::Start(error) => error,
             Failure::Shell(error) => error,
-            Failure::Signals(error) | Failure::Output(error) | Failure::Port(error) => error,
+            Failure::Signals(error) | Failure::Output(error) => error,
             Failure::Secret { source, .. } => source,
         })
     }
@@ -85,7 +83,6 @@ impl fmt::Display for Failure {
                 f,
                 "members are to show each other certificates, and {missing} is not set: expected authority, certificate and key"
             )?,
-            Failure::Port(_) => f.write_str("cannot listen for clients: ")?,
             Failure::Secret { path, .. } => write!(f, "cannot read the members' secret in {}: ", path.display())?,
             Failure::Signals(_) => f.write_str("cannot wait for SIGTERM and SIGINT: ")?,
             Failure::Output(_) => f.write_str("cannot write to standard output: ")?,

@@ -2,7 +2,7 @@
 //! flags.
 
 use std::fmt::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use filbert::config::{ClusterConfig, Loaded, Loader, MEMBER_PORT, NoticeKind, TlsFiles, with_port};
@@ -95,11 +95,6 @@ fn cluster(args: &Args, config: &mut Config) -> Result<Option<ClusterConfig>, Fa
         return Ok(None);
     }
     door.port_auto_increment = false;
-    if door.listen.port() == 0 && cluster.listen.is_some() {
-        // A port that is currently free.
-        let free = TcpListener::bind(door.listen).and_then(|free| free.local_addr()).map_err(Failure::Port)?;
-        door.listen.set_port(free.port());
-    }
     cluster.public_address.clone_from(&args.member_address);
     cluster.replicas = args.replicas.unwrap_or(cluster.replicas);
     if let Some(path) = &args.secret_file {

@@ -1,14 +1,18 @@
 package filbert.e2e;
 
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -85,18 +89,21 @@ final class Member implements AutoCloseable {
         return members;
     }
 
-    /** Addresses that are free now, one for each member. */
-    private static List<String> freeAddresses(int count) throws Exception {
-        List<ServerSocket> sockets = new ArrayList<>();
-        List<String> addresses = new ArrayList<>();
-        for (int n = 0; n < count; n++) {
-            sockets.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
-            addresses.add("127.0.0.1:" + sockets.get(n).getLocalPort());
+    /**
+     * Addresses that are free now, one for each member. Their ports are below the ones that the operating system gives to
+     * connections: such a port could be taken by any connection before its member listens.
+     */
+    private static List<String> freeAddresses(int count) {
+        Set<String> addresses = new LinkedHashSet<>();
+        while (addresses.size() < count) {
+            int port = ThreadLocalRandom.current().nextInt(15_000, 32_000);
+            try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+                addresses.add("127.0.0.1:" + socket.getLocalPort());
+            } catch (IOException taken) {
+                // Another port may be free.
+            }
         }
-        for (ServerSocket socket : sockets) {
-            socket.close();
-        }
-        return addresses;
+        return List.copyOf(addresses);
     }
 
     private static Process launch(int port, String config, List<String> more, Map<String, String> variables)
