@@ -252,7 +252,9 @@ fn what_moves_between_rows_stays_the_same_in_sum() {
                     };
                     match outcome(member, &text) {
                         Ok(_) => _ = moved.fetch_add(1, Ordering::Relaxed),
-                        Err(sqlstate) => assert_eq!(sqlstate, "40001", "{text}"),
+                        // A wait for a key ends after a while, which six threads on a busy machine
+                        // may take.
+                        Err(sqlstate) => assert!(["40001", "55P03"].contains(&&*sqlstate), "{sqlstate}: {text}"),
                     }
                 }
             });
