@@ -27,7 +27,7 @@ fn member(id: u64) -> Links {
     let (cluster, incarnation) = ("cost".to_owned(), uuid::Uuid::new_v4());
     let identity = Identity { cluster, incarnation, partitions: 271, groups: 24, versions: 1..=1 };
     let links = Links::start(LinkSettings::default(), identity, Arc::new(Echo)).unwrap();
-    links.become_member(MemberId(id)).unwrap();
+    links.become_member(MemberId(id), uuid::Uuid::from_u128(1)).unwrap();
     links
 }
 

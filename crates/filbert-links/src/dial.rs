@@ -68,7 +68,7 @@ async fn connection(link: &PeerLink, shared: &Shared) -> LinkError {
     let Agreed { mut halves, version, .. } = agreed;
     tracing::debug!(%address, kind = link.kind.name(), version, "connected to a member");
     let _counted = Counted::new(&counters.dialled);
-    let member = shared.member.get().copied();
+    let member = shared.member.get().map(|member| member.id);
     let before = link.record_connected(own.member.is_some(), member, shared.settings.queue_bytes_max);
     add(&counters.reconnects, u64::from(before > 0));
     let error = tokio::select! {

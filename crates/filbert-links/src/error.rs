@@ -4,6 +4,7 @@ use std::io;
 use std::ops::RangeInclusive;
 
 use filbert_cluster::MemberId;
+use uuid::Uuid;
 
 use crate::{FrameError, Kind};
 
@@ -87,6 +88,16 @@ pub enum Refused {
         found: RangeInclusive<u16>,
         /// The versions of this member.
         expected: RangeInclusive<u16>,
+    },
+    /// The peer is a member of another cluster of the same name.
+    #[error(
+        "the peer is in another cluster of this name, {found}, expected {expected}: one of both was founded while the other still had members"
+    )]
+    OtherCluster {
+        /// The id of the peer's cluster.
+        found: Uuid,
+        /// The id of this member's cluster.
+        expected: Uuid,
     },
     /// Another member is at the address.
     #[error("{} was found at the address, expected member {expected}", member_text(*.found))]

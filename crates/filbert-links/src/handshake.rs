@@ -14,6 +14,7 @@ use crate::error::MESSAGE_BYTES_MAX;
 use crate::error::TLS;
 use crate::hello::{Hello, Introduction, NONCE_BYTES, Verdict};
 use crate::proof::{PROOF_BYTES, Role, is_proved, prove};
+use crate::shared::Membership;
 use crate::stream::{Both, Halves, Stream};
 use crate::{HelloError, Identity, Kind, LinkError, LinkSettings, Refused};
 
@@ -31,7 +32,7 @@ const KEY_LABEL: &[u8] = b"EXPORTER-filbert-links";
 pub(crate) struct Own<'o> {
     pub(crate) settings: &'o LinkSettings,
     pub(crate) identity: &'o Identity,
-    pub(crate) member: Option<MemberId>,
+    pub(crate) member: Option<Membership>,
 }
 
 /// The result of a handshake.

@@ -11,8 +11,8 @@
 //! A verdict: 0, length of the hello (2), hello, proof; or 1: the secret differs; or 2, text.
 //!
 //! A hello: least and greatest version (2 each), kind (1), incarnation (16), nonce (32), member id
-//! (1 and 8, 0 and 0 = none), dialled member id (the same), partitions (4), groups (4), name of the
-//! cluster (the rest).
+//! (1 and 8, 0 and 0 = none), dialled member id (the same), id of the cluster (16, 0 = none),
+//! partitions (4), groups (4), name of the cluster (the rest).
 
 use std::ops::RangeInclusive;
 
@@ -21,11 +21,12 @@ use filbert_cluster::MemberId;
 use uuid::Uuid;
 
 use crate::proof::PROOF_BYTES;
+use crate::shared::Membership;
 use crate::{HelloError, Identity, Kind, Refused};
 
 pub(crate) const NONCE_BYTES: usize = 32;
 /// The size of a hello without the name.
-const FIXED_BYTES: usize = 4 + 1 + 16 + NONCE_BYTES + 9 + 9 + 8;
+const FIXED_BYTES: usize = 4 + 1 + 16 + NONCE_BYTES + 9 + 9 + 16 + 8;
 const TEXT_BYTES_MAX: usize = 1_024;
 
 /// The introduction of a member and its connection.
@@ -38,6 +39,9 @@ pub(crate) struct Hello {
     pub(crate) member: Option<MemberId>,
     /// The member that is expected at the address.
     pub(crate) dialled: Option<MemberId>,
+    /// The id of the member's cluster; nil if it is in none. Clusters of the same name have
+    /// different ids, and their members the same numbers.
+    pub(crate) cluster_id: Uuid,
     pub(crate) partitions: u32,
     pub(crate) groups: u32,
     pub(crate) cluster: String,
@@ -46,7 +50,7 @@ pub(crate) struct Hello {
 impl Hello {
     pub(crate) fn new(
         identity: &Identity,
-        member: Option<MemberId>,
+        member: Option<Membership>,
         kind: Kind,
         dialled: Option<MemberId>,
         nonce: [u8; NONCE_BYTES],
@@ -56,8 +60,9 @@ impl Hello {
             kind,
             incarnation: identity.incarnation,
             nonce,
-            member,
+            member: member.map(|member| member.id),
             dialled,
+            cluster_id: member.map_or_else(Uuid::nil, |member| member.cluster),
             partitions: identity.partitions,
             groups: identity.groups,
             cluster: identity.cluster.clone(),
@@ -75,6 +80,7 @@ impl Hello {
             out.put_u8(u8::from(member.is_some()));
             out.put_u64_le(member.unwrap_or_default().0);
         }
+        out.put_slice(self.cluster_id.as_bytes());
         out.put_u32_le(self.partitions);
         out.put_u32_le(self.groups);
         out.put_slice(self.cluster.as_bytes());
@@ -92,10 +98,13 @@ impl Hello {
         bytes.copy_to_slice(&mut incarnation);
         bytes.copy_to_slice(&mut nonce);
         let (member, dialled) = (read_member(&mut bytes)?, read_member(&mut bytes)?);
+        let mut cluster_id = [0; 16];
+        bytes.copy_to_slice(&mut cluster_id);
+        let cluster_id = Uuid::from_bytes(cluster_id);
         let (partitions, groups) = (bytes.get_u32_le(), bytes.get_u32_le());
         let cluster = std::str::from_utf8(bytes).map_err(|_| HelloError::Text)?.to_owned();
         let incarnation = Uuid::from_bytes(incarnation);
-        Ok(Hello { versions, kind, incarnation, nonce, member, dialled, partitions, groups, cluster })
+        Ok(Hello { versions, kind, incarnation, nonce, member, dialled, cluster_id, partitions, groups, cluster })
     }
 
     /// Checks whether two members may connect, from the view of this one. Each side checks by
@@ -111,6 +120,12 @@ impl Hello {
             if let Some(expected) = dials.dialled.filter(|dialled| other.member != Some(*dialled)) {
                 return Err(Refused::OtherMember { found: other.member, expected });
             }
+        }
+        // A member that was stopped while the others founded a new cluster must not vote there. It
+        // may ask, by the connections for joining, whose messages name the cluster.
+        let are_members = self.member.is_some() && peer.member.is_some() && self.kind != Kind::Join;
+        if are_members && self.cluster_id != peer.cluster_id {
+            return Err(Refused::OtherCluster { found: peer.cluster_id, expected: self.cluster_id });
         }
         if let Some(member) = self.member.filter(|_| self.member == peer.member) {
             return Err(Refused::SameMember(member));
@@ -218,6 +233,7 @@ mod tests {
         let shape = (any::<u16>(), any::<u16>(), any::<u32>(), any::<u32>(), any::<[u8; 16]>());
         (shape, kind, any::<[u8; 32]>(), members(), members(), ".{0,100}").prop_map(
             |((first, last, partitions, groups, incarnation), kind, nonce, member, dialled, cluster)| Hello {
+                cluster_id: Uuid::from_u128(u128::from(partitions)),
                 versions: first..=last,
                 kind,
                 incarnation: Uuid::from_bytes(incarnation),

@@ -8,9 +8,10 @@ use filbert_cluster::{BoxFuture, Lane, MemberId, Transport, TransportError};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
+use uuid::Uuid;
 
 use crate::peer_link::{PeerLink, Target};
-use crate::shared::Shared;
+use crate::shared::{Membership, Shared};
 use crate::statistics::LinkStatistics;
 use crate::{Address, AddressBook, Channel, Identity, Kind, LinkError, LinkSettings, Service, calls, inbound};
 
@@ -47,14 +48,16 @@ impl Links {
         })))
     }
 
-    /// Sets the id of this member. It never changes. Connected peers are informed.
+    /// Sets the id of this member and of its cluster. They never change. Connected peers are
+    /// informed.
     ///
     /// # Errors
-    /// The member has another id.
-    pub fn become_member(&self, member: MemberId) -> Result<(), LinkError> {
-        let found = *self.0.member.get_or_init(|| member);
-        if found != member {
-            return Err(LinkError::AlreadyMember { found });
+    /// The member has another id, or is in another cluster.
+    pub fn become_member(&self, member: MemberId, cluster: Uuid) -> Result<(), LinkError> {
+        let membership = Membership { id: member, cluster };
+        let found = *self.0.member.get_or_init(|| membership);
+        if found != membership {
+            return Err(LinkError::AlreadyMember { found: found.id });
         }
         let links: Vec<_> = self.0.links.read().values().cloned().collect();
         for link in links {
@@ -66,7 +69,7 @@ impl Links {
     /// The id of this member, if it has one.
     #[must_use]
     pub fn member(&self) -> Option<MemberId> {
-        self.0.member.get().copied()
+        self.0.member.get().map(|member| member.id)
     }
 
     /// The addresses of members.

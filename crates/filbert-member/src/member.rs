@@ -249,7 +249,7 @@ impl Starting {
             Entry::Founds(_) => (MemberId(1), Uuid::new_v4(), founded(settings.cluster)),
             Entry::Joins(welcome) => (MemberId(welcome.id), welcome.cluster, welcome.settings),
         };
-        links.become_member(id)?;
+        links.become_member(id, cluster)?;
         let replicas = Arc::new(Replicas::new(id));
         if let Entry::Joins(welcome) = &entry {
             replicas.epoch().enter(Epoch(welcome.epoch));

@@ -9,6 +9,7 @@ use filbert_cluster::{Lane, MemberId, TransportError};
 use filbert_links::*;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 const DATA: Channel = Channel::Consensus(Lane::Data);
 const CHANNELS: [Channel; 6] = [
@@ -114,11 +115,11 @@ async fn who_has_no_id_may_join_and_tells_its_id_when_it_has_one() {
     assert_eq!(new.links.call(MemberId(2), DATA, ask()).await, Err(TransportError::Unreachable(MemberId(2))));
     // The same connection before and after.
     assert_eq!(new.links.call(MemberId(2), Channel::Join, ask()).await.unwrap(), "None");
-    new.links.become_member(MemberId(7)).unwrap();
+    new.links.become_member(MemberId(7), CLUSTER).unwrap();
     assert_eq!(new.links.call(MemberId(2), Channel::Join, ask()).await.unwrap(), "Some(MemberId(7))");
     assert_eq!(new.links.statistics().of(Kind::Join).reconnects, 0);
     assert_eq!(new.links.call(MemberId(2), DATA, ask()).await.unwrap(), "Some(MemberId(7))");
-    let error = new.links.become_member(MemberId(8)).unwrap_err();
+    let error = new.links.become_member(MemberId(8), CLUSTER).unwrap_err();
     assert_eq!(error, LinkError::AlreadyMember { found: MemberId(7) });
     // A connection to an address ends with its call.
     until(async || old.links.statistics().of(Kind::Join).accepted == 1).await;
@@ -198,4 +199,24 @@ async fn nothing_is_left_after_a_stop() {
     one.links.stop().await;
     assert!(call.await.is_err());
     assert!(one.links.call(MemberId(2), DATA, Bytes::new()).await.is_err());
+}
+
+/// Members that were stopped while others founded a new cluster have numbers that the new cluster
+/// has too.
+#[tokio::test(flavor = "multi_thread")]
+async fn members_of_two_clusters_of_one_name_may_only_ask_each_other() {
+    let says = service(|from: Peer, _, _| Box::pin(async move { Ok(format!("{:?}", from.member).into()) }));
+    let (new, old) = (Uuid::from_u128(2), CLUSTER);
+    let one = Node::start(Some(1), LinkSettings::default(), echo()).await;
+    let two = Node::start(None, LinkSettings::default(), says).await;
+    two.links.become_member(MemberId(2), new).unwrap();
+    one.knows(2, two.address);
+    let ask = || Bytes::from_static(b"who leads");
+    for channel in [DATA, Channel::Requests] {
+        assert_eq!(one.links.call(MemberId(2), channel, ask()).await, Err(TransportError::Unreachable(MemberId(2))));
+        let refused = one.links.last_error(MemberId(2), channel.kind()).unwrap();
+        assert_eq!(refused, Refused::OtherCluster { found: new, expected: old }.into());
+    }
+    // The messages for joining name the cluster.
+    assert_eq!(one.links.call(MemberId(2), Channel::Join, ask()).await.unwrap(), "Some(MemberId(1))");
 }

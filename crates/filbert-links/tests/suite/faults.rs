@@ -35,7 +35,7 @@ async fn a_member_that_restarts_elsewhere_is_reached_there() {
     two.links.stop().await;
     until(async || !one.echoes(2, DATA).await).await;
     let links = Links::start(LinkSettings::default(), identity(), echo()).unwrap();
-    links.become_member(MemberId(2)).unwrap();
+    links.become_member(MemberId(2), CLUSTER).unwrap();
     links.serve(TcpListener::bind(two.address).await.unwrap());
     until(async || one.echoes(2, DATA).await).await;
     assert!(one.links.statistics().of(Kind::Data).reconnects > 0);

@@ -47,6 +47,9 @@ pub(crate) fn identity() -> Identity {
     Identity { cluster, incarnation, partitions: 271, groups: 24, versions: 1..=1 }
 }
 
+/// The id of the cluster of all nodes that are members.
+pub(crate) const CLUSTER: Uuid = Uuid::from_u128(1);
+
 pub(crate) struct Node {
     pub(crate) links: Arc<Links>,
     pub(crate) address: SocketAddr,
@@ -65,7 +68,7 @@ impl Node {
     ) -> Node {
         let links = Arc::new(Links::start(settings, own, service).unwrap());
         if let Some(member) = member {
-            links.become_member(MemberId(member)).unwrap();
+            links.become_member(MemberId(member), CLUSTER).unwrap();
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -128,7 +131,8 @@ pub(crate) fn hello(kind: Kind, member: u64, dialled: Option<u64>) -> Vec<u8> {
     let (versions, incarnation) = ([1, 0, 1, 0], *Uuid::new_v4().as_bytes());
     let (partitions, groups) = (271_u32.to_le_bytes(), 24_u32.to_le_bytes());
     let ids = [id(Some(member)), id(dialled)].concat();
-    [&versions[..], &[kind], &incarnation, &[7; 32], &ids, &partitions, &groups, b"test"].concat()
+    let cluster = CLUSTER.as_bytes();
+    [&versions[..], &[kind], &incarnation, &[7; 32], &ids, cluster, &partitions, &groups, b"test"].concat()
 }
 
 fn message(bytes: &[u8]) -> Vec<u8> {
