@@ -39,9 +39,13 @@ impl Map {
 
     /// Applies the changes of a batch, whose keys the caller has claimed. If an expected entry has
     /// expired or was cleared in the meantime, it stays absent, as if that had happened after the
-    /// change.
+    /// change. Without a claim of the caller nothing is applied: the batch was written before, and
+    /// its claims were released.
     pub(crate) fn write_batch(&mut self, cx: &mut Context<'_>, batch: &[u8]) -> Reply<'static> {
         let mut count = 0;
+        if !self.claims.has_of(cx.caller) {
+            return Reply::Count(0);
+        }
         for (_, item) in items(batch) {
             let hash = self.table.hash(item.key);
             let place = self.find_live(cx, hash, item.key);

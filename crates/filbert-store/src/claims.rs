@@ -36,6 +36,11 @@ impl Claims {
         self.0.iter().any(|claim| claim.owner != caller && claim.hashes.binary_search(&hash).is_ok())
     }
 
+    /// Whether a caller has claimed any key.
+    pub(crate) fn has_of(&self, owner: Caller) -> bool {
+        self.0.iter().any(|claim| claim.owner == owner)
+    }
+
     /// Whether any caller has claimed the key, or a key with the same hash.
     pub(crate) fn has_any(&self, key: &[u8]) -> bool {
         let hash = stable_hash(key);

@@ -64,8 +64,8 @@ pub enum PutMode {
     /// Same as [`PutMode::Set`], but replies `Flag(true)`.
     Try,
     /// Writes if there is an entry. Replies `Previous` with the old value, or with `None` if it did
-    /// not write. The [`Expiry`] of the command is ignored: the entry keeps its durations, and both
-    /// restart.
+    /// not write. The [`Expiry`] of the command is ignored: the entry gets the map's durations, as
+    /// in Hazelcast.
     Replace,
     /// Always writes, with the statistics of an entry from elsewhere. Replies `Done`; the event is
     /// `Loaded`. The expiry comes from the metadata.

@@ -28,11 +28,6 @@ impl Lifetime {
         Lifetime::starting(ttl_ms, max_idle_ms, now)
     }
 
-    /// The same durations, both starting now.
-    pub(crate) fn restarted(&self, now: Millis) -> Lifetime {
-        Lifetime::starting(self.ttl_ms, self.max_idle_ms, now)
-    }
-
     /// A different time to live from now on. The idle time is unchanged.
     pub(crate) fn with_ttl(&self, ttl_ms: i64, settings: &MapSettings, now: Millis) -> Lifetime {
         let ttl_ms = resolve(ttl_ms, settings.ttl_default_ms);

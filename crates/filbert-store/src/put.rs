@@ -193,13 +193,8 @@ impl Map {
         self.keep_for_export(hash, place);
         let Some(record) = self.table.at(place) else { return Ok(None) };
         let old_lifetime = record.lifetime();
-        let lifetime = match mode {
-            PutMode::Replace => match &old_lifetime {
-                Some(lifetime) => lifetime.restarted(cx.now),
-                None => Lifetime::starting(i64::MAX, i64::MAX, cx.now),
-            },
-            _ => Lifetime::of_put(expiry, &self.settings, cx.now),
-        };
+        let expiry = if mode == PutMode::Replace { Expiry::DEFAULT } else { expiry };
+        let lifetime = Lifetime::of_put(expiry, &self.settings, cx.now);
         let now = Stamp::at(cx.now);
         let old_usage = record.usage();
         let usage = Usage { version: old_usage.version.saturating_add(1), updated: now, accessed: now, ..*old_usage };

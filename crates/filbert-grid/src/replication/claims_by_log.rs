@@ -1,6 +1,9 @@
 //! Claims and writes of a statement through the logs: several partitions at a time. Blocks until
 //! the answers arrive.
 
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
 use filbert_data::PartitionId;
 use filbert_store::{Batch, Caller, Change, Command, Reply};
 
@@ -15,6 +18,13 @@ use crate::together::{CHANGES_PER_LOCK_MAX, NotMade};
 /// The maximum size, in bytes, of a statement's commands in flight. The log must also carry other
 /// entries.
 const BYTES_IN_FLIGHT_MAX: usize = 1 << 20;
+
+/// The maximum time for which a statement repeats its writes while partitions have no leader. A new
+/// leader takes over within two seconds.
+const REPEATED_FOR: Duration = Duration::from_secs(10);
+
+/// The pause before writes are repeated.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The commands of one statement in flight, each with its context `T`.
 struct StatementCommands<'m, T> {
@@ -101,35 +111,53 @@ impl Map {
         taken
     }
 
-    /// Writes the changes of claimed keys, and releases the claims.
+    /// Writes the changes of claimed keys, and releases the claims. Partitions that change their
+    /// leader meanwhile are written again, for [`REPEATED_FOR`] at most: a batch is written only
+    /// while its keys are claimed, so it is never written after its claims were released.
     pub(crate) fn write_by_log<'b>(
         &self,
         owner: Caller,
         batches: impl Iterator<Item = (PartitionId, &'b Batch)>,
     ) -> Result<(), NotMade> {
+        let mut left: Vec<(PartitionId, &Batch)> = batches.collect();
+        let until = Instant::now() + REPEATED_FOR;
+        let mut is_any_written = false;
+        loop {
+            let failed = self.write_once(owner, &left);
+            is_any_written |= failed.len() < left.len();
+            let Some((partition, error)) = failed.iter().next() else { return Ok(()) };
+            let may_repeat = failed.values().all(is_of_leader) && Instant::now() < until;
+            if !may_repeat {
+                // The caller releases the claims of unwritten changes: no code can complete them.
+                let unknown = || SubmitError::Unknown { group: self.shared.group_of(*partition) }.into();
+                return Err(NotMade::Error(if is_any_written { unknown() } else { error.clone() }));
+            }
+            std::thread::sleep(PAUSE);
+            left.retain(|(partition, _)| failed.contains_key(partition));
+        }
+    }
+
+    /// Writes batches once. Returns the partitions that failed, each with its first error.
+    fn write_once(&self, owner: Caller, batches: &[(PartitionId, &Batch)]) -> BTreeMap<PartitionId, GridError> {
         let mut commands = StatementCommands::new(self, owner);
-        let mut written = Written::default();
+        let mut failed = BTreeMap::new();
+        let mut note = |partition: PartitionId, outcome: Result<(), GridError>| {
+            if let Err(error) = outcome {
+                failed.entry(partition).or_insert(error);
+            }
+        };
         for (partition, batch) in batches {
             for (_, part) in batch.parts(CHANGES_PER_LOCK_MAX) {
                 threads::give_way();
-                written.note(commands.submit(partition, Change::WriteBatch { batch: part }, ()));
+                note(*partition, commands.submit(*partition, Change::WriteBatch { batch: part }, *partition));
             }
-            written.note(commands.submit(partition, Change::Unclaim, ()));
+            note(*partition, commands.submit(*partition, Change::Unclaim, *partition));
             if commands.is_full() {
-                commands.answers().for_each(|((), answer)| written.note(answer.map(|_| ())));
-            }
-            if written.failed.is_some() && !written.any {
-                break;
+                commands.answers().for_each(|(partition, answer)| note(partition, answer.map(|_| ())));
             }
         }
-        commands.answers().for_each(|((), answer)| written.note(answer.map(|_| ())));
-        let group = self.shared.group_of(PartitionId(0));
-        match written.failed {
-            None => Ok(()),
-            // The caller releases the claims of unwritten changes: no code can complete them.
-            Some(_) if written.any => Err(NotMade::Error(SubmitError::Unknown { group }.into())),
-            Some(error) => Err(NotMade::Error(error)),
-        }
+        commands.answers().for_each(|(partition, answer)| note(partition, answer.map(|_| ())));
+        failed
     }
 
     /// Releases the claims in some partitions.
@@ -159,18 +187,7 @@ fn not_claimed(error: GridError) -> NotMade {
     })
 }
 
-/// The results of the parts of a statement.
-#[derive(Default)]
-struct Written {
-    any: bool,
-    failed: Option<GridError>,
-}
-
-impl Written {
-    fn note(&mut self, outcome: Result<(), GridError>) {
-        match outcome {
-            Ok(()) => self.any = true,
-            Err(error) => _ = self.failed.get_or_insert(error),
-        }
-    }
+/// Whether a command failed because its partition had no leader, or lost it.
+fn is_of_leader(error: &GridError) -> bool {
+    matches!(error, GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Unknown { .. }))
 }

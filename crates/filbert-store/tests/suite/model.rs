@@ -70,19 +70,11 @@ impl Model {
         if ms == 0 { i64::MAX } else { ms }
     }
 
-    fn write(&mut self, key: &[u8], value: &[u8], expiry: Option<Expiry>) {
+    fn write(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
         let now = self.now;
         let old = self.entries.get(key);
-        let (ttl_ms, idle_ms) = match (expiry, old) {
-            (None, Some(old)) => (old.ttl_ms, old.idle_ms),
-            (expiry, _) => {
-                let expiry = expiry.unwrap_or_default();
-                (
-                    Self::resolve(expiry.ttl_ms, self.settings.ttl_default_ms),
-                    Self::resolve(expiry.max_idle_ms, self.settings.max_idle_default_ms),
-                )
-            }
-        };
+        let ttl_ms = Self::resolve(expiry.ttl_ms, self.settings.ttl_default_ms);
+        let idle_ms = Self::resolve(expiry.max_idle_ms, self.settings.max_idle_default_ms);
         let (hits, version) = old.map_or((0, 0), |old| (old.hits, old.version + 1));
         let entry = Entry { value: value.into(), ttl_ms, idle_ms, ttl_from: now, idle_from: now, hits, version };
         self.entries.insert(key.into(), entry);
@@ -120,7 +112,7 @@ impl Model {
             Change::ReplaceIfSame { key, expected, value } => {
                 let same = self.entries.get(key).is_some_and(|entry| entry.value == expected);
                 if same {
-                    self.write(key, value, None);
+                    self.write(key, value, Expiry::DEFAULT);
                 }
                 same.to_string()
             }
@@ -151,6 +143,8 @@ impl Model {
             }
             Change::Await { .. } => "done".into(),
             Change::Claim { batch } => self.claim(caller, batch),
+            // A repeated batch finds its claims released.
+            Change::WriteBatch { .. } if self.claims.get(&caller).is_none_or(BTreeSet::is_empty) => "count 0".into(),
             Change::WriteBatch { batch } => self.write_batch(batch),
             Change::Unclaim => {
                 self.claims.remove(&caller);
@@ -179,8 +173,8 @@ impl Model {
         match mode {
             PutMode::IfAbsent if old.is_some() => return Self::previous(self.read(key)),
             PutMode::Replace if old.is_none() => return Self::previous(None),
-            PutMode::Replace => self.write(key, value, None),
-            _ => self.write(key, value, Some(expiry)),
+            PutMode::Replace => self.write(key, value, Expiry::DEFAULT),
+            _ => self.write(key, value, expiry),
         }
         match mode {
             PutMode::Put | PutMode::IfAbsent | PutMode::Replace => Self::previous(old),
@@ -221,9 +215,8 @@ impl Model {
             count += match (item.value, item.expected) {
                 (None, _) => usize::from(self.entries.remove(item.key).is_some()),
                 (Some(_), Expected::Value(_)) if !found => 0,
-                (Some(value), expected) => {
-                    let keeps_expiry = matches!(expected, Expected::Value(_));
-                    self.write(item.key, value, (!keeps_expiry).then_some(Expiry::DEFAULT));
+                (Some(value), _) => {
+                    self.write(item.key, value, Expiry::DEFAULT);
                     1
                 }
             };
