@@ -7,7 +7,7 @@ use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, parsing_error};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
+    BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, LimitClause, Offset, OrderBy, OrderByKind, Query, Select,
     SelectItem, SetExpr, TableAlias, TableFactor, TypedString, UnaryOperator, Value, ValueWithSpan, Values, Visit,
     VisitMut, Visitor, VisitorMut,
@@ -146,7 +146,7 @@ impl VisitorMut for Rewriter {
         // The smallest 64-bit number: its digits without the sign are out of range.
         if let Expr::UnaryOp { op: UnaryOperator::Minus, expr } = &*expression
             && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = expr.as_ref()
-            && self.of == Dialect::Postgres
+            && self.of != Dialect::Crate
             && digits.parse::<i64>().is_err()
             && format!("-{digits}").parse::<i64>().is_ok()
         {
@@ -218,6 +218,17 @@ impl VisitorMut for Rewriter {
                     Err(error) => return ControlFlow::Break(error),
                 }
             }
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
+                if self.of == Dialect::Hazelcast && is_beyond_bigint(digits) =>
+            {
+                *expression = Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(text(digits)),
+                    data_type: DataType::Decimal(ExactNumberInfo::PrecisionAndScale(BIG_DIGITS_MAX, 0)),
+                    array: false,
+                    format: None,
+                };
+            }
             Expr::UnaryOp { op, expr } if self.of == Dialect::Postgres && function_of_sign(*op).is_some() => {
                 narrow(expr, self.of);
                 let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
@@ -254,6 +265,16 @@ impl VisitorMut for Rewriter {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The number of digits of a `DECIMAL` in Hazelcast's dialect.
+const BIG_DIGITS_MAX: u64 = 38;
+
+/// Whether a whole number is a `DECIMAL` in Hazelcast's dialect, because a `BIGINT` does not hold
+/// it.
+fn is_beyond_bigint(digits: &str) -> bool {
+    let is_whole = digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_whole && digits.parse::<i64>().is_err() && digits.trim_start_matches('0').len() as u64 <= BIG_DIGITS_MAX
 }
 
 /// `x::numeric` in PostgreSQL's dialect. A string literal keeps its digits.

@@ -26,7 +26,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_data::FieldType;
-use filbert_grid::query::{Dialect, SqlSubject};
+use filbert_grid::query::{Dialect, SqlSubject, arrow_type};
 
 use super::numbers;
 use super::numbers::written;
@@ -72,6 +72,7 @@ impl ExprPlanner for Planner {
         {
             return Ok(PlannerResult::Planned(planned));
         }
+        let expr = if self.dialect == Dialect::Hazelcast { at_midnight(expr, schema) } else { expr };
         let (function, grow): (_, fn(u32, u32) -> u32) = match expr.op {
             BinaryOperator::Plus => (&ADD, |left, right| left.max(right) + 1),
             BinaryOperator::Minus => (&SUBTRACT, |left, right| left.max(right) + 1),
@@ -90,6 +91,24 @@ impl ExprPlanner for Planner {
             16..=31 => cast(computed, DataType::Int32),
             _ => computed,
         }))
+    }
+}
+
+/// A date beside an interval is a timestamp in Hazelcast's dialect; as a date it would lose the
+/// hours.
+fn at_midnight(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let is_sum = matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus);
+    let types = (expr.left.get_type(schema), expr.right.get_type(schema));
+    let RawBinaryExpr { op, left, right } = expr;
+    let timestamp = |date| cast(date, arrow_type(&FieldType::Timestamp));
+    match types {
+        (Ok(DataType::Date32), Ok(DataType::Interval(_))) if is_sum => {
+            RawBinaryExpr { op, left: timestamp(left), right }
+        }
+        (Ok(DataType::Interval(_)), Ok(DataType::Date32)) if is_sum => {
+            RawBinaryExpr { op, left, right: timestamp(right) }
+        }
+        _ => RawBinaryExpr { op, left, right },
     }
 }
 
@@ -361,6 +380,15 @@ fn checked(expression: Expr, schema: &DFSchema, reg_name: Option<&Arc<ScalarUDF>
                 Err(expr) => Transformed::no(cast(expr, to)),
             }
         }
+        // Arrow multiplies a floating-point number by a power of ten, which adds digits.
+        Expr::Cast(of_float) if is_float(&of_float.expr, schema) && of_float.field.data_type().is_decimal() => {
+            let (from, to) = (of_float.expr.get_type(schema), of_float.field.data_type().clone());
+            let Ok(from) = from else { return Transformed::no(Expr::Cast(of_float)) };
+            match numbers::casts::call(*of_float.expr, &from, &to, numbers::operators::function) {
+                Ok(call) => Transformed::yes(call),
+                Err(expr) => Transformed::no(cast(expr, to)),
+            }
+        }
         // The OID of a function becomes its name as text.
         Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_function_number(&to_text.expr, schema) => {
             let Some(reg_name) = reg_name else { return Transformed::no(Expr::Cast(to_text)) };
@@ -380,6 +408,10 @@ fn checked(expression: Expr, schema: &DFSchema, reg_name: Option<&Arc<ScalarUDF>
         }
         other => Transformed::no(other),
     }
+}
+
+fn is_float(operand: &Expr, schema: &DFSchema) -> bool {
+    operand.get_type(schema).is_ok_and(|found| found.is_floating())
 }
 
 /// PostgreSQL's casts between numbers and text, and results with a known scale.

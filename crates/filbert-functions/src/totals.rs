@@ -92,11 +92,12 @@ fn sum_type(argument: &DataType) -> Option<DataType> {
     })
 }
 
-/// The argument type for an average. Its scale leaves room for the sum of 10^9 values, and for the
-/// four digits that an average adds.
+/// The argument type for an average. The scale of decimals leaves room for the sum of 10^9 values,
+/// and for the four digits that an average adds.
 fn avg_type(argument: &DataType) -> Option<DataType> {
     match argument {
-        whole if whole.is_integer() => Some(DataType::Decimal128(28, 8)),
+        DataType::Int64 | DataType::UInt64 => Some(LONG),
+        whole if whole.is_integer() => Some(SHORT),
         DataType::Decimal32(precision, scale)
         | DataType::Decimal64(precision, scale)
         | DataType::Decimal128(precision, scale) => {

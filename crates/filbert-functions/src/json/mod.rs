@@ -10,7 +10,9 @@ pub(crate) mod jsonb;
 mod path;
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
+use bigdecimal::{BigDecimal, ToPrimitive};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
@@ -235,13 +237,25 @@ fn scalar<'t>(node: Node<'t>, field_type: &FieldType) -> Value<'t> {
         (_, FieldType::Varchar | FieldType::Char | FieldType::Object) => Value::Text(node.plain()),
         (Kind::Boolean, _) => Value::Boolean(node.text() == "true"),
         (Kind::Number, FieldType::TinyInt | FieldType::SmallInt | FieldType::Integer | FieldType::BigInt) => {
-            match node.text().parse() {
-                Ok(number) => Value::Int64(number),
-                Err(_) => Value::Text(node.plain()),
+            match node.text().parse().ok().or_else(|| truncated(node.text())) {
+                Some(number) => Value::Int64(number),
+                None => Value::Text(node.plain()),
             }
         }
         // The value of a number must not depend on an intermediate type.
         _ => Value::Text(node.plain()),
+    }
+}
+
+/// A number without its fraction, as Hazelcast reads it for a whole-number type; `None` if it is
+/// beyond 64 bits.
+fn truncated(text: &str) -> Option<i64> {
+    // Checked first: an exponent may stand for any number of digits.
+    let about: f64 = text.parse().ok()?;
+    match about.abs() {
+        below if below < 1.0 => Some(0),
+        whole if whole < 1e19 => BigDecimal::from_str(text).ok()?.with_scale(0).to_i64(),
+        _ => None,
     }
 }
 
@@ -273,16 +287,18 @@ fn json_query(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
             out.push(']');
             Ok(Some(out))
         };
+        let plain = |node: &Node<'_>| {
+            let mut out = String::with_capacity(node.text().len());
+            node.push_compact(&mut out);
+            Ok(Some(out))
+        };
+        // Hazelcast also returns scalars, and does not wrap the one array of a path without `[*]`.
         match (found.as_slice(), wrapper.as_str()) {
             ([], _) => default(on_empty, "JSON_QUERY evaluated to no value"),
+            ([node], "UNCONDITIONAL") if node.kind() == Kind::Array && !path.ends_in_many() => plain(node),
             (_, "UNCONDITIONAL") => wrapped(),
-            ([node], _) if !node.is_scalar() => {
-                let mut out = String::with_capacity(node.text().len());
-                node.push_compact(&mut out);
-                Ok(Some(out))
-            }
+            ([node], _) => plain(node),
             (_, "CONDITIONAL") => wrapped(),
-            ([_], _) => default(on_error, "JSON_QUERY evaluated to a scalar value, expected an object or array"),
             _ => default(on_error, "JSON_QUERY evaluated to multiple values"),
         }
     })

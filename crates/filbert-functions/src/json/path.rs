@@ -335,6 +335,11 @@ impl JsonPath {
         Ok(JsonPath { steps, strict })
     }
 
+    /// Whether the last step selects any number of values: `[*]`, `.*` and filters.
+    pub(super) fn ends_in_many(&self) -> bool {
+        matches!(self.steps.last(), Some(Step::Members | Step::AllItems | Step::Filter(_)))
+    }
+
     /// The member of the top-level object that the path starts with, if the path is lax.
     pub(super) fn first_member(&self) -> Option<&str> {
         match self.steps.first() {
