@@ -13,3 +13,5 @@ pub const ARRAY_OF_ROWS: &str = "array_of_rows";
 pub const OPERAND: &str = "operand_of_equality";
 /// `x::numeric`, with a precision and a scale if these are declared, or those of a literal.
 pub const TO_NUMERIC: &str = "to_numeric";
+/// The column that a join `USING` merges: the first argument, in the common type of both.
+pub const MERGED_COLUMN: &str = "merged_column";

@@ -66,6 +66,7 @@ mod like;
 pub mod lists;
 pub mod literals;
 mod math;
+mod merged;
 mod moments;
 pub mod named;
 pub mod native;
@@ -111,8 +112,7 @@ pub use postgres::casts::{bytes_of_text, cast_to_text};
 pub use postgres::dates::{CommonTypes, common_type as common_type_of_dates};
 pub use postgres::is_nested;
 pub use postgres::marked::{mark_types, operand};
-pub use postgres::operators::as_bytea;
-pub use postgres::{Keys, Quoted, Values, ValuesRule, compared_with_rows, key_of};
+pub use postgres::{Keys, Quoted, Values, ValuesRule, compared_with_rows, key_of, literal_like};
 pub use primary_keys::{canonical_key, check_key_type};
 pub use related_types::{related_within, with_related_types};
 pub use results::value_bytes;
@@ -163,6 +163,7 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
         context.register_udf(function);
     }
     context.register_udf(apart::udf());
+    context.register_udf(merged::udf(dialect));
     for (name, function) in series::functions() {
         context.register_udtf(name, function);
     }

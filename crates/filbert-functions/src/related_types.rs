@@ -8,12 +8,14 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, cast};
+use filbert_dialect::calls::{COMPARE_ALL, COMPARE_ANY};
 use filbert_grid::query::Dialect;
 
 use crate::elements::ARRAY_LIKE_UDF;
 use crate::named::{map_named, schema_within};
 use crate::numbers::written::{exact, is_quoted, widen_operands};
-use crate::postgres::operators::{self, Kind};
+use crate::postgres::marked::field_of_items;
+use crate::postgres::operators::{self, literal_like, type_literals};
 
 /// Sets the types in a plan.
 ///
@@ -54,12 +56,12 @@ pub fn related_within(expression: Expr, schema: &DFSchema, dialect: Dialect) -> 
             Expr::Cast(cast) if dialect == Dialect::Postgres => cast_array(cast, schema),
             Expr::ScalarFunction(call) if items_of(call.func.name()).is_some() => type_items(call, schema),
             Expr::ScalarFunction(call) if ALTERNATIVES.contains(&call.func.name()) => {
-                let is_typed = type_alternatives(call.args.iter_mut().collect(), schema);
+                let is_typed = type_literals(call.args.iter_mut().collect(), schema);
                 widen_operands(&mut inner, schema) || is_typed
             }
             Expr::WindowFunction(window) if DEFAULTS.contains(&window.fun.name()) => {
                 let args = window.params.args.iter_mut().enumerate();
-                let is_typed = type_alternatives(args.filter(|(at, _)| *at != 1).map(|(_, arg)| arg).collect(), schema);
+                let is_typed = type_literals(args.filter(|(at, _)| *at != 1).map(|(_, arg)| arg).collect(), schema);
                 if let [value, _, default] = window.params.args.as_mut_slice() {
                     widen_array(value, default, schema);
                 }
@@ -91,8 +93,8 @@ fn concerns(expression: &Expr) -> Result<bool> {
     })
 }
 
-/// Functions that return one of their arguments.
-const ALTERNATIVES: [&str; 3] = ["coalesce", "greatest", "least"];
+/// Functions that return one of their arguments, or an array of them.
+const ALTERNATIVES: [&str; 4] = ["coalesce", "greatest", "least", "make_array"];
 /// Window functions with a default value.
 const DEFAULTS: [&str; 2] = ["lag", "lead"];
 
@@ -117,32 +119,6 @@ fn distinction(compared: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
     Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: compared.op, right: Box::new(right) }))
 }
 
-/// Gives string literals among alternatives the type of the others, where Arrow has no literals of
-/// it or reads them otherwise.
-fn type_alternatives(alternatives: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    let Some(other) = alternatives.iter().find(|alternative| !is_quoted(alternative)).map(|found| (**found).clone())
-    else {
-        return false;
-    };
-    let typed = |literal: &Expr| match operators::kind(&other, schema) {
-        Kind::Uuid => operators::call("cast_uuid", vec![literal.clone()]),
-        Kind::Bytes => operators::call("cast_bytea", vec![literal.clone()]),
-        Kind::Jsonb => operators::call("cast_jsonb", vec![literal.clone()]),
-        Kind::Array => operators::as_array(literal.clone(), &other, schema),
-        _ => None,
-    };
-    let mut is_changed = false;
-    for alternative in alternatives {
-        if is_quoted(alternative)
-            && let Some(typed) = typed(alternative)
-        {
-            *alternative = typed;
-            is_changed = true;
-        }
-    }
-    is_changed
-}
-
 /// Gives an array of numbers the type of its default value, which has all digits of both.
 fn widen_array(value: &mut Expr, default: &Expr, schema: &DFSchema) {
     let (Ok(own), Ok(wanted)) = (value.get_type(schema), default.get_type(schema)) else { return };
@@ -151,28 +127,31 @@ fn widen_array(value: &mut Expr, default: &Expr, schema: &DFSchema) {
     }
 }
 
-/// The position of the array among the arguments of a function of arrays and elements.
-fn items_of(function: &str) -> Option<usize> {
+/// The position of the array among the arguments of a function of arrays and elements, and of the
+/// first element.
+fn items_of(function: &str) -> Option<(usize, usize)> {
     match function {
-        "array_append" | "array_position" | "array_positions" | "array_remove" | "array_replace" => Some(0),
-        "array_prepend" => Some(1),
+        "array_append" | "array_position" | "array_positions" | "array_remove" | "array_replace" => Some((0, 1)),
+        "array_prepend" => Some((1, 0)),
+        COMPARE_ANY | COMPARE_ALL => Some((2, 1)),
         _ => None,
     }
 }
 
 /// Gives string literals that are elements the type of the array's elements.
 fn type_items(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
-    let Some(place) = items_of(call.func.name()) else { return false };
-    let array = call.args.get(place).and_then(|array| array.get_type(schema).ok());
-    let Some(DataType::List(item)) = array else { return false };
-    let item = item.data_type();
-    if item.is_string() || item.is_nested() || item.is_null() {
-        return false;
-    }
+    let Some((place, first)) = items_of(call.func.name()) else { return false };
+    let Some(array) = call.args.get(place) else { return false };
+    let is_array = matches!(array.get_type(schema), Ok(DataType::List(_)));
+    let Some(item) = field_of_items(array, schema).filter(|_| is_array) else { return false };
     let mut is_changed = false;
     for (at, arg) in call.args.iter_mut().enumerate() {
-        if at != place && is_quoted(arg) {
-            *arg = exact(arg, item).unwrap_or_else(|| cast(arg.clone(), item.clone()));
+        if at < first || at == place || !is_quoted(arg) {
+            continue;
+        }
+        let number = || item.data_type().is_numeric().then(|| cast(arg.clone(), item.data_type().clone()));
+        if let Some(typed) = exact(arg, item.data_type()).or_else(|| literal_like(arg.clone(), &item)).or_else(number) {
+            *arg = typed;
             is_changed = true;
         }
     }

@@ -46,13 +46,21 @@ pub const ARRAY_OF_NUMERIC: u32 = 1231;
 pub const ARRAY_OF_UUID: u32 = 2951;
 /// The OID of PostgreSQL's `varchar[]`.
 pub const ARRAY_OF_VARCHAR: u32 = 1015;
+/// The OID of PostgreSQL's `char(n)[]`.
+pub const ARRAY_OF_BPCHAR: u32 = 1014;
 /// The OID of PostgreSQL's `json[]`.
 pub const ARRAY_OF_JSON: u32 = 199;
 /// The OID of PostgreSQL's `jsonb[]`.
 pub const ARRAY_OF_JSONB: u32 = 3807;
 /// Types with their array types, where Arrow has no such types.
-const WITH_ARRAYS: [(u32, u32); 6] =
-    [(JSON, ARRAY_OF_JSON), (BPCHAR, 1014), (VARCHAR, 1015), (UUID, 2951), (JSONB, ARRAY_OF_JSONB), (19, 1003)];
+const WITH_ARRAYS: [(u32, u32); 6] = [
+    (JSON, ARRAY_OF_JSON),
+    (BPCHAR, ARRAY_OF_BPCHAR),
+    (VARCHAR, ARRAY_OF_VARCHAR),
+    (UUID, ARRAY_OF_UUID),
+    (JSONB, ARRAY_OF_JSONB),
+    (19, 1003),
+];
 /// The length mark of texts that are padded already.
 const OWN_LENGTH: &str = "own";
 /// The mark of values with a type that is known only from the value: members of objects, in JSON.

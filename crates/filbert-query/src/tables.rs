@@ -44,8 +44,8 @@ impl fmt::Debug for Tables {
 
 /// The columns of a table.
 pub(crate) struct Columns {
-    /// Their names, and whether `*` omits them.
-    pub(crate) columns: Vec<(String, bool)>,
+    /// Their names and types, and whether `*` omits them.
+    pub(crate) columns: Vec<(String, FieldType, bool)>,
     /// A column that is never null.
     pub(crate) key: Option<String>,
     /// The columns of a table's primary key, if they are visible; empty for a mapping.
@@ -217,7 +217,8 @@ impl Tables {
             None => column.path == FieldPath::KEY,
         };
         let key = mapping.columns.iter().find(is_key).map(|column| column.name.clone());
-        let columns = mapping.columns.iter().map(|column| (column.name.clone(), column.hidden)).collect();
+        let columns = mapping.columns.iter();
+        let columns = columns.map(|column| (column.name.clone(), column.field_type.clone(), column.hidden)).collect();
         let of_key =
             mapping.columns.iter().filter(|column| mapping.table.is_some() && is_key(column) && !column.hidden);
         let primary_key = of_key.map(|column| column.name.clone()).collect();

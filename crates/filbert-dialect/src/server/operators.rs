@@ -78,10 +78,12 @@ pub(super) fn quantified(
         (BinaryOperator::NotEq, false) => Some(true),
         _ => None,
     };
-    // An `ARRAY[..]` constructor becomes a list, which indexes serve.
+    // An `ARRAY[..]` constructor becomes a list, which indexes serve, unless string literals in it
+    // take the type of its other elements.
     if let (Some(negated), Expr::Array(items)) = (negated, array)
         && !items.elem.is_empty()
         && !items.elem.iter().any(|item| matches!(item, Expr::Array(_)))
+        && !(of == Dialect::Postgres && are_mixed(&items.elem))
     {
         // In PostgreSQL an array of string literals only is an array of `text`, whatever it is
         // compared with.
@@ -218,6 +220,11 @@ fn written_items(array: &Expr) -> Option<Vec<Expr>> {
         }
         _ => None,
     }
+}
+
+/// Whether some elements of an array are string literals, and others are not.
+fn are_mixed(items: &[Expr]) -> bool {
+    items.iter().any(|item| are_quoted(std::slice::from_ref(item))) && !are_quoted(items)
 }
 
 /// Whether the elements of an array are string literals, possibly with nulls.

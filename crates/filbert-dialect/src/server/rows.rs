@@ -98,7 +98,10 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
             _ => return ControlFlow::Continue(()),
         },
         Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
-            let (Some(lefts), Some(rights)) = (columns(left), columns(right)) else { return ControlFlow::Continue(()) };
+            let (Some(lefts), Some(rights)) = (columns(left), columns(right)) else {
+                compare_with_literal(expression);
+                return ControlFlow::Continue(());
+            };
             distinct(&lefts, &rights)
         }
         Expr::IsNull(row) | Expr::IsNotNull(row) => {
@@ -144,6 +147,25 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
         }
         Err(error) => ControlFlow::Break(error),
     }
+}
+
+/// Rewrites `x IS NOT DISTINCT FROM 'literal'` to `(x = 'literal') IS TRUE`: a literal is not null,
+/// and takes the type of the other operand of `=`.
+fn compare_with_literal(expression: &mut Expr) {
+    let (left, right, is_distinct) = match expression {
+        Expr::IsDistinctFrom(left, right) => (left, right, true),
+        Expr::IsNotDistinctFrom(left, right) => (left, right, false),
+        _ => return,
+    };
+    if is_literal(left) == is_literal(right) {
+        return;
+    }
+    let equal = Box::new(Expr::Nested(Box::new(both(taken(left), BinaryOperator::Eq, taken(right)))));
+    *expression = if is_distinct { Expr::IsNotTrue(equal) } else { Expr::IsTrue(equal) };
+}
+
+fn is_literal(expression: &Expr) -> bool {
+    matches!(expression, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
 }
 
 fn is_comparison(op: &BinaryOperator) -> bool {

@@ -1,4 +1,5 @@
-//! Sort keys of arrays: the bytes of Arrow's rows, with nulls in arrays after all elements.
+//! Keys of arrays: the bytes of Arrow's rows, with nulls in arrays after all elements. Equal arrays
+//! have equal keys.
 //!
 //! DataFusion orders arrays in two ways. Its sorts place nulls in arrays where they place null
 //! arrays. Its comparisons, which discard rows for an order with a limit, place them first. Bytes
@@ -16,6 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use super::super::row::wrong_arguments;
+use super::compared_items::Items;
 
 const NAME: &str = "array_order";
 
@@ -23,7 +25,7 @@ static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(ArrayOrder { signature: Signature::any(1, Volatility::Immutable) }))
 });
 
-/// The sort key of an array; null for a null array.
+/// The key of an array, for orders and groups; null for a null array.
 pub(super) fn key(array: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&FUNCTION), vec![array]))
 }
@@ -50,6 +52,10 @@ impl ScalarUDFImpl for ArrayOrder {
         let [array] = args.args.as_slice() else { return Err(wrong_arguments(NAME, &[])) };
         let is_constant = matches!(array, ColumnarValue::Scalar(_));
         let arrays = array.to_array(if is_constant { 1 } else { args.number_rows })?;
+        let arrays = match args.arg_fields.first().and_then(|field| Items::of(field)) {
+            Some(items) => items.compared(&arrays)?,
+            None => arrays,
+        };
         let options = SortOptions { descending: false, nulls_first: false };
         let converter = RowConverter::new(vec![SortField::new_with_options(arrays.data_type().clone(), options)])?;
         let rows = converter.convert_columns(&[Arc::clone(&arrays)])?;

@@ -15,6 +15,7 @@ use datafusion::logical_expr::{Accumulator, ColumnarValue, ReturnFieldArgs, Scal
 use super::super::around::{Around, around};
 use super::super::numbers::common_type;
 use super::super::numbers::written::common_of_arguments;
+use super::super::row::is_text;
 use super::refused;
 
 /// `ARRAY[..]`.
@@ -30,10 +31,17 @@ struct Rectangular;
 impl Around for Rectangular {
     fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
         let known: Vec<&DataType> = types.iter().filter(|found| !found.is_null()).collect();
-        match common_type(&known) {
-            Some(common) => Ok(vec![common; types.len()]),
-            None => inner.coerce_types(types),
+        if let Some(common) = common_type(&known) {
+            return Ok(vec![common; types.len()]);
         }
+        // A string literal is parsed as a value of the other elements' type; any other text beside
+        // them is rejected.
+        let others: Vec<DataType> = known.iter().filter(|found| !is_text(found)).map(|of| (*of).clone()).collect();
+        if others.is_empty() || others.len() == known.len() {
+            return inner.coerce_types(types);
+        }
+        let common = inner.coerce_types(&others)?;
+        Ok(common.first().map_or_else(|| types.to_vec(), |common| vec![common.clone(); types.len()]))
     }
 
     fn return_field(&self, inner: &ScalarUDF, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {

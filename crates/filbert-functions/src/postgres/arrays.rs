@@ -12,12 +12,13 @@ use filbert_data::{FieldType, Value, is_space};
 use filbert_grid::query::arrow_type;
 
 use super::super::results::check_value;
+use super::dates::length;
 use super::texts::push_output;
 use super::{refused, unserved};
 use crate::json::Document;
 use crate::native::{Call, Native, Take, bool, int4, of_text, pure, text};
 use crate::numbers::common_type;
-use crate::types::{BPCHAR, Length, Mark, field_type_of_arrow};
+use crate::types::{ARRAY_OF_JSONB, BPCHAR, JSONB, Length, Mark, field_type_of_arrow};
 
 /// The maximum number of elements of a created array.
 const ITEMS_MAX: i64 = 1 << 20;
@@ -195,7 +196,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
         Ok(if is_empty { Value::Array(Vec::new()) } else { owned(section) })
     }),
     // Converts elements of `char(n)` to `text`.
-    pure("array_without_blanks", &[Take::Any], first, |call| Ok(owned(without_blanks(items(call, 0)?)))),
+    pure("array_without_blanks", &[Take::Any], first, |call| Ok(owned(formed(items(call, 0)?, without_blanks)))),
     pure("generate_subscripts", &[Take::Any, Take::Int], ints, |call| {
         Ok(Value::Array((1..=dimension(call)?.unwrap_or(0)).map(Value::Int32).collect()))
     }),
@@ -365,25 +366,43 @@ fn are_fixed(call: &Call<'_>) -> bool {
     call.pg_types.iter().any(|oid| oid.is_some() && (*oid == Some(BPCHAR) || *oid == arrays))
 }
 
+/// Whether an argument is a document or an array of documents, which are texts in Arrow.
+fn are_documents(call: &Call<'_>) -> bool {
+    call.pg_types.iter().any(|oid| matches!(oid, Some(JSONB | ARRAY_OF_JSONB)))
+}
+
+fn without_blanks(text: &str) -> Value<'_> {
+    Value::Text(text.trim_end_matches(' ').into())
+}
+
+/// The form of texts that a call compares; `None` = as they are.
+fn form_of(call: &Call<'_>) -> Option<fn(&str) -> Value<'_>> {
+    match call {
+        call if are_fixed(call) => Some(without_blanks),
+        call if are_documents(call) => Some(|text| Value::Json(text.into())),
+        _ => None,
+    }
+}
+
 /// A value in the form that a call compares.
 fn compared<'v>(call: &Call<'_>, value: &'v Value<'v>) -> Cow<'v, Value<'v>> {
-    match value {
-        Value::Array(items) if are_fixed(call) => Cow::Owned(Value::Array(without_blanks(items))),
-        Value::Text(text) if are_fixed(call) => Cow::Owned(Value::Text(text.trim_end_matches(' ').into())),
-        value => Cow::Borrowed(value),
+    match (value, form_of(call)) {
+        (Value::Array(items), Some(form)) => Cow::Owned(Value::Array(formed(items, form))),
+        (Value::Text(text), Some(form)) => Cow::Owned(form(text)),
+        (value, _) => Cow::Borrowed(value),
     }
 }
 
 /// The elements of an argument in the form that a call compares.
 fn compared_items<'c>(call: &'c Call<'_>, at: usize) -> Result<Cow<'c, [Value<'c>]>> {
     let items = items(call, at)?;
-    Ok(if are_fixed(call) { Cow::Owned(without_blanks(items)) } else { Cow::Borrowed(items) })
+    Ok(form_of(call).map_or(Cow::Borrowed(items), |form| Cow::Owned(formed(items, form))))
 }
 
-fn without_blanks<'v>(items: &'v [Value<'v>]) -> Vec<Value<'v>> {
+fn formed<'v>(items: &'v [Value<'v>], form: fn(&str) -> Value<'_>) -> Vec<Value<'v>> {
     let one = |item: &'v Value<'v>| match item {
-        Value::Array(items) => Value::Array(without_blanks(items)),
-        Value::Text(text) => Value::Text(text.trim_end_matches(' ').into()),
+        Value::Array(items) => Value::Array(formed(items, form)),
+        Value::Text(text) => form(text),
         item => item.clone(),
     };
     items.iter().map(one).collect()
@@ -430,6 +449,7 @@ pub(super) fn compare(left: &Value<'_>, right: &Value<'_>) -> Ordering {
         (Value::Timestamp(left), Value::Timestamp(right)) => left.cmp(right),
         (Value::TimestampTz(left), Value::TimestampTz(right)) => left.cmp(right),
         (Value::Uuid(left), Value::Uuid(right)) => left.cmp(right),
+        (Value::Interval(left), Value::Interval(right)) => length(left).cmp(&length(right)),
         (Value::Json(left), Value::Json(right)) => match (key_of_document(left), key_of_document(right)) {
             (Some(left), Some(right)) => left.cmp(&right),
             _ => left.cmp(right),

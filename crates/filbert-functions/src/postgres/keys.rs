@@ -26,6 +26,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::super::numbers;
 use super::array_order;
+use super::compared_items::Items;
 use super::dates::{extreme_of, is_of_intervals, length_of, total};
 use super::operators::call;
 use super::unserved;
@@ -106,12 +107,14 @@ enum Kind {
     Document,
     /// With nulls as the greatest elements; only orders need a key.
     Array,
+    /// With elements that Arrow compares differently, see [`Items`].
+    ArrayOf(Items),
 }
 
 impl Kind {
     fn of(field: &Field) -> Option<Kind> {
         match field.data_type() {
-            DataType::List(_) => Some(Kind::Array),
+            DataType::List(_) => Some(Items::of(field).map_or(Kind::Array, Kind::ArrayOf)),
             data_type if is_of_intervals(data_type) => Some(Kind::Interval),
             _ if pg_type_of(field) == Some(JSONB) => Some(Kind::Document),
             _ => None,
@@ -124,7 +127,18 @@ impl Kind {
             Kind::Interval => length_of(value),
             Kind::Document => call("jsonb_order", vec![value.clone()]).unwrap_or(value),
             Kind::Array => value,
+            Kind::ArrayOf(_) => array_order::key(value),
         }
+    }
+
+    /// Whether values of this type are compared by a key.
+    fn is_keyed(self) -> bool {
+        self != Kind::Array
+    }
+
+    /// Whether no kernel of the libraries finds the greatest of such values.
+    fn has_no_extreme(self) -> bool {
+        matches!(self, Kind::ArrayOf(Items::Intervals | Items::Documents))
     }
 }
 
@@ -134,6 +148,7 @@ pub fn key_of(field: &Field) -> Option<(impl Fn(Expr) -> Expr, ScalarValue)> {
     let none = match of {
         Kind::Interval => ScalarValue::Decimal128(Some(0), 38, 0),
         Kind::Document => ScalarValue::BinaryView(Some(Vec::new())),
+        Kind::ArrayOf(_) => ScalarValue::Binary(Some(Vec::new())),
         Kind::Array => return None,
     };
     Some((move |value| of.key(value), none))
@@ -146,7 +161,7 @@ fn kind(expression: &Expr, schema: &DFSchema) -> Option<Kind> {
 
 /// Whether a value is compared by a key.
 fn is_keyed(expression: &Expr, schema: &DFSchema) -> bool {
-    matches!(kind(expression, schema), Some(Kind::Interval | Kind::Document))
+    kind(expression, schema).is_some_and(Kind::is_keyed)
 }
 
 fn is_interval(expression: &Expr, schema: &DFSchema) -> bool {
@@ -182,7 +197,7 @@ pub(super) fn sorts(order: Vec<Sort>, schema: &DFSchema) -> Vec<Sort> {
 /// The sort or partition key of a value.
 fn ordered(expression: Expr, schema: &DFSchema) -> Expr {
     match kind(&expression, schema) {
-        Some(Kind::Array) => array_order::key(expression),
+        Some(Kind::Array | Kind::ArrayOf(_)) => array_order::key(expression),
         None if is_float(&expression, schema) => match numbers::operators::function(numbers::ORDER) {
             Some(order) => Expr::ScalarFunction(ScalarFunction::new_udf(order, vec![expression])),
             None => expression,
@@ -249,7 +264,7 @@ fn comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
                     let ours = if is_least { "value_least" } else { "value_greatest" };
                     match of {
                         Kind::Interval => Transformed::yes(extreme_of(args.to_vec(), is_least)),
-                        Kind::Document | Kind::Array => match call(ours, args.to_vec()) {
+                        Kind::Document | Kind::Array | Kind::ArrayOf(_) => match call(ours, args.to_vec()) {
                             Some(extreme) => Transformed::yes(extreme),
                             None => Transformed::no(Expr::ScalarFunction(function)),
                         },
@@ -289,11 +304,16 @@ fn is_comparison(operator: Operator) -> bool {
     matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Rejects `min` and `max` of documents, as in PostgreSQL.
+/// Rejects `min` and `max` of documents, as in PostgreSQL, and of arrays of documents and of
+/// intervals.
 fn check_extreme(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
     let is_of_documents = args.first().is_some_and(|arg| kind(arg, schema) == Some(Kind::Document));
     if is_of_documents && matches!(name, "min" | "max") {
         return Err(carried(parsing_error(format!("function {name}(jsonb) does not exist")).with_sqlstate("42883")));
+    }
+    let has_none = |arg| kind(arg, schema).is_some_and(Kind::has_no_extreme);
+    if args.first().is_some_and(has_none) && matches!(name, "min" | "max") {
+        return Err(unserved(format!("{name} of arrays of intervals and of jsonb is not served: order by them")));
     }
     Ok(())
 }
@@ -303,7 +323,8 @@ fn aggregate(function: AggregateFunction, schema: &DFSchema) -> Result<Transform
     let AggregateFunction { func, params } = function;
     let AggregateFunctionParams { args, distinct, filter, order_by, null_treatment } = params;
     // A distinct aggregate can only be ordered by its values.
-    let is_own = distinct && args.first().is_some_and(|arg| kind(arg, schema) == Some(Kind::Array));
+    let is_array = |kind| matches!(kind, Kind::Array | Kind::ArrayOf(_));
+    let is_own = distinct && args.first().is_some_and(|arg| kind(arg, schema).is_some_and(is_array));
     let order_by = if is_own { order_by } else { sorts(order_by, schema) };
     check_extreme(func.name(), &args, schema)?;
     let is_of_interval = args.first().is_some_and(|arg| is_interval(arg, schema));
@@ -359,7 +380,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn has_keys(schema: &DFSchema) -> bool {
-    schema.fields().iter().any(|field| matches!(Kind::of(field), Some(Kind::Interval | Kind::Document)))
+    schema.fields().iter().any(|field| Kind::of(field).is_some_and(Kind::is_keyed))
 }
 
 /// The order that selects one of equal documents for display: the shortest, so every run shows the
@@ -394,7 +415,7 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
         match group {
             Expr::GroupingSet(sets) if sets.distinct_expr().into_iter().any(has_key) => {
                 return Err(unserved(
-                    "grouping sets of intervals and of jsonb are not served: group by one list of columns",
+                    "grouping sets of intervals, jsonb and their arrays are not served: group by one list of columns",
                 ));
             }
             group if has_key(group) => {

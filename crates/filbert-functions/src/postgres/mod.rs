@@ -24,6 +24,7 @@ mod arrays;
 mod bytes;
 pub(crate) mod casts;
 mod clock;
+mod compared_items;
 pub(crate) mod dates;
 mod digest;
 mod each;
@@ -57,7 +58,7 @@ pub(super) use aggregates::aggregates;
 pub use array_shapes::is_nested;
 pub(super) use array_shapes::make_array;
 pub use keys::{Keys, key_of};
-pub use operators::{Values, ValuesRule, compared_with_rows};
+pub use operators::{Values, ValuesRule, compared_with_rows, literal_like};
 pub use quoted::Quoted;
 pub(super) use quoted::functions as functions_of_one_type;
 

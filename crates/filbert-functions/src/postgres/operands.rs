@@ -3,9 +3,7 @@
 //! A string literal and a NULL match any type; any other text has the type text. With such a text,
 //! `||` converts documents and bytes to text.
 
-use std::collections::HashMap;
-
-use arrow_schema::{DataType, Field};
+use arrow_schema::DataType;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Like, ScalarFunction};
@@ -77,6 +75,7 @@ pub(super) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
             ("nullif", [value, other]) => equal(value, [other].into_iter(), schema),
             (COMPARE_ANY | COMPARE_ALL, [Expr::Literal(sign, _), value, array]) => items_of(sign, value, array, schema),
             (name, values) if OF_ONE_TYPE.contains(&name) => together(name, values.iter(), schema),
+            ("make_array", values) => together("array", values.iter(), schema),
             _ => sign_of(call).map_or(Ok(()), |sign| looks_into(call, sign, schema)),
         },
         _ => Ok(()),
@@ -118,9 +117,7 @@ fn items_of(sign: &ScalarValue, value: &Expr, array: &Expr, schema: &DFSchema) -
         return Ok(());
     }
     // A null with the type of the elements stands for them.
-    let mark = marked::mark_of(array, schema).unwrap_or_default().of_item();
-    let field = Field::new("item", innermost(&found).clone(), true);
-    let field = field.with_metadata(mark.metadata(HashMap::new()));
+    let Some(field) = marked::field_of_items(array, schema) else { return Ok(()) };
     let item = Expr::Literal(ScalarValue::try_from(field.data_type())?, Some(FieldMetadata::new_from_field(&field)));
     compares(&op, value, &item, schema)
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -21,7 +21,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_data::FieldType;
 
 use super::super::row::is_text;
-use super::{arrays, casts, extremes, json, marked, operands};
+use super::{arrays, casts, dates, extremes, json, marked, operands};
 use crate::named::{map_named, schema_within};
 use crate::native;
 use crate::types::{BPCHAR, JSONB, Mark, VARCHAR, field_type_of, pg_type_of};
@@ -37,14 +37,6 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
 pub(crate) fn call(name: &str, args: Vec<Expr>) -> Option<Expr> {
     let func = FUNCTIONS.get(name)?.clone();
     Some(Expr::ScalarFunction(ScalarFunction { func, args }))
-}
-
-/// A text as the bytes that it stands for; the text if there is no such function.
-///
-/// # Errors
-/// The text, if the function is missing.
-pub fn as_bytea(text: Expr) -> std::result::Result<Expr, Expr> {
-    call("cast_bytea", vec![text.clone()]).ok_or(text)
 }
 
 /// The kind of an operand.
@@ -136,6 +128,11 @@ impl ExprPlanner for Values {
             Some(planned) => PlannerResult::Planned(planned),
             None => PlannerResult::Original(expr),
         })
+    }
+
+    fn plan_array_literal(&self, mut items: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        type_literals(items.iter_mut().collect(), schema);
+        Ok(PlannerResult::Original(items))
     }
 }
 
@@ -287,10 +284,58 @@ pub(super) fn concatenated(left: Expr, right: Expr) -> Option<Expr> {
 
 /// A text as an array of the type of the given array.
 pub(crate) fn as_array(text: Expr, array: &Expr, schema: &DFSchema) -> Option<Expr> {
-    let DataType::List(item) = array.get_type(schema).ok()? else { return None };
-    let item = Expr::Literal(ScalarValue::try_from(item.data_type()).ok()?, None);
-    let func = crate::elements::ARRAY_LIKE_UDF.clone();
-    Some(Expr::ScalarFunction(ScalarFunction { func, args: vec![text, item] }))
+    let like = marked::field_of(array, schema)?;
+    matches!(like.data_type(), DataType::List(_)).then(|| literal_like(text, &like)).flatten()
+}
+
+/// A string literal as a value of a field's type, where it is neither a text nor a number.
+pub fn literal_like(literal: Expr, like: &Field) -> Option<Expr> {
+    let mark = Mark::of(like);
+    match like.data_type() {
+        DataType::List(item) => {
+            let of_item = mark.of_item();
+            let of_marked = match of_item {
+                _ if of_item.is_uuid() => Some("cast_uuids"),
+                _ if of_item.oid == Some(JSONB) => Some("cast_jsonbs"),
+                _ if of_item.is_json() => Some("cast_json_documents"),
+                _ => None,
+            };
+            if let Some(function) = of_marked {
+                return call(function, vec![literal]);
+            }
+            let item = Expr::Literal(ScalarValue::try_from(item.data_type()).ok()?, None);
+            let func = crate::elements::ARRAY_LIKE_UDF.clone();
+            Some(Expr::ScalarFunction(ScalarFunction { func, args: vec![literal, item] }))
+        }
+        found if found.is_binary() => call("cast_bytea", vec![literal]),
+        _ if mark.is_uuid() => call("cast_uuid", vec![literal]),
+        _ if mark.oid == Some(JSONB) => call("cast_jsonb", vec![literal]),
+        _ if mark.is_json() => call("cast_json_document", vec![literal]),
+        found if is_text(found) || found.is_numeric() || found.is_null() => None,
+        found => Some(cast(literal, found.clone())),
+    }
+}
+
+/// Gives string literals the type of the other operands: their common type if they are dates and
+/// timestamps, otherwise that of the first one. Returns whether any changed.
+pub(crate) fn type_literals(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let is_known = |operand: &&&mut Expr| !is_quoted(operand) && kind(operand, schema) != Kind::Unknown;
+    let known = operands.iter().filter(is_known).filter_map(|found| marked::field_of(found, schema));
+    let known: Vec<Field> = known.collect();
+    let Some(first) = known.first() else { return false };
+    let types: Vec<&DataType> = known.iter().map(Field::data_type).collect();
+    let like = match dates::common_type(&types) {
+        Some(common) => first.clone().with_data_type(common),
+        None => first.clone(),
+    };
+    let mut is_changed = false;
+    for operand in operands.into_iter().filter(|operand| is_quoted(operand)) {
+        if let Some(typed) = literal_like(operand.clone(), &like) {
+            *operand = typed;
+            is_changed = true;
+        }
+    }
+    is_changed
 }
 
 /// A whole-number literal as a 32-bit integer if it fits, so it does not widen the numbers of an

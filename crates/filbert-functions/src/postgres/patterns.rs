@@ -199,7 +199,9 @@ fn nth(call: &Call<'_>, matcher: &Matcher, from: usize, number: usize, group: us
         return Ok(matcher.spans(call.text(0), from)?.get(wanted).copied());
     }
     let all = matcher.all(call.text(0), from, true)?;
-    Ok(all.get(wanted).and_then(|groups| groups.get(group)).copied().flatten())
+    // Without groups the whole match is the first one.
+    let place = |groups: &[Option<Span>]| if groups.len() == 1 { group - 1 } else { group };
+    Ok(all.get(wanted).and_then(|groups| groups.get(place(groups))).copied().flatten())
 }
 
 /// The texts of the groups, or of the whole match if there are none.

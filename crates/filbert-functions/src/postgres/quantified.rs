@@ -26,6 +26,7 @@ use filbert_grid::query::Dialect;
 
 use super::super::numbers::compared_as;
 use super::super::row::{failed, text_of, wrong_arguments};
+use super::compared_items::Items;
 use crate::error::{carried, parsing_error};
 use crate::lists;
 
@@ -82,7 +83,8 @@ impl ScalarUDFImpl for Quantified {
     }
 
     fn simplify(&self, args: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        let [Expr::Literal(operator, _), item, Expr::Literal(ScalarValue::List(array), _)] = args.as_slice() else {
+        let [Expr::Literal(operator, _), item, Expr::Literal(ScalarValue::List(array), metadata)] = args.as_slice()
+        else {
             return Ok(ExprSimplifyResult::Original(args));
         };
         let negated = match (text_of(operator), self.decisive()) {
@@ -90,8 +92,12 @@ impl ScalarUDFImpl for Quantified {
             (Some("<>"), false) => true,
             _ => return Ok(ExprSimplifyResult::Original(args)),
         };
+        let field = Field::new("", array.data_type().clone(), true);
+        let field = metadata.as_ref().map_or(field.clone(), |metadata| metadata.add_to_field(field));
+        // Not compared by Arrow's equality.
+        let is_of_keys = matches!(Items::of(&field), Some(Items::Intervals | Items::Documents | Items::Fixed));
         let is_nested = matches!(array.value_type(), DataType::List(_));
-        if is_nested || array.is_null(0) || array.value_length(0) == 0 {
+        if is_of_keys || is_nested || array.is_null(0) || array.value_length(0) == 0 {
             return Ok(ExprSimplifyResult::Original(args));
         }
         let items = array.value(0);
@@ -112,7 +118,11 @@ impl ScalarUDFImpl for Quantified {
         if !matches!(array.data_type(), DataType::List(_)) {
             return Err(no_array());
         }
-        let result = self.compare(operator, &item.to_array(rows)?, &array.to_array(rows)?)?;
+        let (item, array) = (item.to_array(rows)?, array.to_array(rows)?);
+        let result = match args.arg_fields.get(2).and_then(|field| Items::of(field)) {
+            Some(items) => self.compare(operator, &items.compared(&item)?, &items.compared(&array)?)?,
+            None => self.compare(operator, &item, &array)?,
+        };
         if is_scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
         }

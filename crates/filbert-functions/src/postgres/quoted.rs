@@ -8,7 +8,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::core::{coalesce, greatest, least, nullif};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarUDF, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::super::around::{Around, around};
@@ -16,9 +16,11 @@ use super::super::numbers::common_type;
 use super::super::numbers::written::common_of_arguments;
 use super::super::row::is_text;
 use super::dates;
+use super::marked::field_of;
 use super::operands::{self, OF_ONE_TYPE};
-use super::operators::{as_array, call, trim_literals};
+use super::operators::{as_array, trim_literals, type_literals};
 use crate::named::{map_named, schema_within};
+use crate::types::Mark;
 
 /// Gives string literals the type of neighbouring operands, in constructs without a planned
 /// operator.
@@ -102,20 +104,14 @@ fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         return false;
     }
     let others = operands.iter().filter(|operand| !is_quoted(operand));
-    let types: Option<Vec<DataType>> = others.map(|operand| operand.get_type(schema).ok()).collect();
-    let known = types.into_iter().flatten().find(|found| !found.is_null());
-    // A text may have a type that Arrow lacks, arrays are parsed elsewhere, and numbers are
-    // compared with texts directly.
-    let wanted = known.filter(|found| !is_text(found) && !found.is_nested() && !found.is_numeric());
-    let Some(wanted) = wanted else { return false };
-    for operand in operands.into_iter().filter(|operand| is_quoted(operand)) {
-        let literal = operand.clone();
-        *operand = match wanted.is_binary() {
-            true => call("cast_bytea", vec![literal.clone()]).unwrap_or(literal),
-            false => cast(literal, wanted.clone()),
-        };
-    }
-    true
+    let known = others.filter_map(|operand| field_of(operand, schema)).find(|field| !field.data_type().is_null());
+    // Arrays are parsed elsewhere, and numbers are compared with texts directly.
+    let is_typed = |field: &Field| {
+        let found = field.data_type();
+        let is_of_text = is_text(found) && Mark::of(field).is_of_text();
+        !is_of_text && !found.is_nested() && !found.is_numeric()
+    };
+    known.is_some_and(|field| is_typed(&field)) && type_literals(operands, schema)
 }
 
 /// Parses string literals beside an array as arrays.

@@ -8,7 +8,8 @@
 
 use std::sync::Arc;
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::logical_expr::logical_plan::{Projection, Union};
@@ -16,7 +17,7 @@ use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBui
 use filbert_functions::named::with_types_of_inputs;
 use filbert_functions::numbers::written::common_with_literals;
 use filbert_functions::types::Mark;
-use filbert_functions::{as_bytea, common_type_of_dates, numbers};
+use filbert_functions::{common_type_of_dates, literal_like, numbers};
 
 use crate::plan::planner::unaliased;
 
@@ -49,26 +50,35 @@ pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(typed.data)
 }
 
-/// The types of a union's columns, if its parts have different numeric, date or timestamp types.
-fn wanted(union: &Union) -> Vec<Option<DataType>> {
+/// The types of a union's columns, if its parts have different numeric, date or timestamp types, or
+/// string literals and NULLs beside values of one type.
+fn wanted(union: &Union) -> Vec<Option<Field>> {
     let of_column = |at: usize| {
         let (quoted, typed): (Vec<_>, Vec<_>) = union.inputs.iter().partition(|input| is_quoted(input, at));
         let fields = typed.into_iter().filter_map(|input| input.schema().fields().get(at));
-        let types: Vec<&DataType> = fields.map(|field| field.data_type()).filter(|found| !found.is_null()).collect();
+        let fields: Vec<&FieldRef> = fields.filter(|field| !field.data_type().is_null()).collect();
+        let types: Vec<&DataType> = fields.iter().map(|field| field.data_type()).collect();
         let (first, rest) = types.split_first()?;
-        let differ = rest.iter().any(|other| other != first)
-            || union.schema.field(at).data_type().is_null()
-            || !quoted.is_empty();
-        if !quoted.is_empty() && types.iter().all(|found| found.is_binary()) {
-            return types.first().map(|found| (*found).clone());
-        }
-        let literals = quoted.into_iter().filter_map(|input| quoted_at(input, at));
-        let common = common_with_literals(&types, literals)
+        let is_of_null = union.schema.field(at).data_type().is_null();
+        let differ = rest.iter().any(|other| other != first) || is_of_null || !quoted.is_empty();
+        let has_literals = !quoted.is_empty();
+        let common = common_with_literals(&types, quoted.into_iter().filter_map(|input| quoted_at(input, at)))
             .or_else(|| numbers::common_type(&types))
             .or_else(|| common_type_of_dates(&types));
-        common.filter(|_| differ)
+        if let Some(common) = common {
+            return differ.then(|| Field::new("", common, true));
+        }
+        let one = *fields.first()?;
+        let are_alike = fields.iter().all(|field| field.data_type() == *first && Mark::of(field) == Mark::of(one));
+        let is_of_one = are_alike && (is_of_null || has_literals && !is_text(one) && !has_texts(one.data_type()));
+        is_of_one.then(|| one.as_ref().clone())
     };
     (0..union.schema.fields().len()).map(of_column).collect()
+}
+
+/// Whether a field has texts of type `text`, which a string literal is as well.
+fn is_text(field: &Field) -> bool {
+    field.data_type().is_string() && Mark::of(field).is_of_text()
 }
 
 /// Whether an item of a projection is a string literal, which takes the type of the others.
@@ -88,6 +98,15 @@ fn quoted_at(query: &LogicalPlan, at: usize) -> Option<&Expr> {
     matches!(item, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()).then_some(item)
 }
 
+/// Whether a type is an array of texts. Whether they are UUIDs or documents is not known yet, so a
+/// string literal beside such an array is rejected.
+fn has_texts(found: &DataType) -> bool {
+    match found {
+        DataType::List(item) => item.data_type().is_string() || has_texts(item.data_type()),
+        _ => false,
+    }
+}
+
 /// A union with all columns in their common types.
 fn united(union: Union) -> Result<LogicalPlan> {
     let union = with_types_of_inputs(union)?;
@@ -101,13 +120,15 @@ fn united(union: Union) -> Result<LogicalPlan> {
         let items = columns.map(|((column, field), wanted)| {
             let name = column.name.clone();
             let column = Expr::Column(column);
-            match wanted {
-                Some(wanted) if wanted.is_binary() && field.data_type().is_string() => {
-                    as_bytea(column).unwrap_or_else(|column| column).alias(name)
-                }
-                Some(wanted) if wanted != field.data_type() => cast(column, wanted.clone()).alias(name),
-                _ => column.alias(name),
-            }
+            let Some(wanted) = wanted else { return column.alias(name) };
+            let literal = is_text(field).then(|| literal_like(column.clone(), wanted)).flatten();
+            let value = match literal {
+                Some(literal) => literal,
+                None if wanted.data_type() != field.data_type() => cast(column, wanted.data_type().clone()),
+                None => column,
+            };
+            let metadata = (!wanted.metadata().is_empty()).then(|| FieldMetadata::new_from_field(wanted));
+            value.alias_with_metadata(name, metadata)
         });
         inputs.push(Arc::new(LogicalPlanBuilder::from(Arc::clone(input)).project(items)?.build()?));
     }

@@ -18,6 +18,7 @@ mod defaults;
 mod error_texts;
 mod evaluator;
 mod keys;
+mod literals;
 mod load;
 mod model;
 mod nesting;

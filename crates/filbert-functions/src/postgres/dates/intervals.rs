@@ -36,7 +36,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
 }
 
 /// The length of an interval in microseconds, as PostgreSQL compares it.
-pub(super) fn length(interval: &Interval) -> i128 {
+pub(in super::super) fn length(interval: &Interval) -> i128 {
     interval.length().div_euclid(1_000)
 }
 

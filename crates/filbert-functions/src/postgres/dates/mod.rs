@@ -42,7 +42,7 @@ use datafusion::logical_expr::ScalarUDF;
 use filbert_data::dates::{DateError, Zone};
 
 pub(crate) use casts::Dates;
-pub(super) use intervals::{extreme_of, is_of_intervals, length_of};
+pub(super) use intervals::{extreme_of, is_of_intervals, length, length_of};
 pub(crate) use operators::Planner;
 pub use operators::common_type;
 pub(crate) use operators::unify;

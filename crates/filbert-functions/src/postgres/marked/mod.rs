@@ -13,7 +13,9 @@ pub mod operand;
 mod pass;
 mod rows;
 
-use arrow_schema::DataType;
+use std::collections::HashMap;
+
+use arrow_schema::{DataType, Field};
 use datafusion::common::DFSchema;
 use datafusion::functions::{string, unicode};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -80,6 +82,24 @@ pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
             None => Some(expression.to_field(schema).map_or_else(|_| Mark::default(), |(_, field)| Mark::of(&field))),
         },
     }
+}
+
+/// The field of an expression, with the type that Arrow lacks.
+pub(super) fn field_of(expression: &Expr, schema: &DFSchema) -> Option<Field> {
+    let found = expression.get_type(schema).ok()?;
+    let mark = mark_of(expression, schema).unwrap_or_default();
+    Some(Field::new("", found, true).with_metadata(mark.metadata(HashMap::new())))
+}
+
+/// The field of the elements of an array, or of arrays within it.
+pub(crate) fn field_of_items(array: &Expr, schema: &DFSchema) -> Option<Field> {
+    let arrays = field_of(array, schema)?;
+    let mut found = arrays.data_type();
+    while let DataType::List(item) = found {
+        found = item.data_type();
+    }
+    let mark = Mark::of(&arrays).of_item();
+    Some(Field::new("", found.clone(), true).with_metadata(mark.metadata(HashMap::new())))
 }
 
 /// The type of an element, or of the elements of an array; `None` if any type matches, also for an

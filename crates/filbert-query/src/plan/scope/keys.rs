@@ -46,7 +46,7 @@ fn both(left: Expr, right: Expr) -> Expr {
 }
 
 /// Whether a query has an aggregate of its own.
-fn aggregates(select: &Select) -> bool {
+pub(super) fn aggregates(select: &Select) -> bool {
     let has_one = |expr: &Expr| {
         walk::own_expressions(expr, |inner| match inner {
             Expr::Function(function) if is_aggregate(function) => ControlFlow::Break(()),

@@ -174,6 +174,10 @@ impl Resolver<'_> {
                         format!("recursive reference to query \"{}\" must not appear more than once", known.written);
                     return Err(parsing_error(text).with_sqlstate("42P19"));
                 }
+                if self.used.contains(&planned) && has_aggregates_in_recursion(&cte.query) {
+                    let text = "aggregate functions are not allowed in a recursive query's recursive term";
+                    return Err(parsing_error(text).with_sqlstate("42P19"));
+                }
                 names?
             } else {
                 self.query(&mut cte.query)?
@@ -569,4 +573,14 @@ fn missing(name: &Ident) -> SqlError {
     let subject = SqlSubject::Column { relation: None, name: name.value.clone(), nearest: None };
     let text = format!("column \"{}\" does not exist", name.value);
     dialect::at(&text, name.span.start).with_sqlstate("42703").about(subject)
+}
+
+/// Whether the recursive term of a query has an aggregate: its rows would never end.
+fn has_aggregates_in_recursion(query: &Query) -> bool {
+    let SetExpr::SetOperation { right, .. } = query.body.as_ref() else { return false };
+    let mut term = right.as_ref();
+    while let SetExpr::Query(inner) = term {
+        term = inner.body.as_ref();
+    }
+    matches!(term, SetExpr::Select(select) if keys::aggregates(select))
 }

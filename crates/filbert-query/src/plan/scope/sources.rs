@@ -1,11 +1,15 @@
 //! The relations of a FROM clause: their columns, the columns of joins, and the expansion of `*`.
 
+use std::collections::HashMap;
+
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query,
     SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
     Value, WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::parser::Parser;
+use filbert_data::FieldType;
+use filbert_dialect::calls::MERGED_COLUMN;
 use filbert_dialect::{HazelcastDialect, REPEATED, call};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError};
@@ -52,6 +56,8 @@ pub(super) struct Column {
     pub(super) hidden: bool,
     /// Whether it merges columns of two relations.
     pub(super) merged: bool,
+    /// Its type; `None` if only planning tells it.
+    pub(super) of: Option<FieldType>,
 }
 
 impl Scope {
@@ -116,7 +122,7 @@ impl Scope {
             for name in names {
                 let expression = qualified(name);
                 let shown = name.split(REPEATED).next().unwrap_or(name).to_owned();
-                scope.columns.push(Column { name: shown, expression, hidden: is_hidden, merged: false });
+                scope.columns.push(Column { name: shown, expression, hidden: is_hidden, merged: false, of: None });
             }
         }
         scope.rewritten = !hidden.is_empty();
@@ -328,9 +334,11 @@ impl Resolver<'_> {
             };
             return Ok(Scope::of_relation(relation, &[]));
         };
-        let (shown, hidden): (Vec<_>, Vec<_>) = columns.columns.into_iter().partition(|(_, hidden)| !hidden);
-        let shown: Vec<String> = shown.into_iter().map(|(name, _)| name).collect();
-        let hidden: Vec<String> = hidden.into_iter().map(|(name, _)| name).collect();
+        let types: HashMap<String, FieldType> =
+            columns.columns.iter().map(|(name, of, _)| (name.clone(), of.clone())).collect();
+        let (shown, hidden): (Vec<_>, Vec<_>) = columns.columns.into_iter().partition(|(.., hidden)| !hidden);
+        let shown: Vec<String> = shown.into_iter().map(|(name, ..)| name).collect();
+        let hidden: Vec<String> = hidden.into_iter().map(|(name, ..)| name).collect();
         if let Some(given) = alias.as_mut().filter(|alias| !alias.columns.is_empty()) {
             // The new names are for the visible columns.
             let mut own = given.clone();
@@ -353,7 +361,9 @@ impl Resolver<'_> {
             primary_key: columns.primary_key,
             nullable: false,
         };
-        Ok(Scope::of_relation(relation, &hidden))
+        let mut scope = Scope::of_relation(relation, &hidden);
+        scope.columns.iter_mut().for_each(|column| column.of = types.get(&column.name).cloned());
+        Ok(scope)
     }
 
     /// The query of a view, which sees nothing of the query that reads it.
@@ -402,6 +412,7 @@ impl Resolver<'_> {
                                     expression: Expr::CompoundIdentifier(parts),
                                     hidden: false,
                                     merged: false,
+                                    of: None,
                                 })
                             }));
                         }
@@ -461,6 +472,8 @@ fn merge(names: &[String], left: &Scope, right: &Scope, kind: Kind) -> Result<(E
     let mut merged = Vec::with_capacity(names.len());
     for name in names {
         let (left, right) = (one_of(left, name, "left")?, one_of(right, name, "right")?);
+        let of = left.of.clone().filter(|of| right.of.as_ref() == Some(of));
+        let (left, right) = (left.expression.clone(), right.expression.clone());
         let equal =
             Expr::BinaryOp { left: Box::new(left.clone()), op: BinaryOperator::Eq, right: Box::new(right.clone()) };
         condition = Some(match condition {
@@ -469,20 +482,24 @@ fn merge(names: &[String], left: &Scope, right: &Scope, kind: Kind) -> Result<(E
                 Expr::BinaryOp { left: Box::new(condition), op: BinaryOperator::And, right: Box::new(equal) }
             }
         });
+        let kept = |kept: Expr, other: Expr| match of {
+            Some(_) => kept,
+            None => call(MERGED_COLUMN, vec![kept, other], Vec::new(), None),
+        };
         let expression = match kind {
-            Kind::Inner | Kind::Left => left,
-            Kind::Right => right,
+            Kind::Inner | Kind::Left => kept(left, right),
+            Kind::Right => kept(right, left),
             Kind::Full => call("coalesce", vec![left, right], Vec::new(), None),
         };
-        merged.push(Column { name: name.clone(), expression, hidden: false, merged: true });
+        merged.push(Column { name: name.clone(), expression, hidden: false, merged: true, of });
     }
     Ok((condition.unwrap_or_else(|| Expr::value(Value::Boolean(true))), merged))
 }
 
 /// The only column with this name on one side of a join.
-fn one_of(side: &Scope, name: &str, which: &str) -> Result<Expr, SqlError> {
+fn one_of<'s>(side: &'s Scope, name: &str, which: &str) -> Result<&'s Column, SqlError> {
     match side.named(name).as_slice() {
-        [column] => Ok(column.expression.clone()),
+        [column] => Ok(column),
         [] => {
             let text = format!("column \"{name}\" specified in USING clause does not exist in {which} table");
             Err(parsing_error(text).with_sqlstate("42703"))
