@@ -116,7 +116,8 @@ fn quote_numbers<'t>(query: &mut Query, dialect: Dialect, target: &dyn Fn(usize)
             let mut items = values.rows.iter().filter_map(|row| row.content.get(place));
             items.any(|item| matches!(literals::constant(item, dialect), Some(Value::Text(_))))
         };
-        if !(is_text && dialect == Dialect::Postgres) && !has_texts() {
+        let is_quoted = is_text && dialect == Dialect::Postgres;
+        if !(is_quoted || has_texts()) {
             continue;
         }
         for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(place)) {

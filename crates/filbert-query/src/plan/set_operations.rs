@@ -70,7 +70,8 @@ fn wanted(union: &Union) -> Vec<Option<Field>> {
         }
         let one = *fields.first()?;
         let are_alike = fields.iter().all(|field| field.data_type() == *first && Mark::of(field) == Mark::of(one));
-        let is_of_one = are_alike && (is_of_null || has_literals && !is_text(one) && !has_texts(one.data_type()));
+        let takes_literals = !(is_text(one) || has_texts(one.data_type()));
+        let is_of_one = are_alike && (is_of_null || has_literals && takes_literals);
         is_of_one.then(|| one.as_ref().clone())
     };
     (0..union.schema.fields().len()).map(of_column).collect()
