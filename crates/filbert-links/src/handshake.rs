@@ -13,8 +13,8 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use crate::error::MESSAGE_BYTES_MAX;
 use crate::error::TLS;
 use crate::hello::{Hello, Introduction, NONCE_BYTES, Verdict};
+use crate::membership::Membership;
 use crate::proof::{PROOF_BYTES, Role, is_proved, prove};
-use crate::shared::Membership;
 use crate::stream::{Both, Halves, Stream};
 use crate::{HelloError, Identity, Kind, LinkError, LinkSettings, Refused};
 

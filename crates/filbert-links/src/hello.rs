@@ -20,8 +20,8 @@ use bytes::{Buf, BufMut};
 use filbert_cluster::MemberId;
 use uuid::Uuid;
 
+use crate::membership::Membership;
 use crate::proof::PROOF_BYTES;
-use crate::shared::Membership;
 use crate::{HelloError, Identity, Kind, Refused};
 
 pub(crate) const NONCE_BYTES: usize = 32;

@@ -51,6 +51,7 @@ mod hello;
 mod inbound;
 mod links;
 mod logged_errors;
+mod membership;
 mod peer_link;
 mod proof;
 mod queue;

@@ -10,8 +10,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
+use crate::membership::Membership;
 use crate::peer_link::{PeerLink, Target};
-use crate::shared::{Membership, Shared};
+use crate::shared::Shared;
 use crate::statistics::LinkStatistics;
 use crate::{Address, AddressBook, Channel, Identity, Kind, LinkError, LinkSettings, Service, calls, inbound};
 

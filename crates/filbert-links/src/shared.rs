@@ -7,21 +7,13 @@ use filbert_cluster::MemberId;
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
-use uuid::Uuid;
 
 use crate::handshake::Own;
 use crate::logged_errors::LoggedErrors;
+use crate::membership::Membership;
 use crate::peer_link::PeerLink;
 use crate::statistics::Counters;
 use crate::{Address, Identity, Kind, LinkSettings, Service};
-
-/// The place of a member in its cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Membership {
-    pub(crate) id: MemberId,
-    /// The id of the cluster.
-    pub(crate) cluster: Uuid,
-}
 
 pub(crate) struct Shared {
     pub(crate) settings: LinkSettings,
