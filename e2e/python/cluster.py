@@ -1,13 +1,13 @@
 """Starts and ends the members of a cluster."""
 
+import json
 import os
 import random
 import signal
 import socket
 import threading
 
-from member import Member
-
+from member import Member, program
 
 # Below the ports that the operating system gives to connections: such a port could be taken by any
 # connection before its member listens.
@@ -57,6 +57,20 @@ def together(start, whats):
     return started
 
 
+def status(member):
+    """What a member tells of its cluster."""
+    code, output, errors = program("cluster", "--host", f"127.0.0.1:{member.http_port}", "status", "--json")
+    assert code == 0, errors
+    return json.loads(output)
+
+
+def is_whole(member, members):
+    """Whether so many members are in the cluster, this one holds all data, and each group has a leader."""
+    told = status(member)
+    groups = told["groups"]
+    return len(told["members"]) == members and told["replicas"]["held"] == members and all(g["leader"] for g in groups)
+
+
 class Cluster:
     """Members that start at once, with the settings of all suites."""
 
@@ -66,6 +80,10 @@ class Cluster:
 
     def start(self, address):
         self.members.append(self._launch(address))
+
+    def start_together(self, addresses):
+        """Starts members that wait for each other."""
+        self.members.extend(together(self._launch, addresses))
 
     def _launch(self, address):
         flags = ["--join", ",".join(self.join), "--member-listen", address]

@@ -1,6 +1,5 @@
 """Three members as one cluster: the stock client finds all of them, any of them serves it, and one of them may die."""
 
-import json
 import os
 import re
 import signal
@@ -12,7 +11,7 @@ import pytest
 from hazelcast.errors import IndeterminateOperationStateError, TargetDisconnectedError
 from hazelcast.predicate import greater_or_equal
 
-from cluster import Cluster
+from cluster import Cluster, is_whole, status
 from member import eventually, program
 
 
@@ -152,18 +151,6 @@ def test_a_member_goes_and_nothing_that_was_acknowledged_is_lost(cluster, in_ord
 def ask(member, *arguments):
     """What `filbert cluster` says to a member's HTTP door: exit code, output, errors."""
     return program("cluster", "--host", f"127.0.0.1:{member.http_port}", *arguments)
-
-
-def status(member):
-    code, output, errors = ask(member, "status", "--json")
-    assert code == 0, errors
-    return json.loads(output)
-
-
-def is_whole(member, members):
-    told = status(member)
-    groups = told["groups"]
-    return len(told["members"]) == members and told["replicas"]["held"] == members and all(g["leader"] for g in groups)
 
 
 def id_of(member):

@@ -1,13 +1,12 @@
 """A cluster by hazelcast.yaml: members named by tcp-ip, on the port that clients use as well, and one that holds no data."""
 
-import json
 import pathlib
 import threading
 
 import hazelcast
 import pytest
 
-from cluster import Cluster, free_ports
+from cluster import Cluster, free_ports, status
 from member import Member, eventually, program
 
 CONFIG = """
@@ -57,12 +56,6 @@ def members(tmp_path):
     for member in running:
         if member:
             member.stop()
-
-
-def status(member):
-    code, output, errors = program("cluster", "--host", f"127.0.0.1:{member.http_port}", "status", "--json")
-    assert code == 0, errors
-    return json.loads(output)
 
 
 def test_members_and_clients_share_a_port_and_a_lite_member_holds_nothing(members):

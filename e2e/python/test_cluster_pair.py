@@ -1,14 +1,13 @@
 """Two members: what is left of them stops, unless it is told to go on alone; and who comes back then drops what it has."""
 
-import json
 import os
 import signal
 
 import hazelcast
 import pytest
 
-from cluster import Cluster
-from member import eventually, program
+from cluster import Cluster, is_whole, status
+from member import eventually
 
 
 @pytest.fixture
@@ -21,18 +20,6 @@ def pair(request, monkeypatch):
 
 def connect(member):
     return hazelcast.HazelcastClient(cluster_members=[member.address], invocation_timeout=60, cluster_connect_timeout=60)
-
-
-def status(member):
-    code, output, errors = program("cluster", "--host", f"127.0.0.1:{member.http_port}", "status", "--json")
-    assert code == 0, errors
-    return json.loads(output)
-
-
-def is_whole(member, members):
-    told = status(member)
-    groups = told["groups"]
-    return len(told["members"]) == members and told["replicas"]["held"] == members and all(g["leader"] for g in groups)
 
 
 def seconds_silent(member):

@@ -1,13 +1,12 @@
 """Members that show each other certificates, made as the guide says, with a secret and without: clients are served, and strangers do not join."""
 
-import json
 import pathlib
 import subprocess
 
 import hazelcast
 import pytest
 
-from cluster import Cluster, free_ports
+from cluster import Cluster, free_ports, status
 from member import eventually, program
 
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "guide" / "cluster.md"
@@ -23,12 +22,6 @@ def make_certificates(directory):
         "FILBERT_CLUSTER_TLS_CERTIFICATE": directory / "db1.pem",
         "FILBERT_CLUSTER_TLS_KEY": directory / "db1.key",
     }
-
-
-def status(member):
-    code, output, errors = program("cluster", "--host", f"127.0.0.1:{member.http_port}", "status", "--json")
-    assert code == 0, errors
-    return json.loads(output)
 
 
 @pytest.mark.parametrize("with_secret", [False, True], ids=["certificates", "with a secret"])

@@ -4,13 +4,15 @@
 //!  make_together ─┬─ each partition: claim the keys, and check their values
 //!                 │    key held by another caller: all claims are released; the caller waits
 //!                 │    value not as expected: the claims stay; the caller computes new changes
-//!                 └─ each partition: write, and release the claim
+//!                 └─ each partition: write, and release the claim; with logs, all claims after the
+//!                    last write
 //! ```
 //!
 //! Partitions are claimed in ascending order, and a caller never waits while it has claims, so two
 //! such statements cannot deadlock. Between the first write and the last one, readers may see some
 //! of the changes and not the others. Other writers wait. Without logs, a failure can only occur
-//! before the first write. With logs, a failure after it is reported as an unknown outcome.
+//! before the first write. With logs, writes are repeated when a partition changes its leader; a
+//! failure that lasts is reported as an unknown outcome.
 
 use std::sync::atomic::Ordering;
 
@@ -40,15 +42,17 @@ impl Claims<'_> {
         }
     }
 
-    /// Releases the claims.
+    /// Releases the claims. Later claims have another owner: a log may accept the release late, and
+    /// it must not release them.
     pub fn give_back(&mut self) {
         let partitions = std::mem::take(&mut self.partitions);
+        let owner = std::mem::replace(&mut self.owner, self.map.shared.new_owner());
         if self.map.is_replicated() {
-            return self.map.unclaim_by_log(self.owner, partitions);
+            return self.map.unclaim_by_log(owner, partitions);
         }
         for partition in partitions {
             let Some(cell) = self.map.shared.cell(partition) else { continue };
-            self.map.apply_together(cell, &mut cell.lock(), self.owner, Change::Unclaim, |_| ());
+            self.map.apply_together(cell, &mut cell.lock(), owner, Change::Unclaim, |_| ());
         }
     }
 
@@ -93,8 +97,7 @@ impl Map {
     /// The claims of a new statement, initially none.
     pub fn claims(&self) -> Claims<'_> {
         self.core.claiming.fetch_add(1, Ordering::SeqCst);
-        let thread = self.shared.statements.fetch_add(1, Ordering::Relaxed);
-        Claims { map: self, owner: Caller { client: self.shared.member, thread }, partitions: Vec::new() }
+        Claims { map: self, owner: self.shared.new_owner(), partitions: Vec::new() }
     }
 
     /// Applies all changes, or none of them. `claims` are the claims of the calling statement,
@@ -132,10 +135,9 @@ impl Map {
             return Err(NotMade::Differ(differing));
         }
         if self.is_replicated() {
-            self.write_by_log(claims.owner, batches.map(|(id, batch)| (*id, batch)))?;
-        } else {
-            batches.for_each(|(partition, batch)| claims.write(*partition, batch));
+            return self.write_by_log(claims.owner, batches.map(|(id, batch)| (*id, batch)));
         }
+        batches.for_each(|(partition, batch)| claims.write(*partition, batch));
         // The claims of written partitions are already released.
         claims.partitions.retain(|partition| changes.batches.get(partition).is_none_or(Batch::is_empty));
         Ok(())

@@ -159,6 +159,11 @@ impl Shared {
         Caller { client: self.member, thread: 0 }
     }
 
+    /// A new owner of claims.
+    pub(crate) fn new_owner(&self) -> Caller {
+        Caller { client: self.member, thread: self.statements.fetch_add(1, Ordering::Relaxed) }
+    }
+
     /// Answers a parked change that was not applied, and releases its resources.
     pub(crate) fn answer(&self, waiter: Waiter, answer: Result<Reply<'_>, GridError>) {
         self.release_waiter(&waiter);

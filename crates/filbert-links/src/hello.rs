@@ -116,16 +116,16 @@ impl Hello {
         if self.incarnation == peer.incarnation {
             return Err(Refused::Itself);
         }
-        for (dials, other) in [(self, peer), (peer, self)] {
-            if let Some(expected) = dials.dialled.filter(|dialled| other.member != Some(*dialled)) {
-                return Err(Refused::OtherMember { found: other.member, expected });
-            }
-        }
         // A member that was stopped while the others founded a new cluster must not vote there. It
         // may ask, by the connections for joining, whose messages name the cluster.
         let are_members = self.member.is_some() && peer.member.is_some() && self.kind != Kind::Join;
         if are_members && self.cluster_id != peer.cluster_id {
             return Err(Refused::OtherCluster { found: peer.cluster_id, expected: self.cluster_id });
+        }
+        for (dials, other) in [(self, peer), (peer, self)] {
+            if let Some(expected) = dials.dialled.filter(|dialled| other.member != Some(*dialled)) {
+                return Err(Refused::OtherMember { found: other.member, expected });
+            }
         }
         if let Some(member) = self.member.filter(|_| self.member == peer.member) {
             return Err(Refused::SameMember(member));

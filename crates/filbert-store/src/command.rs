@@ -202,7 +202,7 @@ pub enum ChangeOf<B> {
         batch: B,
     },
     /// Applies the changes of a batch, whose keys the caller has claimed. Replies `Count` of the
-    /// changes.
+    /// changes, or `Flag(false)` if the caller has claimed nothing.
     WriteBatch {
         /// The batch's bytes.
         batch: B,

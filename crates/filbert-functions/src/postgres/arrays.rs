@@ -463,7 +463,7 @@ pub(super) fn compare(left: &Value<'_>, right: &Value<'_>) -> Ordering {
 }
 
 /// The comparison key of a document; `None` for other texts.
-fn key_of_document(text: &str) -> Option<Vec<u8>> {
+pub(super) fn key_of_document(text: &str) -> Option<Vec<u8>> {
     let mut key = Vec::new();
     Document::parse(text).ok()?.append_key(&mut key);
     Some(key)

@@ -12,8 +12,8 @@ use datafusion::arrow::compute::cast;
 use datafusion::common::Result;
 use filbert_data::Interval;
 
+use super::arrays::key_of_document;
 use super::dates::length;
-use crate::json::jsonb::Document;
 use crate::types::{ARRAY_OF_BPCHAR, ARRAY_OF_JSONB, pg_type_of};
 
 /// Elements that Arrow compares differently.
@@ -67,7 +67,11 @@ impl Items {
                 let texts = cast(values, &DataType::Utf8View)?;
                 let texts = texts.as_string_view().iter();
                 match self {
-                    Items::Documents => Arc::new(texts.map(|text| text.map(key_of_document)).collect::<BinaryArray>()),
+                    Items::Documents => {
+                        // A text that is no document is compared as it is.
+                        let key = |text: &str| key_of_document(text).unwrap_or_else(|| text.as_bytes().to_vec());
+                        Arc::new(texts.map(|text| text.map(key)).collect::<BinaryArray>())
+                    }
                     _ => Arc::new(
                         texts.map(|text| text.map(|text| text.trim_end_matches(' '))).collect::<StringViewArray>(),
                     ),
@@ -76,14 +80,4 @@ impl Items {
             _ => Arc::clone(values),
         })
     }
-}
-
-/// The comparison key of a document; the text itself if it is none.
-fn key_of_document(text: &str) -> Vec<u8> {
-    let mut key = Vec::new();
-    match Document::parse(text) {
-        Ok(document) => document.append_key(&mut key),
-        Err(_) => key.extend_from_slice(text.as_bytes()),
-    }
-    key
 }

@@ -81,9 +81,10 @@ fn has_keyed(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether an expression has an order of its own that would distinguish zeros.
+/// Whether an expression has an order or a comparison of its own that would distinguish zeros.
 fn orders_zeros(expression: &Expr, schema: &DFSchema) -> bool {
     match expression {
+        Expr::Case(Case { expr: Some(compared), .. }) => is_float(compared, schema),
         Expr::AggregateFunction(function) => has_zeros_before_others(&function.params.order_by, schema),
         Expr::WindowFunction(window) => {
             let peers = window.params.order_by.iter().map(|sort| &sort.expr);
@@ -247,9 +248,12 @@ fn comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
             subquery.subquery = Arc::new(inner);
             Transformed::yes(Expr::InSubquery(InSubquery { expr: boxed(expr, schema), subquery, negated }))
         }
-        Expr::Case(Case { expr: Some(expr), when_then_expr, else_expr }) if is_keyed(&expr, schema) => {
-            let arms = when_then_expr.into_iter().map(|(when, then)| (boxed(when, schema), then)).collect();
-            Transformed::yes(Expr::Case(Case { expr: Some(boxed(expr, schema)), when_then_expr: arms, else_expr }))
+        Expr::Case(Case { expr: Some(expr), when_then_expr, else_expr })
+            if is_keyed(&expr, schema) || is_float(&expr, schema) =>
+        {
+            let key = |value: Box<Expr>| Box::new(ordered(*value, schema));
+            let arms = when_then_expr.into_iter().map(|(when, then)| (key(when), then)).collect();
+            Transformed::yes(Expr::Case(Case { expr: Some(key(expr)), when_then_expr: arms, else_expr }))
         }
         Expr::ScalarFunction(function) => match function.args.iter().find_map(|arg| kind(arg, schema)) {
             Some(of) => match (function.name(), function.args.as_slice()) {
@@ -415,7 +419,8 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
         match group {
             Expr::GroupingSet(sets) if sets.distinct_expr().into_iter().any(has_key) => {
                 return Err(unserved(
-                    "grouping sets of intervals, jsonb and their arrays are not served: group by one list of columns",
+                    "grouping sets of intervals, of jsonb, and of arrays of these, of floating-point numbers and of char(n) are \
+                     not served: group by one list of columns",
                 ));
             }
             group if has_key(group) => {

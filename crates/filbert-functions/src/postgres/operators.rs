@@ -129,11 +129,6 @@ impl ExprPlanner for Values {
             None => PlannerResult::Original(expr),
         })
     }
-
-    fn plan_array_literal(&self, mut items: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
-        type_literals(items.iter_mut().collect(), schema);
-        Ok(PlannerResult::Original(items))
-    }
 }
 
 /// A comparison with a column of a subquery, for types with another order in Arrow: documents and

@@ -19,8 +19,8 @@ use crate::together::{CHANGES_PER_LOCK_MAX, NotMade};
 /// entries.
 const BYTES_IN_FLIGHT_MAX: usize = 1 << 20;
 
-/// The maximum time for which a statement repeats its writes while partitions have no leader. A new
-/// leader takes over within two seconds.
+/// The maximum time for which a statement repeats its writes while partitions have no leader or have
+/// too many commands in flight. A new leader takes over within two seconds.
 const REPEATED_FOR: Duration = Duration::from_secs(10);
 
 /// The pause before writes are repeated.
@@ -111,9 +111,10 @@ impl Map {
         taken
     }
 
-    /// Writes the changes of claimed keys, and releases the claims. Partitions that change their
-    /// leader meanwhile are written again, for [`REPEATED_FOR`] at most: a batch is written only
-    /// while its keys are claimed, so it is never written after its claims were released.
+    /// Writes the changes of claimed keys. Partitions that change their leader meanwhile, or have too
+    /// many commands in flight, are written again, for [`REPEATED_FOR`] at most. The claims stay: they are released after all writes, and
+    /// a partition writes nothing without them. So a batch that was sent twice, or that arrives late,
+    /// has no further effect.
     pub(crate) fn write_by_log<'b>(
         &self,
         owner: Caller,
@@ -123,10 +124,10 @@ impl Map {
         let until = Instant::now() + REPEATED_FOR;
         let mut is_any_written = false;
         loop {
-            let failed = self.write_once(owner, &left);
-            is_any_written |= failed.len() < left.len();
-            let Some((partition, error)) = failed.iter().next() else { return Ok(()) };
-            let may_repeat = failed.values().all(is_of_leader) && Instant::now() < until;
+            let Written { failed, is_any, is_over } = self.write_once(owner, &left);
+            is_any_written |= is_any;
+            let Some((partition, error)) = failed.first_key_value() else { return Ok(()) };
+            let may_repeat = !is_over && failed.values().all(is_passing) && Instant::now() < until;
             if !may_repeat {
                 // The caller releases the claims of unwritten changes: no code can complete them.
                 let unknown = || SubmitError::Unknown { group: self.shared.group_of(*partition) }.into();
@@ -137,27 +138,22 @@ impl Map {
         }
     }
 
-    /// Writes batches once. Returns the partitions that failed, each with its first error.
-    fn write_once(&self, owner: Caller, batches: &[(PartitionId, &Batch)]) -> BTreeMap<PartitionId, GridError> {
+    fn write_once(&self, owner: Caller, batches: &[(PartitionId, &Batch)]) -> Written {
         let mut commands = StatementCommands::new(self, owner);
-        let mut failed = BTreeMap::new();
-        let mut note = |partition: PartitionId, outcome: Result<(), GridError>| {
-            if let Err(error) = outcome {
-                failed.entry(partition).or_insert(error);
-            }
-        };
+        let mut written = Written::default();
         for (partition, batch) in batches {
             for (_, part) in batch.parts(CHANGES_PER_LOCK_MAX) {
                 threads::give_way();
-                note(*partition, commands.submit(*partition, Change::WriteBatch { batch: part }, *partition));
+                if let Err(error) = commands.submit(*partition, Change::WriteBatch { batch: part }, *partition) {
+                    written.note(*partition, Err(error));
+                }
             }
-            note(*partition, commands.submit(*partition, Change::Unclaim, *partition));
             if commands.is_full() {
-                commands.answers().for_each(|(partition, answer)| note(partition, answer.map(|_| ())));
+                commands.answers().for_each(|(partition, answer)| written.note(partition, answer));
             }
         }
-        commands.answers().for_each(|(partition, answer)| note(partition, answer.map(|_| ())));
-        failed
+        commands.answers().for_each(|(partition, answer)| written.note(partition, answer));
+        written
     }
 
     /// Releases the claims in some partitions.
@@ -187,7 +183,42 @@ fn not_claimed(error: GridError) -> NotMade {
     })
 }
 
-/// Whether a command failed because its partition had no leader, or lost it.
-fn is_of_leader(error: &GridError) -> bool {
-    matches!(error, GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Unknown { .. }))
+/// The results of the writes of a statement.
+#[derive(Default)]
+struct Written {
+    /// The partitions with a failed write, each with its first error.
+    failed: BTreeMap<PartitionId, GridError>,
+    /// Whether any write was applied, or may have been.
+    is_any: bool,
+    /// Whether a partition had no claims of the statement: this member was removed meanwhile.
+    is_over: bool,
+}
+
+impl Written {
+    fn note(&mut self, partition: PartitionId, answer: Result<Reply<'static>, GridError>) {
+        let error = match answer {
+            Ok(Reply::Flag(false)) => {
+                (self.is_any, self.is_over) = (true, true);
+                GridError::NotActive
+            }
+            Ok(_) => {
+                self.is_any = true;
+                return;
+            }
+            Err(error) => {
+                self.is_any |= matches!(error, GridError::Submit(SubmitError::Unknown { .. }));
+                error
+            }
+        };
+        self.failed.entry(partition).or_insert(error);
+    }
+}
+
+/// Whether a command failed because its partition had no leader, lost it, or had too many commands
+/// in flight.
+fn is_passing(error: &GridError) -> bool {
+    matches!(
+        error,
+        GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Unknown { .. } | SubmitError::Overloaded { .. })
+    )
 }

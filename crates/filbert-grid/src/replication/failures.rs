@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use filbert_data::PartitionId;
+use filbert_store::Change;
 
 use crate::cell::{Cell, CellState};
 use crate::errors::{ErrorKind, GridError};
@@ -31,8 +32,10 @@ impl PendingAnswer {
                 with_state(cell, held, |state| state.evicting.retain(|evicting| *evicting != map.id));
             }
             PendingAnswer::Swept => cell.due_by(shared.now().plus(shared.config.expiry_interval_ms_max)),
-            // Another leader proposes it.
-            PendingAnswer::Released { .. } if error.kind() == ErrorKind::NotLeader => {}
+            // The new leader releases the locks of clients. It does not know which statements have
+            // ended.
+            PendingAnswer::Released { retry }
+                if error.kind() == ErrorKind::NotLeader && !matches!(retry.change.borrow(), Change::Unclaim) => {}
             PendingAnswer::Released { retry } => shared.retries.lock().push(*retry),
             PendingAnswer::Nothing => {}
         }

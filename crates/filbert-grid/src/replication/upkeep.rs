@@ -11,7 +11,7 @@ use filbert_store::{Caller, Change, Command, LogCommand, MapId, Millis, Reply};
 use super::leading::propose_expiry;
 use super::{Forwards, Pending, Submissions};
 use crate::cell::Cell;
-use crate::errors::GridError;
+use crate::errors::{ErrorKind, GridError};
 use crate::grid::Grid;
 use crate::map_core::MapCore;
 use crate::replicator::{PendingAnswer, Replication, RetryCommand, WhenLocked};
@@ -130,7 +130,7 @@ impl Shared {
         let command = Command { map, now: self.now(), caller, change: Change::Unclaim };
         let shared = self.clone();
         let taken = move |answer: Result<Reply<'_>, GridError>| {
-            if matches!(answer, Err(GridError::Submit(_))) {
+            if answer.is_err_and(|error| error.kind() != ErrorKind::Destroyed) {
                 let change = Change::Unclaim.to_owned();
                 shared.retries.lock().push(RetryCommand { partition, map, caller, change });
             }

@@ -8,16 +8,16 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::{DataType, Field};
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::logical_expr::logical_plan::{Projection, Union};
-use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::logical_expr::{Cast, Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, lit};
 use filbert_functions::named::with_types_of_inputs;
 use filbert_functions::numbers::written::common_with_literals;
 use filbert_functions::types::Mark;
-use filbert_functions::{common_type_of_dates, literal_like, numbers};
+use filbert_functions::{common_type_of_dates, field_of, literal_like, numbers};
 
 use crate::plan::planner::unaliased;
 
@@ -55,9 +55,9 @@ pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn wanted(union: &Union) -> Vec<Option<Field>> {
     let of_column = |at: usize| {
         let (quoted, typed): (Vec<_>, Vec<_>) = union.inputs.iter().partition(|input| is_quoted(input, at));
-        let fields = typed.into_iter().filter_map(|input| input.schema().fields().get(at));
-        let fields: Vec<&FieldRef> = fields.filter(|field| !field.data_type().is_null()).collect();
-        let types: Vec<&DataType> = fields.iter().map(|field| field.data_type()).collect();
+        let fields = typed.into_iter().filter_map(|input| field_at(input, at));
+        let fields: Vec<Field> = fields.filter(|field| !field.data_type().is_null()).collect();
+        let types: Vec<&DataType> = fields.iter().map(Field::data_type).collect();
         let (first, rest) = types.split_first()?;
         let is_of_null = union.schema.field(at).data_type().is_null();
         let differ = rest.iter().any(|other| other != first) || is_of_null || !quoted.is_empty();
@@ -68,11 +68,10 @@ fn wanted(union: &Union) -> Vec<Option<Field>> {
         if let Some(common) = common {
             return differ.then(|| Field::new("", common, true));
         }
-        let one = *fields.first()?;
+        let one = fields.first()?;
         let are_alike = fields.iter().all(|field| field.data_type() == *first && Mark::of(field) == Mark::of(one));
-        let takes_literals = !(is_text(one) || has_texts(one.data_type()));
-        let is_of_one = are_alike && (is_of_null || has_literals && takes_literals);
-        is_of_one.then(|| one.as_ref().clone())
+        let is_of_one = are_alike && (is_of_null || has_literals && !is_text(one));
+        is_of_one.then(|| one.clone())
     };
     (0..union.schema.fields().len()).map(of_column).collect()
 }
@@ -80,6 +79,17 @@ fn wanted(union: &Union) -> Vec<Option<Field>> {
 /// Whether a field has texts of type `text`, which a string literal is as well.
 fn is_text(field: &Field) -> bool {
     field.data_type().is_string() && Mark::of(field).is_of_text()
+}
+
+/// The field of a column, with the type that Arrow lacks: the items of a projection are not marked
+/// yet.
+fn field_at(query: &LogicalPlan, at: usize) -> Option<Field> {
+    match query {
+        LogicalPlan::Projection(projection) => field_of(projection.expr.get(at)?, projection.input.schema()),
+        LogicalPlan::SubqueryAlias(alias) => field_at(&alias.input, at),
+        LogicalPlan::Distinct(Distinct::All(input)) => field_at(input, at),
+        other => other.schema().fields().get(at).map(|field| field.as_ref().clone()),
+    }
 }
 
 /// Whether an item of a projection is a string literal, which takes the type of the others.
@@ -99,15 +109,6 @@ fn quoted_at(query: &LogicalPlan, at: usize) -> Option<&Expr> {
     matches!(item, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()).then_some(item)
 }
 
-/// Whether a type is an array of texts. Whether they are UUIDs or documents is not known yet, so a
-/// string literal beside such an array is rejected.
-fn has_texts(found: &DataType) -> bool {
-    match found {
-        DataType::List(item) => item.data_type().is_string() || has_texts(item.data_type()),
-        _ => false,
-    }
-}
-
 /// A union with all columns in their common types.
 fn united(union: Union) -> Result<LogicalPlan> {
     let union = with_types_of_inputs(union)?;
@@ -125,7 +126,9 @@ fn united(union: Union) -> Result<LogicalPlan> {
             let literal = is_text(field).then(|| literal_like(column.clone(), wanted)).flatten();
             let value = match literal {
                 Some(literal) => literal,
-                None if wanted.data_type() != field.data_type() => cast(column, wanted.data_type().clone()),
+                None if wanted.data_type() != field.data_type() => {
+                    Expr::Cast(Cast { expr: Box::new(column), field: Arc::new(wanted.clone()) })
+                }
                 None => column,
             };
             let metadata = (!wanted.metadata().is_empty()).then(|| FieldMetadata::new_from_field(wanted));

@@ -143,8 +143,8 @@ impl Model {
             }
             Change::Await { .. } => "done".into(),
             Change::Claim { batch } => self.claim(caller, batch),
-            // A repeated batch finds its claims released.
-            Change::WriteBatch { .. } if self.claims.get(&caller).is_none_or(BTreeSet::is_empty) => "count 0".into(),
+            // A batch that comes again finds its claims released.
+            Change::WriteBatch { .. } if self.claims.get(&caller).is_none_or(BTreeSet::is_empty) => "false".into(),
             Change::WriteBatch { batch } => self.write_batch(batch),
             Change::Unclaim => {
                 self.claims.remove(&caller);

@@ -3,7 +3,7 @@
 use std::io;
 
 use filbert::config::Loaded;
-use filbert::{Ending, Filbert};
+use filbert::{Config, Ending, Filbert};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info, warn};
 
@@ -24,12 +24,14 @@ pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
     if let Some(name) = &loaded.config.instance_name {
         info!("this member is {name}");
     }
+    let mut config = loaded.config;
     let (filbert, ending) = loop {
-        let filbert = Filbert::start(loaded.config.clone()).map_err(Failure::Start)?;
+        let filbert = Filbert::start(config.clone()).map_err(Failure::Start)?;
         if let Some(hazelcast) = filbert.address() {
             let (http, postgres) = (filbert.http_address(), filbert.postgres_address());
             write_out(&welcome.text(&welcome::Doors { hazelcast, http, postgres }))?;
         }
+        keep_addresses(&mut config, &filbert);
         let ending = runtime.block_on(async {
             tokio::select! {
                 name = signals.next() => {
@@ -67,6 +69,20 @@ pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
     filbert.shutdown();
     info!("ended");
     if ending == Some(Ending::TakenOut) { Err(Failure::TakenOut) } else { Ok(()) }
+}
+
+/// Replaces the addresses of the settings with those that the member listens on. Clients of a
+/// member that starts again find it at the ports that it has chosen.
+fn keep_addresses(config: &mut Config, filbert: &Filbert) {
+    if let Some(address) = filbert.address() {
+        config.door.listen = address;
+    }
+    if let (Some(http), Some(address)) = (&mut config.http, filbert.http_address()) {
+        http.listen = address;
+    }
+    if let (Some(postgres), Some(address)) = (&mut config.postgres, filbert.postgres_address()) {
+        postgres.listen = address;
+    }
 }
 
 struct Signals {

@@ -85,7 +85,7 @@ pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
 }
 
 /// The field of an expression, with the type that Arrow lacks.
-pub(super) fn field_of(expression: &Expr, schema: &DFSchema) -> Option<Field> {
+pub fn field_of(expression: &Expr, schema: &DFSchema) -> Option<Field> {
     let found = expression.get_type(schema).ok()?;
     let mark = mark_of(expression, schema).unwrap_or_default();
     Some(Field::new("", found, true).with_metadata(mark.metadata(HashMap::new())))
