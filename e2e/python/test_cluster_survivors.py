@@ -1,4 +1,4 @@
-"""Members that stay while others die: statements are whole, and a member of an old cluster has no part in a new one."""
+"""Members that stay while others die or leave, and members that all leave."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import threading
 import psycopg
 import pytest
 
-from cluster import Cluster, status
+from cluster import Cluster, is_whole, status
 from member import eventually
 from postgres_tools import dsn
 
@@ -89,6 +89,60 @@ def test_a_statement_is_whole_though_another_member_dies(cluster):
         assert {group: (least, most, rows) for group, least, most, rows in found} == {
             group: (count, count, ROWS_OF_GROUP) for group, count in counts.items()
         }
+
+
+class Sessions:
+    """Sessions at one member, each in a thread of its own, until the member ends them."""
+
+    def __init__(self, member, statements):
+        self.answered = [0] * len(statements)
+        self.ends = [None] * len(statements)
+        self._threads = [threading.Thread(target=self._run, args=(member, *each)) for each in enumerate(statements)]
+        for each in self._threads:
+            each.start()
+
+    def _run(self, member, at, statement):
+        try:
+            with psycopg.connect(dsn(member), autocommit=True) as session:
+                while True:
+                    session.execute(statement)
+                    self.answered[at] += 1
+        except psycopg.Error as error:
+            self.ends[at] = (error.sqlstate, str(error))
+
+    def wait(self):
+        for each in self._threads:
+            each.join()
+
+
+def test_sessions_of_a_member_that_leaves_are_told_that_it_shuts_down(cluster):
+    first, second, third = cluster.members
+    eventually(lambda: all(is_whole(member, 3) for member in cluster.members))
+    with psycopg.connect(dsn(first), autocommit=True) as session:
+        session.execute("create table counted (id int primary key, grp int, v int)")
+        session.execute(f"insert into counted select g, g % {GROUPS}, 0 from generate_series(1, 1000) g")
+    reads = ["select count(*) from counted", "select sum(v) from counted where grp < 5", "select grp, max(v) from counted group by grp"]
+    changes = [f"update counted set v = v + 1 where grp = {grp}" for grp in range(3)]
+    sessions = Sessions(third, reads + changes)
+    eventually(lambda: all(count > 0 for count in sessions.answered))
+    cluster.end(third, in_order=True)
+    sessions.wait()
+    # 57P01 or 57P03: a pool asks another member. The connection may be closed before that is read.
+    assert [end for end in sessions.ends if end[0] not in (None, "57P01", "57P03")] == []
+    with psycopg.connect(dsn(second), autocommit=True) as session:
+        found = dict(session.execute("select grp, min(v) from counted group by grp").fetchall())
+    assert all(found[grp] in (made, made + 1) for grp, made in enumerate(sessions.answered[len(reads) :]))
+
+
+def test_members_that_all_leave_at_once_do_not_wait_for_each_other(cluster):
+    members = list(cluster.members)
+    eventually(lambda: all(is_whole(member, 3) for member in members))
+    for member in members:
+        os.kill(member.process_id, signal.SIGTERM)
+    assert [member.wait() for member in members] == [0, 0, 0]
+    cluster.members.clear()
+    for member in members:
+        assert "nobody takes over" in member.output() and "does not leave its cluster in order" not in member.output()
 
 
 def test_a_member_of_an_old_cluster_has_no_part_in_a_new_one_of_the_same_name(cluster):

@@ -51,6 +51,9 @@ pub(crate) const VERSIONS: RangeInclusive<u16> = 1..=1;
 
 /// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(20);
+/// The time for which a member stays that leaves together with all others: they learn from the
+/// registry that all leave, and this member may be its leader.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// The number of checks between two lines in the log.
 const CHECKS_PER_LOG_LINE: u32 = 250;
 /// The number of checks between two questions to the other members whether the cluster has failed.
@@ -583,7 +586,7 @@ impl Member {
     }
 
     /// Leaves the cluster in order: other members take over the leadership and the data of this
-    /// member, as far as there are other members. Only then it is removed.
+    /// member, as far as there are other members that stay. Only then it is removed.
     ///
     /// # Errors
     /// The registry has no leader.
@@ -603,6 +606,13 @@ impl Member {
         }
         self.registry_client.execute(Command::Leave { member: self.id.0 }).await?;
         while self.views.votes(self.id) {
+            if !self.registry().any_stays() {
+                tracing::warn!(
+                    "all members of the cluster that hold data leave it: nobody takes over, and their data is dropped"
+                );
+                tokio::time::sleep(FAREWELL).await;
+                return Ok(());
+            }
             tokio::time::sleep(PAUSE).await;
         }
         self.registry_client.remove_self().await

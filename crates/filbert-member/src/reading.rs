@@ -20,19 +20,14 @@ use crate::registry_client::RegistryClient;
 
 /// The maximum time for asking leaders and waiting for the log: longer than a failover takes.
 const CATCHING_UP_MAX: Duration = Duration::from_secs(5);
+/// The same for a member that leaves the cluster: shorter than the time in which a front door that
+/// closes ends its statements, so that they end with a better error.
+const CATCHING_UP_WHILE_LEAVING_MAX: Duration = Duration::from_secs(1);
 /// The pause between two rounds.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The index of an entry and a time in milliseconds, see [`ReadPoint`].
 pub(crate) type Point = (u64, i64);
-
-/// The error for a group of partitions that this member does not hold.
-fn not_held(group: GroupId) -> GridError {
-    GridError::UnsupportedOperation(format!(
-        "this member does not hold group {group} of the partitions, and a query reads all of them where it is asked: \
-         in a cluster, expected as many replicas as members with data (--replicas), and a member with data"
-    ))
-}
 
 /// Brings this member up to date before a read.
 pub(crate) struct Reading {
@@ -45,14 +40,20 @@ impl Reading {
     /// all groups of partitions and in the registry.
     ///
     /// # Errors
-    /// This member does not hold a group, or no leader of a group was reached.
+    /// This member does not hold a group, no leader of a group was reached, or this member leaves
+    /// the cluster and no longer takes part in a group.
     pub(crate) async fn catch_up(&self) -> Result<(), GridError> {
-        let deadline = Instant::now() + CATCHING_UP_MAX;
+        let begin = Instant::now();
         let mut missing: Vec<GroupId> = (0..).map(GroupId).take(self.to.groups.len()).chain([REGISTRY]).collect();
         loop {
+            let is_leaving = self.is_leaving();
+            let deadline = begin + if is_leaving { CATCHING_UP_WHILE_LEAVING_MAX } else { CATCHING_UP_MAX };
             missing = self.round(missing, deadline).await?;
             let Some(group) = missing.first() else { return Ok(()) };
             if Instant::now() > deadline {
+                if is_leaving {
+                    return Err(GridError::NotActive);
+                }
                 let hint = match *group == REGISTRY {
                     true => "the leader of the cluster's registry was not reached".to_owned(),
                     false => "its leader was not reached".to_owned(),
@@ -116,6 +117,23 @@ impl Reading {
         }
     }
 
+    /// Whether this member leaves the cluster, or has left it.
+    fn is_leaving(&self) -> bool {
+        let state = self.registry_client.registry().state();
+        state.is_leaving(self.to.member) || state.member(self.to.member).is_none()
+    }
+
+    /// The error for a group of partitions that this member does not hold.
+    fn not_held(&self, group: GroupId) -> GridError {
+        if self.is_leaving() {
+            return GridError::NotActive;
+        }
+        GridError::UnsupportedOperation(format!(
+            "this member does not hold group {group} of the partitions, and a query reads all of them where it is asked: \
+             in a cluster, expected as many replicas as members with data (--replicas), and a member with data"
+        ))
+    }
+
     fn check_held(&self, group: GroupId) -> Result<(), GridError> {
         let held = usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at));
         let Some(held) = held else { return Ok(()) };
@@ -123,7 +141,7 @@ impl Reading {
         if status.voters.contains(&member) || status.learners.contains(&member) {
             return Ok(());
         }
-        Err(not_held(group))
+        Err(self.not_held(group))
     }
 
     /// Waits until a group has reached a read point. Returns whether it has.
@@ -142,7 +160,7 @@ impl Reading {
             biased;
             () = reached => Ok(true),
             () = sleep_until(deadline) => Ok(false),
-            () = self.taken_out(group) => Err(not_held(group)),
+            () = self.taken_out(group) => Err(self.not_held(group)),
         }
     }
 

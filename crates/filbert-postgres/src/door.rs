@@ -157,7 +157,7 @@ impl PostgresDoor {
         let wait = self.shared.config.close_timeout;
         if tokio::time::timeout(wait, finish(&mut tasks)).await.is_err() {
             ending.send_replace(Ending::Now);
-            self.shared.registry.cancel_all();
+            self.shared.registry.stop_all();
             // Tasks that still run are dropped with the set.
             let _ = tokio::time::timeout(wait, finish(&mut tasks)).await;
         }

@@ -22,6 +22,8 @@ pub(crate) struct Slot {
     running: Mutex<Option<Running>>,
     /// Whether the running statement must end. Cleared when the next statement begins.
     cancelled: AtomicBool,
+    /// Whether the door has cancelled the statement because the member stops.
+    stopped: AtomicBool,
     busy: AtomicBool,
     notify: Notify,
 }
@@ -56,6 +58,16 @@ impl Slot {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Cancels the statement, if one runs, because the member stops.
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.cancel();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
     }
 
     /// Waits until the statement is cancelled.
@@ -162,10 +174,10 @@ impl Registry {
         slot.is_some()
     }
 
-    /// Cancels all running statements.
-    pub(crate) fn cancel_all(&self) {
+    /// Cancels all running statements, because the member stops.
+    pub(crate) fn stop_all(&self) {
         let slots: Vec<_> = self.state.lock().entries.values().map(|entry| entry.slot.clone()).collect();
-        slots.iter().for_each(|slot| slot.cancel());
+        slots.iter().for_each(|slot| slot.stop());
     }
 }
 

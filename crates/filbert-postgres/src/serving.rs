@@ -101,8 +101,7 @@ impl Session {
             }
             Frontend::Terminate => Err(Failure::Terminated),
         };
-        self.end_statement(&result);
-        match result {
+        match self.end_statement(result) {
             Err(Failure::Statement(error)) => {
                 self.fail(&error);
                 self.is_skipping = true;
@@ -124,17 +123,24 @@ impl Session {
     }
 
     /// If the session does not continue, its statement is cancelled: the engine may be producing
-    /// the next page.
-    fn end_statement(&self, result: &Outcome) {
+    /// the next page. A statement that was cancelled because the member stops ends the session, as
+    /// in PostgreSQL: a pool of connections asks another member then.
+    fn end_statement(&self, result: Outcome) -> Outcome {
+        let result = match result {
+            Err(Failure::Statement(error)) if error.sqlstate == sqlstate::CANCELLED && self.slot().is_stopped() => {
+                Err(Failure::Fatal(PgError::shutting_down()))
+            }
+            result => result,
+        };
         if !matches!(result, Ok(()) | Err(Failure::Statement(_))) {
             self.slot().cancel();
         }
         self.slot().end();
+        result
     }
 
     fn end_query(&mut self, result: Outcome) -> Outcome {
-        self.end_statement(&result);
-        match result {
+        match self.end_statement(result) {
             Err(Failure::Statement(error)) => self.fail(&error),
             other => other?,
         }

@@ -369,6 +369,12 @@ impl RegistryState {
         self.leaving.contains(&id.0)
     }
 
+    /// Whether any member that holds data is not leaving.
+    #[must_use]
+    pub fn any_stays(&self) -> bool {
+        self.stays().next().is_some()
+    }
+
     /// The members that hold data and are not leaving.
     fn stays(&self) -> impl Iterator<Item = u64> {
         let stays = |(id, facts): &(&u64, &MemberFacts)| !facts.is_lite && !self.leaving.contains(id);

@@ -81,15 +81,24 @@ fn is_text(field: &Field) -> bool {
     field.data_type().is_string() && Mark::of(field).is_of_text()
 }
 
-/// The field of a column, with the type that Arrow lacks: the items of a projection are not marked
-/// yet.
+/// The field of a column, with the type that Arrow lacks: the items of a projection may not be
+/// marked yet.
 fn field_at(query: &LogicalPlan, at: usize) -> Option<Field> {
+    let field = query.schema().fields().get(at)?;
+    if !field.metadata().is_empty() {
+        return Some(field.as_ref().clone());
+    }
     match query {
         LogicalPlan::Projection(projection) => field_of(projection.expr.get(at)?, projection.input.schema()),
         LogicalPlan::SubqueryAlias(alias) => field_at(&alias.input, at),
         LogicalPlan::Distinct(Distinct::All(input)) => field_at(input, at),
-        other => other.schema().fields().get(at).map(|field| field.as_ref().clone()),
+        _ => Some(field.as_ref().clone()),
     }
+}
+
+/// The mark of a field, for the alias of a column.
+fn metadata_of(field: Option<&Field>) -> Option<FieldMetadata> {
+    field.filter(|field| !field.metadata().is_empty()).map(FieldMetadata::new_from_field)
 }
 
 /// Whether an item of a projection is a string literal, which takes the type of the others.
@@ -131,8 +140,7 @@ fn united(union: Union) -> Result<LogicalPlan> {
                 }
                 None => column,
             };
-            let metadata = (!wanted.metadata().is_empty()).then(|| FieldMetadata::new_from_field(wanted));
-            value.alias_with_metadata(name, metadata)
+            value.alias_with_metadata(name, metadata_of(Some(wanted)))
         });
         inputs.push(Arc::new(LogicalPlanBuilder::from(Arc::clone(input)).project(items)?.build()?));
     }
@@ -148,8 +156,9 @@ fn is_set_operation(join: &Join) -> bool {
 }
 
 fn types_differ(join: &Join) -> bool {
-    let mut fields = join.left.schema().fields().iter().zip(join.right.schema().fields());
-    fields.any(|(left, right)| left.data_type() != right.data_type() || Mark::of(left) != Mark::of(right))
+    let type_at =
+        |side: &LogicalPlan, at| field_at(side, at).map(|field| (field.data_type().clone(), Mark::of(&field)));
+    (0..join.on.len()).any(|at| type_at(&join.left, at) != type_at(&join.right, at))
 }
 
 fn typed(join: Join) -> Result<Transformed<LogicalPlan>> {
@@ -180,12 +189,13 @@ fn as_one_type(plan: &Arc<LogicalPlan>, other: &Arc<LogicalPlan>) -> Result<Logi
 }
 
 /// The rows of a plan with columns named by position, because the rules that determine the types do
-/// not keep qualifiers. String literals are put back, because they take the type of the other side.
+/// not keep qualifiers. String literals are put back, because they take the type of the other side,
+/// and columns get their marks, which an item of the plan itself may lack.
 fn numbered(plan: &LogicalPlan, rows: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     let columns = plan.schema().columns().into_iter().enumerate();
     let items = columns.map(|(at, column)| {
         let item = quoted_at(plan, at).map_or_else(|| Expr::Column(column), Expr::clone);
-        item.alias(format!("${at}"))
+        item.alias_with_metadata(format!("${at}"), metadata_of(field_at(plan, at).as_ref()))
     });
     let items: Vec<Expr> = items.collect();
     Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(items, rows)?)))

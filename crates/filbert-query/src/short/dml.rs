@@ -27,7 +27,7 @@ use crate::execution::Execution;
 use crate::plan::session::dialect_of;
 use crate::scan::access::Operand;
 use crate::scan::table::MapTable;
-use crate::short::key::Key;
+use crate::short::key::{Found, Key};
 use crate::tables::{Mapped, Tables};
 
 /// The maximum number of rows that one statement writes in place.
@@ -61,7 +61,7 @@ struct Keyed {
 }
 
 /// The result of a change: the number of changed rows, and the rows of `RETURNING`; `None` = a key
-/// is locked, and nothing was changed.
+/// is locked or not of its type, and nothing was changed.
 type Done = Result<Option<Added>, SqlError>;
 
 impl ShortDml {
@@ -108,8 +108,8 @@ impl ShortDml {
         format!("{what}: map={}, access=one key, rows={rows}", table.name())
     }
 
-    /// Makes the changes on the caller's thread. `None` if it would have to wait for a locked key;
-    /// nothing was changed then.
+    /// Makes the changes on the caller's thread. `None` if it would have to wait for a locked key, or
+    /// has a key that is not of its type; nothing was changed then.
     pub(crate) fn run_in_place(
         &self,
         parameters: &[Value<'_>],
@@ -185,7 +185,11 @@ impl Run<'_> {
     }
 
     fn delete(&self, keyed: &Keyed) -> Done {
-        let Some(key) = keyed.key.blob(&keyed.table, &keyed.maker, self.parameters)? else { return self.nothing() };
+        let key = match keyed.find(self.parameters)? {
+            Found::Key(key) => key,
+            Found::NoRow => return self.nothing(),
+            Found::NotOfType => return Ok(None),
+        };
         if self.returning.is_none() {
             let done = keyed.change(Change::Delete { key: &key })?;
             return Ok(done.map(|done| (u64::from(done == Outcome::Made), None)));
@@ -204,7 +208,11 @@ impl Run<'_> {
     }
 
     fn update(&self, keyed: &Keyed, sets: &[(usize, RowValue)]) -> Done {
-        let Some(key) = keyed.key.blob(&keyed.table, &keyed.maker, self.parameters)? else { return self.nothing() };
+        let key = match keyed.find(self.parameters)? {
+            Found::Key(key) => key,
+            Found::NoRow => return self.nothing(),
+            Found::NotOfType => return Ok(None),
+        };
         for _ in 0..ROUNDS_MAX {
             let Some(old) = keyed.value(&key) else { return self.nothing() };
             let row = keyed.stored.read(keyed.maker.writer(), &key, &old)?;
@@ -252,6 +260,11 @@ fn row<'v>(
 }
 
 impl Keyed {
+    /// Finds the key for the values of the parameters.
+    fn find(&self, parameters: &[Value<'_>]) -> Result<Found, SqlError> {
+        self.key.find(&self.table, &self.maker, parameters)
+    }
+
     /// The row of `WHERE <key> = <constant> AND ..`, if the condition has exactly this form.
     fn of(
         tables: &Tables,

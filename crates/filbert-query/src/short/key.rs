@@ -13,6 +13,16 @@ use crate::dml::rows::RowMaker;
 use crate::scan::access::Operand;
 use crate::scan::table::MapTable;
 
+/// The key that a short plan finds for its parameters.
+pub(crate) enum Found {
+    /// The key's bytes.
+    Key(Blob),
+    /// No row can have the key: a part of it is NULL.
+    NoRow,
+    /// A value is not of its column's type. The general plan reports it, or finds no row.
+    NotOfType,
+}
+
 /// One key.
 pub(crate) enum Key {
     /// The value of a key with one column.
@@ -61,20 +71,18 @@ impl Key {
         (of_key == found.len()).then_some(Key::Columns(found))
     }
 
-    /// The key's bytes; `None` if no row can have the key.
+    /// Finds the key for the values of the parameters.
     ///
     /// # Errors
     /// A parameter has no value.
-    pub(crate) fn blob(
-        &self,
-        table: &MapTable,
-        maker: &RowMaker,
-        parameters: &[Value<'_>],
-    ) -> Result<Option<Blob>, SqlError> {
+    pub(crate) fn find(&self, table: &MapTable, maker: &RowMaker, parameters: &[Value<'_>]) -> Result<Found, SqlError> {
         match self {
             Key::Whole(operand) => {
                 let value = operand.value(parameters)?;
-                if value.is_null() { Ok(None) } else { table.key_blob(value) }
+                if value.is_null() {
+                    return Ok(Found::NoRow);
+                }
+                Ok(table.key_blob(value)?.map_or(Found::NotOfType, Found::Key))
             }
             Key::Columns(columns) => {
                 let mut row = vec![Value::Null; maker.mapping().columns.len()];
@@ -85,16 +93,15 @@ impl Key {
                         Some(column) if maker.rounds() => value.clone().convert(&column.field_type).ok(),
                         _ => maker.convert(*index, value.clone()).ok(),
                     };
-                    // No row has a value that cannot be converted to the column's type.
-                    let Some(value) = converted else { return Ok(None) };
+                    let Some(value) = converted else { return Ok(Found::NotOfType) };
                     if value.is_null() {
-                        return Ok(None);
+                        return Ok(Found::NoRow);
                     }
                     if let Some(place) = row.get_mut(*index) {
                         *place = value;
                     }
                 }
-                maker.writer().key(&row).map(Some)
+                maker.writer().key(&row).map(Found::Key)
             }
         }
     }
