@@ -439,8 +439,8 @@ impl Task {
                 }
                 changed
             }
-            // The statement must wait for a locked key, has a key that is not of its type, or has no
-            // short plan.
+            // The statement must wait for a locked key, has a key that is not of its type, or has
+            // no short plan.
             None => {
                 drop(changing);
                 self.change(parsed).instrument(tracing::debug_span!("change", table)).await

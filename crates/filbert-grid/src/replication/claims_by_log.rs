@@ -19,8 +19,8 @@ use crate::together::{CHANGES_PER_LOCK_MAX, NotMade};
 /// entries.
 const BYTES_IN_FLIGHT_MAX: usize = 1 << 20;
 
-/// The maximum time for which a statement repeats its writes while partitions have no leader or have
-/// too many commands in flight. A new leader takes over within two seconds.
+/// The maximum time for which a statement repeats its writes while partitions have no leader or
+/// have too many commands in flight. A new leader takes over within two seconds.
 const REPEATED_FOR: Duration = Duration::from_secs(10);
 
 /// The pause before writes are repeated.
@@ -111,10 +111,10 @@ impl Map {
         taken
     }
 
-    /// Writes the changes of claimed keys. Partitions that change their leader meanwhile, or have too
-    /// many commands in flight, are written again, for [`REPEATED_FOR`] at most. The claims stay: they are released after all writes, and
-    /// a partition writes nothing without them. So a batch that was sent twice, or that arrives late,
-    /// has no further effect.
+    /// Writes the changes of claimed keys. Partitions that change their leader meanwhile, or have
+    /// too many commands in flight, are written again, for [`REPEATED_FOR`] at most. The claims
+    /// stay: they are released after all writes, and a partition writes nothing without them. So a
+    /// batch that was sent twice, or that arrives late, has no further effect.
     pub(crate) fn write_by_log<'b>(
         &self,
         owner: Caller,

@@ -220,7 +220,7 @@ async fn a_map_that_is_full_keeps_as_many_entries_as_it_may() {
     until("every group has three voters", || is_whole(&all, 3)).await;
     beside(|| all[0].grid().map("m").map(|_| ())).await.unwrap();
     until("the map is known", || all.iter().all(|member| member.grid().existing_map("m").is_some())).await;
-    // Evictions that a leader leaves to other leaders are made by the sweep. The program runs it; in
+    // The sweep makes the evictions that a leader leaves to other leaders. The program runs it; in
     // this test, nothing else does.
     let size = || {
         all.iter().for_each(|member| _ = member.grid().run_expiry());

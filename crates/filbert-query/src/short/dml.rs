@@ -108,8 +108,8 @@ impl ShortDml {
         format!("{what}: map={}, access=one key, rows={rows}", table.name())
     }
 
-    /// Makes the changes on the caller's thread. `None` if it would have to wait for a locked key, or
-    /// has a key that is not of its type; nothing was changed then.
+    /// Makes the changes on the caller's thread. `None` if it would have to wait for a locked key,
+    /// or has a key that is not of its type; nothing was changed then.
     pub(crate) fn run_in_place(
         &self,
         parameters: &[Value<'_>],

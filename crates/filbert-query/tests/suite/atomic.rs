@@ -317,7 +317,9 @@ fn keys_that_move_while_others_change_rows_lose_none() {
                 for _ in 0..15 {
                     let text = format!("UPDATE t SET id = (id + {}) % 5000", 601 + thread);
                     let result = outcome(member, &text);
-                    assert!(!result.as_ref().is_err_and(|error| !["40001", "23505"].contains(&error.as_str())));
+                    // On a busy machine, the wait for a key may end.
+                    let allowed = |error: &String| ["40001", "23505", "55P03"].contains(&error.as_str());
+                    assert!(result.as_ref().err().is_none_or(allowed), "{result:?}: {text}");
                 }
             });
         }
