@@ -156,7 +156,9 @@ impl Shared {
         let after = state.partition.bytes();
         self.account(before, after);
         map.account(before, after);
-        if map.evicts && eviction::may_grow(&change) && !eviction::make_room_here(self, map, cell, state, change.key())
+        if map.evicts
+            && eviction::may_need_eviction(&change)
+            && !eviction::make_room_here(self, map, cell, state, change.key())
         {
             // Other partitions must evict. This partition's lock is held, so the sweep does it.
             self.due_by(cell, now);

@@ -27,7 +27,7 @@ impl Map {
         let cell = shared.cell_of(partition, change.key().unwrap_or_default());
         let mut state = cell.lock();
         let result = self.change_in(cell, &mut state, caller, change, reply);
-        if self.core.evicts && result.is_ok() && eviction::may_grow(&change) {
+        if self.core.evicts && result.is_ok() && eviction::may_need_eviction(&change) {
             self.make_room(partition, state, cell, change.key());
         }
         result
@@ -113,7 +113,7 @@ impl Map {
             }
             (Err(Refused::Error(error)), Some(reply)) => reply(Err(error)),
             _ => {
-                if self.core.evicts && eviction::may_grow(&change.borrow()) {
+                if self.core.evicts && eviction::may_need_eviction(&change.borrow()) {
                     self.make_room(partition, state, cell, change.key());
                 }
             }

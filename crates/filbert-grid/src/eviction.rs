@@ -21,10 +21,10 @@ const MB: usize = 1 << 20;
 /// the sweep evict the rest.
 const EVICTIONS_PER_VISIT_MAX: usize = 64;
 
-/// Whether a change can make its map exceed a limit, or let entries be evicted from a map that
-/// does.
+/// Whether entries may have to be evicted after a change: it can make its map exceed a limit, or
+/// it releases entries of a map that does.
 #[inline]
-pub(crate) fn may_grow(change: &Change<'_>) -> bool {
+pub(crate) fn may_need_eviction(change: &Change<'_>) -> bool {
     matches!(change, Change::Put { .. } | Change::ReplaceIfSame { .. } | Change::WriteBatch { .. } | Change::Unclaim)
 }
 

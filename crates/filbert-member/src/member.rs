@@ -52,7 +52,9 @@ pub(crate) const VERSIONS: RangeInclusive<u16> = 1..=1;
 /// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The time for which a member stays that leaves together with all others: they learn from the
-/// registry that all leave, and this member may be its leader.
+/// registry that all leave, and this member may be its leader. A leader's followers learn of an
+/// entry within a heartbeat. A member that does not learn of it waits for the maximum time of an
+/// orderly leave.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// The number of checks between two lines in the log.
 const CHECKS_PER_LOG_LINE: u32 = 250;

@@ -12,7 +12,7 @@ use super::Submissions;
 use super::leading::{propose_evictions, propose_evictions_elsewhere, propose_expiry, propose_waiter};
 use crate::cell::{Cell, CellState};
 use crate::errors::GridError;
-use crate::eviction::may_grow;
+use crate::eviction::may_need_eviction;
 use crate::grid::Grid;
 use crate::groups::{GroupId, SubmitError};
 use crate::map_core::MapCore;
@@ -233,7 +233,7 @@ impl Applying<'_> {
         if !leads {
             return;
         }
-        if map.evicts && (evicted.is_some() || may_grow(&command.change)) {
+        if map.evicts && (evicted.is_some() || may_need_eviction(&command.change)) {
             self.grown.retain(|grown| grown.map.id != map.id);
             self.grown.push(Grown { map: map.clone(), spared: command.change.key().map(Box::from) });
         }

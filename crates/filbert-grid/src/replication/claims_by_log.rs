@@ -127,7 +127,7 @@ impl Map {
             let Written { failed, is_any, is_over } = self.write_once(owner, &left);
             is_any_written |= is_any;
             let Some((partition, error)) = failed.first_key_value() else { return Ok(()) };
-            let may_repeat = !is_over && failed.values().all(is_passing) && Instant::now() < until;
+            let may_repeat = !is_over && failed.values().all(is_repeatable) && Instant::now() < until;
             if !may_repeat {
                 // The caller releases the claims of unwritten changes: no code can complete them.
                 let unknown = || SubmitError::Unknown { group: self.shared.group_of(*partition) }.into();
@@ -216,7 +216,7 @@ impl Written {
 
 /// Whether a command failed because its partition had no leader, lost it, or had too many commands
 /// in flight.
-fn is_passing(error: &GridError) -> bool {
+fn is_repeatable(error: &GridError) -> bool {
     matches!(
         error,
         GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Unknown { .. } | SubmitError::Overloaded { .. })
