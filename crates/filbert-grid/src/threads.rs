@@ -71,6 +71,24 @@ pub fn give_way() {
     }
 }
 
+/// Runs work during which [`give_way`] has no effect: short work that others wait for. A yield costs
+/// a thread the rest of its slice. If other threads compute without yields, it waits until the
+/// kernel's next tick, some milliseconds.
+pub fn keep_processor<T>(work: impl FnOnce() -> T) -> T {
+    let _kept = Kept(TURN_BEGAN.take());
+    work()
+}
+
+/// The turn of a thread that keeps its processor. It goes on when the value is dropped, also by a
+/// panic.
+struct Kept(Option<Instant>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        TURN_BEGAN.set(self.0);
+    }
+}
+
 /// As [`give_way`], for a loop over rows: checks only every 64th row.
 #[inline]
 pub fn give_way_at(row: usize) {
@@ -162,6 +180,28 @@ mod tests {
             TURN_BEGAN.get().unwrap() - first
         });
         assert!(turns.join().unwrap() >= TURN);
+    }
+
+    #[test]
+    fn a_thread_that_keeps_its_processor_takes_no_turns() {
+        std::thread::spawn(|| {
+            compute_behind_clients();
+            let first = TURN_BEGAN.get().unwrap();
+            let panicked = std::panic::catch_unwind(|| {
+                keep_processor(|| {
+                    let begun = Instant::now();
+                    while begun.elapsed() < 2 * TURN {
+                        give_way();
+                    }
+                    assert_eq!(TURN_BEGAN.get(), None);
+                    panic!("its turn goes on");
+                })
+            });
+            assert!(panicked.is_err());
+            assert_eq!(TURN_BEGAN.get(), Some(first));
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -3,8 +3,12 @@
 //! A thread runs ready tasks in the order in which they became ready. With a hundred long
 //! statements, a short statement would wait for a step of each of them before each of its own
 //! steps. A statement that has used its free time therefore computes within a turn only. There are
-//! fewer turns than threads, and statements get them in the order in which they wait for them. A
-//! thread without a turn is left for the steps of short statements.
+//! fewer turns than threads. A thread without a turn is left for the steps of short statements.
+//!
+//! The next turn goes to the statement that has computed least, as the multilevel feedback queue of
+//! operating systems does it: nobody knows in advance how long a statement will compute, and one
+//! that has computed little is likely to end soon. Times that differ by less than a factor of two
+//! count as equal. Some turns go to the task that has waited longest, so that each one gets on.
 //!
 //! A turn lasts for a slice of time. Operators that read maps, and joins, ask for its end between
 //! two batches and yield then: otherwise a task would compute until a whole map is read.
@@ -14,23 +18,33 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use filbert_functions::ending::{self, Limits};
+use filbert_grid::threads;
 use futures::future::BoxFuture;
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
 
-/// The time that a statement may compute before it takes turns. Not a setting, as [`SLICE`]: longer
-/// times make short statements wait, shorter ones only cost switches.
-const FREE: Duration = Duration::from_millis(5);
+/// The processor time that a statement may use before it takes turns. Not a setting, as [`SLICE`]:
+/// longer times make short statements wait, shorter ones only cost switches. A hundred statements
+/// that begin together use it before any other gets on.
+const FREE: Duration = Duration::from_millis(1);
+
+/// The processor time that a statement may use before its threads give way to all others.
+const PROMPT: Duration = Duration::from_millis(5);
 
 /// The time after which operators yield. The wait of a short statement is a few of these.
 const SLICE: Duration = Duration::from_millis(5);
+
+/// Of so many turns, one goes to the task that has waited longest.
+const TURNS_PER_OLDEST: u64 = 8;
 
 tokio::task_local! {
     static SHARE: Share;
@@ -49,12 +63,12 @@ pub(crate) fn is_slice_over() -> bool {
 
 /// The turns of the threads of an engine.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns(Arc<Semaphore>);
+pub(crate) struct Turns(Arc<Mutex<Queue>>);
 
 impl Turns {
     /// So many turns, at least one.
     pub(crate) fn new(count: usize) -> Turns {
-        Turns(Arc::new(Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS))))
+        Turns(Arc::new(Mutex::new(Queue { free: count.max(1), ..Queue::default() })))
     }
 
     /// The share of a new statement.
@@ -63,7 +77,7 @@ impl Turns {
     }
 }
 
-/// The share of a statement: the time that all its tasks have computed.
+/// The share of a statement: the processor time that all its tasks have used.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     turns: Turns,
@@ -71,9 +85,14 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Whether the statement takes turns.
-    fn is_used(&self) -> bool {
-        self.used_ns.load(Ordering::Relaxed) > FREE.as_nanos() as u64
+    /// How often the statement has used its free time, as a power of two: 0 for once. `None` if it
+    /// has time left, and takes no turns.
+    fn level(&self) -> Option<u32> {
+        (self.used_ns.load(Ordering::Relaxed) / FREE.as_nanos() as u64).checked_ilog2()
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.used_ns.load(Ordering::Relaxed) < PROMPT.as_nanos() as u64
     }
 
     fn note(&self, used: Duration) {
@@ -81,10 +100,130 @@ impl Share {
     }
 }
 
+/// The place of a task in the order of arrival.
+type Ticket = u64;
+
+/// The tasks that wait for a turn. No turn is free while a task waits.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The turns that nobody has.
+    free: usize,
+    waiting: BTreeMap<Ticket, Waiter>,
+    /// The same tasks, the next one first: by the level of their statement, then by arrival.
+    order: BTreeSet<(u32, Ticket)>,
+    /// The tasks that were given a turn and have not been polled since.
+    given: BTreeSet<Ticket>,
+    arrivals: Ticket,
+    /// The number of turns that were passed on.
+    passed: u64,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    level: u32,
+    waker: Waker,
+}
+
+impl Queue {
+    /// A turn for a task that arrives, or its ticket.
+    fn enter(&mut self, level: u32, waker: &Waker) -> Option<Ticket> {
+        if self.free > 0 {
+            self.free -= 1;
+            return None;
+        }
+        let ticket = self.arrivals;
+        self.arrivals += 1;
+        self.waiting.insert(ticket, Waiter { level, waker: waker.clone() });
+        self.order.insert((level, ticket));
+        Some(ticket)
+    }
+
+    /// Whether the task has got its turn. Otherwise the waker is kept.
+    fn has_turn(&mut self, ticket: Ticket, waker: &Waker) -> bool {
+        if let Some(waiter) = self.waiting.get_mut(&ticket) {
+            waiter.waker.clone_from(waker);
+            return false;
+        }
+        let given = self.given.remove(&ticket);
+        debug_assert!(given, "the task with the ticket {ticket} neither waits nor has a turn");
+        true
+    }
+
+    /// A task that waited is gone. Returns whom to wake, as [`Queue::pass_on`].
+    fn leave(&mut self, ticket: Ticket) -> Option<Waker> {
+        match self.waiting.remove(&ticket) {
+            Some(waiter) => {
+                self.order.remove(&(waiter.level, ticket));
+                None
+            }
+            None if self.given.remove(&ticket) => self.pass_on(),
+            None => None,
+        }
+    }
+
+    /// Gives the turn that ends to the next task, and returns its waker.
+    fn pass_on(&mut self) -> Option<Waker> {
+        debug_assert!(self.free == 0 || self.waiting.is_empty(), "a turn was free while tasks waited");
+        self.passed += 1;
+        let oldest = || self.waiting.keys().next().copied();
+        let least = || self.order.first().map(|(_, ticket)| *ticket);
+        let next = if self.passed.is_multiple_of(TURNS_PER_OLDEST) { oldest() } else { least() };
+        let Some((ticket, waiter)) = next.and_then(|ticket| self.waiting.remove_entry(&ticket)) else {
+            self.free += 1;
+            return None;
+        };
+        self.order.remove(&(waiter.level, ticket));
+        self.given.insert(ticket);
+        Some(waiter.waker)
+    }
+}
+
+/// A turn. It is passed on when the value is dropped, also by a panic.
+struct Turn<'a>(&'a Turns);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // Woken without the lock, which the woken task takes first.
+        let next = self.0.0.lock().pass_on();
+        if let Some(waker) = next {
+            waker.wake();
+        }
+    }
+}
+
+/// The wait of a task for its turn.
+struct Wait {
+    turns: Turns,
+    ticket: Option<Ticket>,
+}
+
+impl Wait {
+    fn poll(&mut self, level: u32, context: &Context<'_>) -> Poll<()> {
+        let mut queue = self.turns.0.lock();
+        match self.ticket {
+            None => self.ticket = queue.enter(level, context.waker()),
+            Some(ticket) if queue.has_turn(ticket, context.waker()) => self.ticket = None,
+            Some(_) => {}
+        }
+        if self.ticket.is_some() { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let next = self.turns.0.lock().leave(ticket);
+        if let Some(waker) = next {
+            waker.wake();
+        }
+    }
+}
+
 /// Runs a task of a statement. It sees the end of the statement, and takes turns with the tasks of
 /// other statements.
 pub(crate) fn run<T>(limits: Limits, share: Share, work: impl Future<Output = T>) -> impl Future<Output = T> {
-    Taking { share: share.clone(), turn: None, work: Box::pin(SHARE.scope(share, ending::ended_by(limits, work))) }
+    let wait = Wait { turns: share.turns.clone(), ticket: None };
+    Taking { share: share.clone(), wait, work: Box::pin(SHARE.scope(share, ending::ended_by(limits, work))) }
 }
 
 /// Runs another task of the statement of the current task, if it has one.
@@ -124,13 +263,10 @@ impl JoinSetTracer for Operators {
     }
 }
 
-type Turn = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
-
 /// A task that takes turns.
 struct Taking<F> {
     share: Share,
-    /// The wait for the next turn.
-    turn: Option<Turn>,
+    wait: Wait,
     work: Pin<Box<F>>,
 }
 
@@ -138,35 +274,47 @@ impl<F: Future> Future for Taking<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let Taking { share, turn, work } = &mut *self;
-        let held = if share.is_used() {
-            let wait = turn.get_or_insert_with(|| Box::pin(share.turns.0.clone().acquire_owned()));
-            let held = ready!(wait.as_mut().poll(context));
-            *turn = None;
-            // Nobody closes the semaphore.
-            held.ok()
-        } else {
-            None
+        let Taking { share, wait, work } = &mut *self;
+        let _turn = match share.level() {
+            Some(level) if wait.poll(level, context).is_pending() => return Poll::Pending,
+            Some(_) => Some(Turn(&share.turns)),
+            None => None,
         };
-        let slice = Slice::begin();
-        let polled = work.as_mut().poll(context);
-        share.note(slice.started.elapsed());
-        drop(held);
+        if share.is_prompt() {
+            threads::keep_processor(|| share.poll(work.as_mut(), context))
+        } else {
+            share.poll(work.as_mut(), context)
+        }
+    }
+}
+
+impl Share {
+    /// Polls a task for a slice of time, and notes what it has used.
+    fn poll<F: Future>(&self, work: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let _slice = Slice::begin();
+        let before = processor_time();
+        let polled = work.poll(context);
+        self.note(processor_time().saturating_sub(before));
         polled
     }
 }
 
+/// The processor time that the calling thread has used. Time in which other threads ran counts for
+/// these.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 /// The slice of the task that this thread polls.
 struct Slice {
-    started: Instant,
     /// The end of the slice of the task that polls this one.
     outer: Option<Instant>,
 }
 
 impl Slice {
     fn begin() -> Slice {
-        let started = Instant::now();
-        Slice { started, outer: SLICE_END.replace(Some(started + SLICE)) }
+        Slice { outer: SLICE_END.replace(Some(Instant::now() + SLICE)) }
     }
 }
 
@@ -191,10 +339,72 @@ mod tests {
 
     /// Computes for the time that is free, and longer.
     fn compute() {
-        let started = Instant::now();
-        while started.elapsed() <= FREE {
+        let before = processor_time();
+        while processor_time() - before <= FREE {
             std::hint::spin_loop();
         }
+    }
+
+    /// The order in which waiting tasks get the only turn. Each is given by its level.
+    fn order(levels: &[u32]) -> Vec<usize> {
+        let mut queue = Queue { free: 1, ..Queue::default() };
+        assert_eq!(queue.enter(0, Waker::noop()), None);
+        let tickets: Vec<Ticket> = levels.iter().map(|level| queue.enter(*level, Waker::noop()).unwrap()).collect();
+        let order = levels.iter().map(|_| {
+            queue.pass_on().unwrap();
+            let has_turn = |ticket: &Ticket| !queue.waiting.contains_key(ticket) && queue.given.contains(ticket);
+            let next = tickets.iter().position(has_turn).unwrap();
+            assert!(queue.has_turn(tickets[next], Waker::noop()));
+            next
+        });
+        let order = order.collect();
+        assert!(queue.pass_on().is_none());
+        assert_eq!((queue.free, queue.order.len(), queue.given.len()), (1, 0, 0));
+        order
+    }
+
+    #[test]
+    fn the_statement_that_has_computed_least_is_next() {
+        assert_eq!(order(&[3, 1, 2, 1, 0]), [4, 1, 3, 2, 0]);
+    }
+
+    #[test]
+    fn one_of_eight_turns_goes_to_the_task_that_has_waited_longest() {
+        assert_eq!(order(&[9, 0, 0, 0, 0, 0, 0, 0, 0, 0]), [1, 2, 3, 4, 5, 6, 7, 0, 8, 9]);
+    }
+
+    #[test]
+    fn a_task_that_is_gone_leaves_its_turn_to_the_next() {
+        let turns = Turns::new(1);
+        let mut waits = [(); 3].map(|()| Wait { turns: turns.clone(), ticket: None });
+        let context = Context::from_waker(Waker::noop());
+        let [first, second, third] = &mut waits;
+        assert!(first.poll(0, &context).is_ready());
+        let turn = Turn(&turns);
+        assert!(second.poll(0, &context).is_pending());
+        assert!(third.poll(0, &context).is_pending());
+        drop(turn);
+        // The second task has the turn and is not polled. The third one gets it.
+        assert!(third.poll(0, &context).is_pending());
+        let [first, second, mut third] = waits;
+        drop((first, second));
+        assert!(third.poll(0, &context).is_ready());
+        drop(Turn(&turns));
+        assert_eq!(turns.0.lock().free, 1);
+    }
+
+    #[test]
+    fn a_task_that_is_gone_while_it_waits_is_not_given_a_turn() {
+        let turns = Turns::new(1);
+        let mut wait = Wait { turns: turns.clone(), ticket: None };
+        let context = Context::from_waker(Waker::noop());
+        let turn = turns.0.lock().enter(0, Waker::noop());
+        assert_eq!(turn, None);
+        assert!(wait.poll(0, &context).is_pending());
+        drop(wait);
+        drop(Turn(&turns));
+        let queue = turns.0.lock();
+        assert_eq!((queue.free, queue.waiting.len(), queue.order.len()), (1, 0, 0));
     }
 
     #[tokio::test]
@@ -238,7 +448,10 @@ mod tests {
         taking(Turns::new(1).share(), async {
             for _ in 0..3 {
                 assert!(!is_slice_over());
-                compute();
+                let begun = Instant::now();
+                while begun.elapsed() <= SLICE {
+                    std::hint::spin_loop();
+                }
                 assert!(is_slice_over());
                 yield_now().await;
             }
@@ -250,7 +463,6 @@ mod tests {
     #[tokio::test]
     async fn the_tasks_of_a_statement_wait_for_each_other_without_an_end_of_turns() {
         let share = Turns::new(1).share();
-        compute();
         share.note(FREE * 2);
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let waits = tokio::spawn(taking(share.clone(), receiver));
