@@ -10,8 +10,11 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use filbert_functions::Constants;
 
+use super::forgetting::Promises;
+use super::inferences::Inferences;
 use super::projections::{self, Projections};
 use super::result_order::ResultOrder;
+use super::sorts_of_unions::SortsOfUnions;
 use super::union_names::UnionNames;
 use super::{dependencies, ended, marks};
 
@@ -39,6 +42,9 @@ const WITHOUT_ROWS: &str = "propagate_empty_relation";
 /// input: `HAVING (SELECT false)`, `SELECT .. FROM (SELECT count(*) ..) WHERE random() < 0.5`.
 const CONDITIONS_DOWN: &str = "push_down_filter";
 
+/// Rejects physical plans in which an operator does not get the order that it requires.
+const ORDERS_CHECKED: &str = "SanityCheckPlan";
+
 /// The rules for logical plans.
 pub(super) fn logical() -> Vec<LogicalRule> {
     let mut rules = vec![dependencies::distinct_rows()];
@@ -47,7 +53,10 @@ pub(super) fn logical() -> Vec<LogicalRule> {
             COLUMNS => rules.extend([dependencies::independence(), marks::columns(), rule]),
             name if BELIEVERS.contains(&name) => rules.extend([dependencies::independence(), rule]),
             ORDER_OF_JOINS => rules.push(Arc::new(Unless { applies: joins_equal_nulls, rule })),
-            CONDITIONS_DOWN => rules.push(Arc::new(Unless { applies: is_about_an_own_row, rule })),
+            CONDITIONS_DOWN => {
+                let rule = Arc::new(Inferences(rule));
+                rules.push(Arc::new(Unless { applies: is_about_an_own_row, rule }));
+            }
             TWO_LEVELS => rules.push(Arc::new(Unless { applies: sums_are_wider, rule })),
             KEYS_OF_JOINS => rules.push(Arc::new(Unless { applies: equals_nulls, rule })),
             WITHOUT_ROWS => rules.extend([rule, Arc::new(UnionNames)]),
@@ -65,11 +74,14 @@ pub(super) fn logical() -> Vec<LogicalRule> {
 pub(super) fn physical() -> Vec<PhysicalRule> {
     let moves_filters = |rule: &dyn PhysicalOptimizerRule| rule.name().starts_with("FilterPushdown");
     let rules = PhysicalOptimizer::new().rules.into_iter().filter(|rule| !moves_filters(rule.as_ref()));
-    let rules = rules.map(|rule| match rule.name() {
-        projections::NAME => Arc::new(Projections(rule)) as PhysicalRule,
-        _ => rule,
+    let rules = rules.flat_map(|rule| match rule.name() {
+        projections::NAME => vec![Arc::new(Projections(rule)) as PhysicalRule],
+        ORDERS_CHECKED => vec![Arc::new(SortsOfUnions), rule],
+        _ => vec![rule],
     });
-    rules.chain([Arc::new(ResultOrder) as PhysicalRule]).map(ended::optimizing_physical).collect()
+    let first = [Arc::new(Promises) as PhysicalRule];
+    let last = [Arc::new(ResultOrder) as PhysicalRule];
+    first.into_iter().chain(rules).chain(last).map(ended::optimizing_physical).collect()
 }
 
 /// Whether a node is a join whose keys treat nulls as equal.
@@ -164,6 +176,8 @@ mod tests {
         let left_out = PhysicalOptimizer::new().rules;
         let left_out: Vec<&str> = left_out.iter().map(|rule| rule.name()).filter(|name| !is_kept(name)).collect();
         assert_eq!(left_out, ["FilterPushdown", "FilterPushdown(Post)"]);
-        assert!(is_kept(projections::NAME));
+        for wrapped in [projections::NAME, ORDERS_CHECKED, "sorts_of_unions"] {
+            assert!(is_kept(wrapped), "{wrapped}");
+        }
     }
 }

@@ -40,3 +40,55 @@ fn rows_come_in_order() {
     check(&member, "select distinct id, c from t order by id", ROWS);
     check(&member, "select id, c from t union all select id, c from t order by id", 2 * ROWS);
 }
+
+#[test]
+fn a_limit_counts_the_rows_of_all_queries_of_a_union() {
+    let config = QueryConfig { threads: Some(4), ..QueryConfig::default() };
+    let session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
+    let member = Member { session, ..Member::with(config) };
+    member.change("create table t (id int primary key, k int)");
+    member.change("insert into t select g, g % 3 from generate_series(1, 5000) s(g)");
+    // The queries differ in `kind`, which is constant in each of them.
+    for (first, second) in [
+        ("select 2 as kind, id from t where id <= 4000", "select 1, id from t where id > 4000"),
+        ("select k as kind, id from t where k = 2", "select k, id from t where k = 1 and id > 4000"),
+        ("select kind, id from (select 2 as kind, id from t) x where id < 9", "select 1, id + 100 from t where id < 9"),
+    ] {
+        for limit in [1, 7, 100] {
+            let all = member.rows(&format!("{first} union all {second} order by kind, id"));
+            // Which query has its rows first is chance.
+            for _ in 0..5 {
+                for outer in ["", "select kind, id from ("] {
+                    let end = if outer.is_empty() { "" } else { ") x" };
+                    let text = format!("{outer}{first} union all {second} order by kind, id desc limit {limit}{end}");
+                    let found = member.rows(&text);
+                    let mut expected = member.rows(&format!("{first} union all {second} order by kind, id desc"));
+                    expected.truncate(limit);
+                    assert_eq!(found, expected, "{text}");
+                }
+                let text = format!("{first} union all {second} order by kind, id limit {limit}");
+                assert_eq!(member.rows(&text), all[..limit.min(all.len())], "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_union_come_in_an_order_of_equal_columns() {
+    let session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
+    let member = Member { session, ..Member::with(QueryConfig::default()) };
+    member.change("create table t (id int primary key, s text)");
+    member.change("insert into t select g, 's' || g % 7 from generate_series(1, 100) s(g)");
+    let union = "select s as kind, id, s from t union all (select s, id, s from t where id > 50 order by id limit 5)";
+    for order in ["kind desc, id, s", "s, kind desc, id", "id desc, s, kind"] {
+        for limit in ["", " limit 7"] {
+            let text = format!("{union} order by {order}{limit}");
+            // In a subquery of VALUES the columns are not known to be equal.
+            let rows = member.rows(union).join("), (").replace('|', "', '");
+            let rows = rows.replace("), (", "'), ('");
+            let expected = format!("select kind, id::int, s from (values ('{rows}')) v(kind, id, s)");
+            let expected = format!("{} order by {}{limit}", expected, order.replace("id", "id::int"));
+            assert_eq!(member.rows(&text), member.rows(&expected), "{text}");
+        }
+    }
+}
