@@ -31,7 +31,7 @@ impl Generator<'_> {
     }
 
     /// Generates a column or a literal.
-    fn leaf(&mut self, kind: Type, scope: &Scope) -> Expr {
+    pub(super) fn leaf(&mut self, kind: Type, scope: &Scope) -> Expr {
         if let Some(inner) = &scope.inner
             && self.random.chance(50)
         {

@@ -1,7 +1,7 @@
 //! Generates a SELECT: FROM, groups, and columns.
 
 use super::{Generator, Scope};
-use crate::tree::{Expr, Group, Item, Join, Literal, Select, Source, Type};
+use crate::tree::{Body, Expr, Group, Item, Join, Literal, Query, Select, Source, Type};
 
 impl Generator<'_> {
     /// Generates a SELECT with these result types.
@@ -122,7 +122,8 @@ impl Generator<'_> {
                 let scope = Scope { names: vec![Expr::word(alias.clone(), Type::Int4)], ..Scope::default() };
                 (Source::Function { call, alias, lateral: false }, scope)
             }
-            13..40 if !self.common.is_empty() => {
+            13..20 if self.is_postgres() => self.with_constants(alias),
+            20..44 if !self.common.is_empty() => {
                 let (name, columns) = self.random.pick(&self.common).cloned().unwrap_or_default();
                 let scope =
                     Scope { names: named(&alias, columns.iter().map(|(name, kind)| (name, kind))), ..Scope::default() };
@@ -130,6 +131,33 @@ impl Generator<'_> {
             }
             _ => self.table(alias),
         }
+    }
+
+    /// Generates a subquery of a table, some of whose columns are constant or equal in all rows:
+    /// what optimizers conclude from that does not hold above outer joins and unions.
+    fn with_constants(&mut self, alias: String) -> (Source, Scope) {
+        let of_table = self.name("b");
+        let (table, scope) = self.table(of_table);
+        let mut exprs = scope.unique.clone();
+        exprs.extend((0..2).filter_map(|_| self.random.pick(&scope.names).cloned()));
+        if self.random.chance(30) {
+            exprs.extend(exprs.last().cloned());
+        }
+        let kind = self.any_type();
+        exprs.push(self.leaf(kind, &Scope::default()));
+        let wholes: Vec<&Expr> = scope.names.iter().filter(|name| name.kind() == Type::Int4).collect();
+        let filter = self.random.pick(&wholes).filter(|_| self.random.chance(40)).map(|name| {
+            let value = number(self.random.between(0, 6));
+            Expr::apply("{0} = {1}", Type::Bool, vec![(*name).clone(), value])
+        });
+        let columns: Vec<String> = (1..=exprs.len()).map(|number| format!("q{number}")).collect();
+        let kinds: Vec<Type> = exprs.iter().map(Expr::kind).collect();
+        let names = named(&alias, columns.iter().zip(&kinds));
+        let unique = names.iter().take(scope.unique.len()).cloned().collect();
+        let items = exprs.into_iter().map(|expr| Item { expr, alias: None }).collect();
+        let select = Select { from: vec![table], items, filter, ..Select::default() };
+        let query = Box::new(Query::of(Body::Select(Box::new(select))));
+        (Source::Query { query, alias, columns, lateral: false }, Scope { names, unique, ..Scope::default() })
     }
 
     pub(super) fn table(&mut self, alias: String) -> (Source, Scope) {

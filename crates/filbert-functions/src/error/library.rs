@@ -166,7 +166,7 @@ pub(super) fn casting(text: &str) -> SqlError {
         return parsing_error("values of this type cannot be cast to the other type").with_sqlstate("42846");
     }
     if text.contains("decimal") || text.contains("Decimal") || text.contains("overflow") {
-        return data_error("numeric field overflow").with_sqlstate("22003");
+        return overflowing(text);
     }
     data_error("a value cannot be cast to the type that is asked for").with_sqlstate("22P02")
 }
@@ -174,9 +174,17 @@ pub(super) fn casting(text: &str) -> SqlError {
 /// The error of an argument that a kernel does not accept.
 pub(super) fn argument(text: &str) -> SqlError {
     if text.contains("Decimal") || text.contains("decimal") || text.contains("precision") {
-        return data_error("numeric field overflow").with_sqlstate("22003");
+        return overflowing(text);
     }
     computing(text)
+}
+
+/// The error of a number that a decimal type has no room for: a declared type, or the type of all
+/// numbers without a declared one.
+fn overflowing(text: &str) -> SqlError {
+    let is_free = text.contains("precision 76") || text.contains("(76, 38)");
+    let message = if is_free { "value overflows numeric format" } else { "numeric field overflow" };
+    data_error(message).with_sqlstate("22003")
 }
 
 /// The default message of an error that dialects word differently.

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::super::row::{is_integer, wrong_arguments};
+use super::super::row::{is_integer, is_text, wrong_arguments};
 use super::common_type;
 
 /// The functions.
@@ -52,6 +52,16 @@ impl Hash for Shift {
     }
 }
 
+/// Whether a default of one type may become the other one. A text may be a literal of any type.
+fn are_related(one: &DataType, other: &DataType) -> bool {
+    let is_list = |found: &DataType| matches!(found, DataType::List(_));
+    is_text(one)
+        || is_text(other)
+        || (is_list(one) && is_list(other))
+        || (one.is_temporal() && other.is_temporal())
+        || (one.is_binary() && other.is_binary())
+}
+
 impl WindowUDFImpl for Shift {
     fn name(&self) -> &str {
         self.inner.name()
@@ -69,7 +79,11 @@ impl WindowUDFImpl for Shift {
             [value, offset, default] if is_offset(offset) => {
                 let known: Vec<&DataType> = [value, default].into_iter().filter(|found| !found.is_null()).collect();
                 let common = match known.as_slice() {
-                    [one, other] if one != other => common_type(&known).unwrap_or_else(|| value.clone()),
+                    [one, other] if one != other => match common_type(&known) {
+                        Some(common) => common,
+                        None if are_related(one, other) => value.clone(),
+                        None => return Err(wrong_arguments(self.inner.name(), types)),
+                    },
                     [one, ..] => (*one).clone(),
                     [] => DataType::Null,
                 };

@@ -19,6 +19,7 @@ use super::super::keys::sorts;
 use super::cells::Kind;
 use super::operators::{common as common_kind, unify};
 use crate::named::{map_named, schema_within, with_types_of_inputs};
+use crate::numbers::is_shift;
 
 /// Gives expressions that are combined PostgreSQL's common type.
 #[derive(Debug)]
@@ -115,6 +116,11 @@ fn common(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::InSubquery(among) => within(among, schema)?,
         Expr::WindowFunction(mut window) => {
             window.params.order_by = sorts(std::mem::take(&mut window.params.order_by), schema);
+            if is_shift(&window.fun)
+                && let [value, _, default] = window.params.args.as_mut_slice()
+            {
+                unify(vec![value, default], schema);
+            }
             Transformed::yes(Expr::WindowFunction(window))
         }
         other => Transformed::no(other),
