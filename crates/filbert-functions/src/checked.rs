@@ -1,8 +1,15 @@
-//! `+`, `-` and `*` of whole numbers that fail on overflow.
+//! Arithmetic of whole numbers that fails on overflow.
 //!
-//! DataFusion computes them in the type of the operands, and wraps around. Here they are computed
-//! in 64 bits, and fail beyond that. The result has the smallest type that holds every result, as
-//! in Hazelcast: a `TINYINT` and a `TINYINT` give a `SMALLINT`.
+//! DataFusion computes `+`, `-` and `*` in the type of the operands, and wraps around. Here they are
+//! computed in 64 bits, and fail beyond that. In Hazelcast's dialect the result has the smallest
+//! type that holds every result, as Hazelcast's: a `TINYINT` and a `TINYINT` give a `SMALLINT`.
+//!
+//! | operator | bits of the result, for operands of `l` and `r` bits |
+//! |---|---|
+//! | `+`, `-`, `/` | one more than the larger of `l` and `r` |
+//! | `*` | `l + r` |
+//! | `%` | the larger of `l` and `r` |
+//! | `-x`, `ABS(x)` | one more than `x` has |
 //!
 //! The functions replace the operators at planning. If a type is known only with the values of
 //! parameters, an analyzer rule replaces them later, and types are coerced again.
@@ -44,6 +51,9 @@ static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(Function::udf("checked_multiply", coerce, returns, |args| compute(args, Operator::Multiply)))
 });
 
+/// The function with this name, in each dialect.
+const ABSOLUTE: &str = "abs";
+
 /// The functions.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     [&ADD, &SUBTRACT, &MULTIPLY].map(|function| function.as_ref().clone()).to_vec()
@@ -78,19 +88,25 @@ impl ExprPlanner for Planner {
             BinaryOperator::Minus => (&SUBTRACT, |left, right| left.max(right) + 1),
             BinaryOperator::Multiply if is_fine(&expr, schema) => return Ok(product(expr)),
             BinaryOperator::Multiply => (&MULTIPLY, |left, right| left + right),
-            BinaryOperator::Divide => return Ok(quotient(expr, schema)),
+            BinaryOperator::Divide => return Ok(divided(expr, Operator::Divide, schema)),
+            BinaryOperator::Modulo => return Ok(divided(expr, Operator::Modulo, schema)),
             _ => return Ok(PlannerResult::Original(expr)),
         };
         let (Some(left), Some(right)) = (bits(&expr.left, schema), bits(&expr.right, schema)) else {
             return Ok(PlannerResult::Original(expr));
         };
         let computed = call(function, vec![expr.left, expr.right]).data;
-        Ok(PlannerResult::Planned(match grow(left, right) {
-            0..=7 => cast(computed, DataType::Int8),
-            8..=15 => cast(computed, DataType::Int16),
-            16..=31 => cast(computed, DataType::Int32),
-            _ => computed,
-        }))
+        Ok(PlannerResult::Planned(of_bits(computed, grow(left, right))))
+    }
+}
+
+/// A number that was computed in 64 bits, as the smallest type with so many bits beside the sign.
+fn of_bits(computed: Expr, bits: u32) -> Expr {
+    match bits {
+        0..=7 => cast(computed, DataType::Int8),
+        8..=15 => cast(computed, DataType::Int16),
+        16..=31 => cast(computed, DataType::Int32),
+        _ => computed,
     }
 }
 
@@ -213,6 +229,16 @@ fn whole_numbers(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Opt
     })
 }
 
+/// A quotient or a remainder in Hazelcast's dialect.
+fn divided(expr: RawBinaryExpr, op: Operator, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
+    let (Some(left), Some(right)) = (bits(&expr.left, schema), bits(&expr.right, schema)) else {
+        return if op == Operator::Divide { quotient(expr, schema) } else { PlannerResult::Original(expr) };
+    };
+    let size = if op == Operator::Divide { left.max(right) + 1 } else { left.max(right) };
+    let [left, right] = [expr.left, expr.right].map(|operand| Box::new(cast(operand, DataType::Int64)));
+    PlannerResult::Planned(of_bits(Expr::BinaryExpr(BinaryExpr { left, op, right }), size))
+}
+
 /// A quotient of decimals with the maximum number of decimal places.
 fn quotient(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
     let types = [expr.left.get_type(schema), expr.right.get_type(schema)];
@@ -247,12 +273,56 @@ fn exact(name: &str, expr: RawBinaryExpr) -> PlannerResult<RawBinaryExpr> {
     }
 }
 
-/// The maximum number of value bits of a whole number, without the sign.
+/// The maximum number of value bits of a whole number in Hazelcast's dialect, without the sign.
 fn bits(operand: &Expr, schema: &DFSchema) -> Option<u32> {
-    if let Expr::Literal(ScalarValue::Int64(Some(number)), _) = operand {
-        return Some(u64::BITS - number.unsigned_abs().leading_zeros());
+    match operand {
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => {
+            return Some(u64::BITS - number.unsigned_abs().leading_zeros());
+        }
+        // These get their types later.
+        Expr::Negative(inner) => return bits(inner, schema).map(|bits| bits + 1),
+        Expr::ScalarFunction(call) if call.name() == ABSOLUTE => {
+            return bits(call.args.first()?, schema).map(|bits| bits + 1);
+        }
+        // The type of a result may have more bits than the result.
+        Expr::Cast(cast) => {
+            if let Some(bits) = bits_computed(&cast.expr, schema) {
+                return Some(bits);
+            }
+        }
+        _ => {}
     }
-    match operand.get_type(schema).ok()? {
+    bits_of(&operand.get_type(schema).ok()?)
+}
+
+/// The bits of the result of an operator; `None` for other expressions.
+fn bits_computed(computed: &Expr, schema: &DFSchema) -> Option<u32> {
+    let of_both = |left: &Expr, right: &Expr| Some((bits(left, schema)?, bits(right, schema)?));
+    match computed {
+        Expr::ScalarFunction(ScalarFunction { func, args }) => {
+            let [left, right] = args.as_slice() else { return None };
+            let (left, right) = of_both(left, right)?;
+            match func.name() {
+                name if name == ADD.name() || name == SUBTRACT.name() => Some(left.max(right) + 1),
+                name if name == MULTIPLY.name() => Some(left + right),
+                _ => None,
+            }
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (Expr::Cast(left), Expr::Cast(right)) = (left.as_ref(), right.as_ref()) else { return None };
+            let (left, right) = of_both(&left.expr, &right.expr)?;
+            match op {
+                Operator::Divide => Some(left.max(right) + 1),
+                Operator::Modulo => Some(left.max(right)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn bits_of(found: &DataType) -> Option<u32> {
+    match found {
         DataType::Int8 => Some(7),
         DataType::Int16 | DataType::UInt8 => Some(15),
         DataType::Int32 | DataType::UInt16 => Some(31),
@@ -338,8 +408,9 @@ fn checked_plan(plan: LogicalPlan, rule: &Checked) -> Result<Transformed<Logical
     let schema = schema_within(&plan)?;
     let transformed = map_named(plan, |expression| {
         expression.transform_up(|expression| {
-            let checked = checked(expression, &schema, rule.reg_name.as_ref());
+            let checked = checked(expression, &schema, rule);
             match rule.dialect {
+                Dialect::Hazelcast => checked.transform_data(|expression| Ok(in_hazelcast(expression, &schema))),
                 Dialect::Postgres => checked.transform_data(|expression| Ok(in_postgresql(expression, &schema))),
                 _ => Ok(checked),
             }
@@ -351,7 +422,7 @@ fn checked_plan(plan: LogicalPlan, rule: &Checked) -> Result<Transformed<Logical
     transformed.map_data(LogicalPlan::recompute_schema)
 }
 
-fn checked(expression: Expr, schema: &DFSchema, reg_name: Option<&Arc<ScalarUDF>>) -> Transformed<Expr> {
+fn checked(expression: Expr, schema: &DFSchema, rule: &Checked) -> Transformed<Expr> {
     let whole = |operand: &Expr| match operand.get_type(schema) {
         Ok(data_type) => data_type.is_integer(),
         // A column of an outer query has no known type here, but the other operand may have one.
@@ -391,20 +462,36 @@ fn checked(expression: Expr, schema: &DFSchema, reg_name: Option<&Arc<ScalarUDF>
         }
         // The OID of a function becomes its name as text.
         Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_function_number(&to_text.expr, schema) => {
-            let Some(reg_name) = reg_name else { return Transformed::no(Expr::Cast(to_text)) };
+            let Some(reg_name) = &rule.reg_name else { return Transformed::no(Expr::Cast(to_text)) };
             let kind = Expr::Literal(ScalarValue::Utf8View(Some("proc".to_owned())), None);
             let named = ScalarFunction { func: reg_name.clone(), args: vec![kind, *to_text.expr] };
             Transformed::yes(Expr::ScalarFunction(named))
         }
         Expr::Negative(operand) if !matches!(*operand, Expr::Literal(..)) && whole(&operand) => {
-            let data_type = operand.get_type(schema).unwrap_or(DataType::Int64);
+            let size = match rule.dialect {
+                Dialect::Hazelcast => bits(&operand, schema).map(|bits| bits + 1),
+                _ => operand.get_type(schema).ok().as_ref().and_then(bits_of),
+            };
             let computed = call(&SUBTRACT, vec![Expr::Literal(ScalarValue::Int64(Some(0)), None), *operand]);
-            match data_type {
-                DataType::Int8 | DataType::Int16 | DataType::Int32 => {
-                    computed.update_data(|computed| cast(computed, data_type))
-                }
-                _ => computed,
+            match size {
+                Some(bits) => computed.update_data(|computed| of_bits(computed, bits)),
+                None => computed,
             }
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// `ABS` of a whole number in the next larger type, as in Hazelcast.
+fn in_hazelcast(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expression {
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == ABSOLUTE => {
+            let size = args.first().and_then(|operand| bits(operand, schema));
+            let Some(bits) = size.filter(|bits| *bits < 63) else {
+                return Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args }));
+            };
+            let args = args.into_iter().map(|operand| cast(operand, DataType::Int64)).collect();
+            Transformed::yes(of_bits(Expr::ScalarFunction(ScalarFunction { func, args }), bits + 1))
         }
         other => Transformed::no(other),
     }
