@@ -47,7 +47,7 @@ fn with_corrected_inputs(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc
     let inputs = plan.children().into_iter();
     let corrected: Vec<_> = match downcast::<SortPreservingMergeExec>(&plan) {
         Some(merge) => inputs.map(|input| below_merge(input, merge)).collect::<Result<_>>()?,
-        None => inputs.map(|input| of_partitions(input)).collect(),
+        None => inputs.map(of_partitions).collect(),
     };
     if corrected.iter().all(Option::is_none) {
         return Ok(Transformed::no(plan));
