@@ -1,8 +1,9 @@
 //! Arithmetic of whole numbers that fails on overflow.
 //!
-//! DataFusion computes `+`, `-` and `*` in the type of the operands, and wraps around. Here they are
-//! computed in 64 bits, and fail beyond that. In Hazelcast's dialect the result has the smallest
-//! type that holds every result, as Hazelcast's: a `TINYINT` and a `TINYINT` give a `SMALLINT`.
+//! DataFusion computes `+`, `-` and `*` in the type of the operands, and wraps around. Here they
+//! are computed in 64 bits, and fail beyond that. In Hazelcast's dialect the result has the
+//! smallest type that holds every result, as Hazelcast's: a `TINYINT` and a `TINYINT` give a
+//! `SMALLINT`.
 //!
 //! | operator | bits of the result, for operands of `l` and `r` bits |
 //! |---|---|

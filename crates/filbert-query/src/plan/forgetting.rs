@@ -6,7 +6,8 @@
 //! - an outer join, in rows without a partner:
 //!   `SELECT .. FROM t LEFT JOIN (SELECT id, 'x' AS c FROM u) q USING (id) ORDER BY q.c, t.id`
 //!   sorted by `t.id` alone;
-//! - grouping sets: `SELECT .. FROM (SELECT 'x' AS c, k FROM t) q GROUP BY CUBE (c, k) ORDER BY c, k`
+//! - grouping sets:
+//!   `SELECT .. FROM (SELECT 'x' AS c, k FROM t) q GROUP BY CUBE (c, k) ORDER BY c, k`
 //!   sorted by `k` alone.
 //!
 //! The inputs of these operators therefore pass through an operator that promises nothing.

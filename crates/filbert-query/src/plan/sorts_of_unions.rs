@@ -2,9 +2,9 @@
 //!
 //! DataFusion sorts each query of a union by itself, and leaves out of the order what its rows do
 //! not differ in: columns that are constant in this query, or equal to an earlier one.
-//! - With a limit, the partitions share the last row that still counts. The constants of two queries
-//!   may differ. Without them in the order, a partition drops rows that come before the rows of
-//!   another one:
+//! - With a limit, the partitions share the last row that still counts. The constants of two
+//!   queries may differ. Without them in the order, a partition drops rows that come before the
+//!   rows of another one:
 //!   `SELECT 2 AS kind, a FROM t UNION ALL SELECT 1, a FROM u ORDER BY kind, a LIMIT 1`.
 //! - What is equal in each query is not known to be equal in the union, so its rows do not count as
 //!   ordered, and the plan is rejected:
