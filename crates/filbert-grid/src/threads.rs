@@ -8,7 +8,8 @@
 //!   6.12, earlier versions ignore the request). Both kinds of threads request their slices.
 //! - A thread that was preempted by another waking thread may be scheduled after a query thread,
 //!   whose slice the kernel ends at its next tick at the earliest. So query threads end their
-//!   slices themselves: they yield every 0.1 ms ([`give_way`]).
+//!   slices themselves: they yield every 0.1 ms ([`give_way`]), except for short work
+//!   ([`keep_processor`]).
 //!
 //! Slices do not change the shares of CPU time; these follow niceness.
 //!

@@ -23,10 +23,11 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+
+use super::inputs::with_inputs;
 
 /// The rule. It must be the first one: others rely on what is promised.
 #[derive(Debug)]
@@ -54,14 +55,8 @@ fn with_forgetting_inputs(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Ar
         let may_promise = !input.children().is_empty();
         (is_nulled && may_promise).then(|| Arc::new(Forgetting::over(Arc::clone(input))) as Arc<dyn ExecutionPlan>)
     });
-    let inputs: Vec<_> = inputs.collect();
-    if inputs.iter().all(Option::is_none) {
-        return Ok(Transformed::no(plan));
-    }
-    let inputs = inputs.into_iter().zip(plan.children());
-    let inputs = inputs.map(|(forgetting, input)| forgetting.unwrap_or_else(|| Arc::clone(input))).collect();
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    plan.replace_children(inputs, options).map(Transformed::yes)
+    let inputs = inputs.collect();
+    with_inputs(plan, inputs)
 }
 
 /// Whether an operator replaces values of its inputs by NULL; of a join, the left input is first.

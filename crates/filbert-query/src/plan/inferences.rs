@@ -1,19 +1,22 @@
-//! Keeps conditions that can fail on the table that they were written for.
+//! Keeps conditions that can fail where they were written.
 //!
-//! With `a.k = b.k AND 6 / a.k > 1`, DataFusion also evaluates `6 / b.k > 1`, so that fewer rows of
-//! `b` reach the join. A row of `b` without a partner in `a` would then fail the statement.
+//! - With `a.k = b.k AND 6 / a.k > 1`, DataFusion also evaluates `6 / b.k > 1`, so that fewer rows
+//!   of `b` reach the join. A row of `b` without a partner in `a` would then fail the statement.
+//! - With `a.k = 2 AND 6 / b.k > 1 OR a.k = 3 AND b.k = 0`, it evaluates `6 / b.k > 1 OR b.k = 0`
+//!   for all rows of `b`, also for those whose partners do not have 2.
 
 use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use filbert_functions::fallible;
 
 /// The rule that moves conditions down, without inferred conditions that can fail. The rule infers
-/// conditions from keys that are columns: it sees none here, because each has another name.
+/// conditions from keys that are columns, and from disjunctions. Under an alias it does not see the
+/// column, under `IS TRUE` not the disjunction.
 #[derive(Debug)]
 pub(super) struct Inferences(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
 
@@ -27,6 +30,7 @@ impl OptimizerRule for Inferences {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let plan = with_whole_disjunctions(plan);
         match with_hidden_keys(&plan) {
             Some(hidden) => self.0.rewrite(hidden, config)?.transform_data(with_shown_keys),
             None => self.0.rewrite(plan, config),
@@ -36,6 +40,56 @@ impl OptimizerRule for Inferences {
     fn supports_rewrite(&self) -> bool {
         true
     }
+}
+
+/// The join, or the condition on a join, with `IS TRUE` around disjunctions of both sides that can
+/// fail. It stays: a condition that is NULL and one that is false are the same to a join.
+fn with_whole_disjunctions(plan: LogicalPlan) -> LogicalPlan {
+    match plan {
+        LogicalPlan::Join(join) => LogicalPlan::Join(of_whole_disjunctions(join)),
+        LogicalPlan::Filter(mut filter) => {
+            // The rule moves the conditions of the join together with this one.
+            if let LogicalPlan::Join(join) = filter.input.as_ref() {
+                filter.predicate = whole(std::mem::take(&mut filter.predicate), join);
+                filter.input = LogicalPlan::Join(of_whole_disjunctions(join.clone())).into();
+            }
+            LogicalPlan::Filter(filter)
+        }
+        other => other,
+    }
+}
+
+fn of_whole_disjunctions(mut join: Join) -> Join {
+    join.filter = join.filter.take().map(|filter| whole(filter, &join));
+    join
+}
+
+fn whole(condition: Expr, join: &Join) -> Expr {
+    let is_extracted = |term: &Expr| {
+        let is_disjunction = matches!(term, Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }));
+        is_disjunction && is_of_both(term, join) && can_fail(term, join)
+    };
+    let terms = split_conjunction(&condition);
+    if !terms.iter().any(|term| is_extracted(term)) {
+        return condition;
+    }
+    let terms = terms.into_iter().map(|term| match is_extracted(term) {
+        true => Expr::IsTrue(Box::new(term.clone())),
+        false => term.clone(),
+    });
+    conjunction(terms).unwrap_or(condition)
+}
+
+/// Whether a term has columns of both sides of a join.
+fn is_of_both(term: &Expr, join: &Join) -> bool {
+    let columns = term.column_refs();
+    let is_of = |side: &LogicalPlan| columns.iter().any(|column| side.schema().has_column(column));
+    is_of(&join.left) && is_of(&join.right)
+}
+
+fn can_fail(term: &Expr, join: &Join) -> bool {
+    let both = join.left.schema().join(join.right.schema());
+    both.map_or(true, |schema| fallible::can_fail(term, &schema))
 }
 
 /// The join, or the condition on a join, with hidden keys. `None` for other plans, and if no
@@ -63,9 +117,7 @@ fn infers<'e>(join: &Join, conditions: impl IntoIterator<Item = &'e Expr>) -> bo
         let keys = join.on.iter().flat_map(|(left, right)| [left, right]);
         keys.filter_map(Expr::try_as_col).any(|key| columns.contains(key))
     };
-    let both = join.left.schema().join(join.right.schema());
-    let can_fail = |term: &Expr| both.as_ref().map_or(true, |schema| fallible::can_fail(term, schema));
-    conditions.into_iter().flat_map(split_conjunction).any(|term| is_key(term) && can_fail(term))
+    conditions.into_iter().flat_map(split_conjunction).any(|term| is_key(term) && can_fail(term, join))
 }
 
 fn hidden(join: &Join) -> Join {

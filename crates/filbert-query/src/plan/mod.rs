@@ -2,6 +2,7 @@
 //! names are resolved (`scope`), and DataFusion plans and optimizes the result.
 
 pub(crate) mod ahead;
+mod branches;
 mod calls;
 pub(crate) mod columns;
 pub(crate) mod context;
@@ -16,6 +17,7 @@ pub(crate) mod groups;
 mod growth;
 mod guarded;
 mod inferences;
+mod inputs;
 pub(crate) mod listed;
 mod marks;
 pub(crate) mod order;

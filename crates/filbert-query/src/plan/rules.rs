@@ -16,7 +16,7 @@ use super::projections::{self, Projections};
 use super::result_order::ResultOrder;
 use super::sorts_of_unions::SortsOfUnions;
 use super::union_names::UnionNames;
-use super::{dependencies, ended, marks};
+use super::{branches, dependencies, ended, marks};
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -47,7 +47,7 @@ const ORDERS_CHECKED: &str = "SanityCheckPlan";
 
 /// The rules for logical plans.
 pub(super) fn logical() -> Vec<LogicalRule> {
-    let mut rules = vec![dependencies::distinct_rows()];
+    let mut rules = vec![dependencies::distinct_rows(), branches::kept()];
     for rule in Optimizer::new().rules {
         match rule.name() {
             COLUMNS => rules.extend([dependencies::independence(), marks::columns(), rule]),
@@ -63,7 +63,7 @@ pub(super) fn logical() -> Vec<LogicalRule> {
             _ => rules.push(rule),
         }
     }
-    rules.push(Arc::new(Constants));
+    rules.extend([branches::released(), Arc::new(Constants)]);
     rules.into_iter().map(ended::optimizing).collect()
 }
 

@@ -18,11 +18,12 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::AcrossPartitions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use super::inputs::with_inputs;
 
 /// The rule. Sorts must be in their final places, and orders are not checked yet.
 #[derive(Debug)]
@@ -49,13 +50,7 @@ fn with_corrected_inputs(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc
         Some(merge) => inputs.map(|input| below_merge(input, merge)).collect::<Result<_>>()?,
         None => inputs.map(of_partitions).collect(),
     };
-    if corrected.iter().all(Option::is_none) {
-        return Ok(Transformed::no(plan));
-    }
-    let inputs = corrected.into_iter().zip(plan.children());
-    let inputs = inputs.map(|(corrected, input)| corrected.unwrap_or_else(|| Arc::clone(input))).collect();
-    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    plan.replace_children(inputs, options).map(Transformed::yes)
+    with_inputs(plan, corrected)
 }
 
 /// The input of a merge, sorted by the whole order of the merge; `None` if the input is correct.

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use filbert_functions::error::carried;
-use filbert_functions::guards;
+use filbert_functions::{fallible, guards};
 
 use crate::scan::access::AccessPlan;
 use crate::scan::exec::MapScanExec;
@@ -51,6 +51,12 @@ impl MapProvider {
         spec.filter = physical_filter(state, &spec.schema, filters)?;
         Ok(spec)
     }
+}
+
+fn has_subquery(filter: &Expr) -> bool {
+    use datafusion::common::tree_node::TreeNode;
+    let is_subquery = |expr: &Expr| matches!(expr, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_));
+    filter.exists(|expr| Ok(is_subquery(expr))).unwrap_or(true)
 }
 
 /// All filters as one expression over the columns of a schema.
@@ -105,18 +111,18 @@ impl TableProvider for MapProvider {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let supported = filters.iter().map(|filter| {
-            let has_subquery = {
-                use datafusion::common::tree_node::TreeNode;
-                filter
-                    .exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_))))
-                    .unwrap_or(true)
-            };
-            if has_subquery || filter.is_volatile() {
-                TableProviderFilterPushDown::Unsupported
-            } else {
-                TableProviderFilterPushDown::Exact
-            }
+        let stays = |filter: &Expr| has_subquery(filter) || filter.is_volatile();
+        // A filter that stays above the scan may keep rows from one that fails for them.
+        let schema = match filters.iter().any(|filter| stays(filter)) {
+            true => Some(DFSchema::try_from(self.schema())?),
+            false => None,
+        };
+        let can_fail = |filter: &Expr| {
+            schema.as_ref().is_some_and(|schema| fallible::can_fail(&unqualified(filter.clone()), schema))
+        };
+        let supported = filters.iter().map(|filter| match stays(filter) || can_fail(filter) {
+            true => TableProviderFilterPushDown::Unsupported,
+            false => TableProviderFilterPushDown::Exact,
         });
         Ok(supported.collect())
     }

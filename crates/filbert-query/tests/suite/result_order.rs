@@ -10,6 +10,13 @@ use filbert_query::QueryConfig;
 /// More rows than a few batches have.
 const ROWS: usize = 60_000;
 
+/// A member with four query threads, and a session in PostgreSQL's dialect.
+fn member() -> Member {
+    let config = QueryConfig { threads: Some(4), ..QueryConfig::default() };
+    let session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
+    Member { session, ..Member::with(config) }
+}
+
 #[track_caller]
 fn check(member: &Member, text: &str, rows: usize) {
     let found: Vec<i64> = member.rows(text).iter().map(|row| row.split('|').next().unwrap().parse().unwrap()).collect();
@@ -20,9 +27,7 @@ fn check(member: &Member, text: &str, rows: usize) {
 
 #[test]
 fn rows_come_in_order() {
-    let config = QueryConfig { threads: Some(4), ..QueryConfig::default() };
-    let session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
-    let member = Member { session, ..Member::with(config) };
+    let member = member();
     member.change("create table t (id int primary key, c char(5), v varchar(9), n numeric(10,2), j jsonb, a int[])");
     member.change(&format!(
         "insert into t select g, 'c' || g % 7, 'v' || g % 9, g / 4.0, ('{{\"a\":' || g || '}}')::jsonb, array[g] \
@@ -43,9 +48,7 @@ fn rows_come_in_order() {
 
 #[test]
 fn a_limit_counts_the_rows_of_all_queries_of_a_union() {
-    let config = QueryConfig { threads: Some(4), ..QueryConfig::default() };
-    let session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
-    let member = Member { session, ..Member::with(config) };
+    let member = member();
     member.change("create table t (id int primary key, k int)");
     member.change("insert into t select g, g % 3 from generate_series(1, 5000) s(g)");
     // The queries differ in `kind`, which is constant in each of them.
@@ -75,8 +78,7 @@ fn a_limit_counts_the_rows_of_all_queries_of_a_union() {
 
 #[test]
 fn rows_of_a_union_come_in_an_order_of_equal_columns() {
-    let session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
-    let member = Member { session, ..Member::with(QueryConfig::default()) };
+    let member = member();
     member.change("create table t (id int primary key, s text)");
     member.change("insert into t select g, 's' || g % 7 from generate_series(1, 100) s(g)");
     let union = "select s as kind, id, s from t union all (select s, id, s from t where id > 50 order by id limit 5)";
@@ -86,8 +88,9 @@ fn rows_of_a_union_come_in_an_order_of_equal_columns() {
             // In a subquery of VALUES the columns are not known to be equal.
             let rows = member.rows(union).join("), (").replace('|', "', '");
             let rows = rows.replace("), (", "'), ('");
-            let expected = format!("select kind, id::int, s from (values ('{rows}')) v(kind, id, s)");
-            let expected = format!("{} order by {}{limit}", expected, order.replace("id", "id::int"));
+            let order = order.replace("id", "id::int");
+            let expected =
+                format!("select kind, id::int, s from (values ('{rows}')) v(kind, id, s) order by {order}{limit}");
             assert_eq!(member.rows(&text), member.rows(&expected), "{text}");
         }
     }

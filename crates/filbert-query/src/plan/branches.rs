@@ -1,0 +1,97 @@
+//! Keeps `CASE` with branches that can fail.
+//!
+//! DataFusion makes `a AND x OR NOT a AND y` of `CASE WHEN a THEN x ELSE y END` over truth values,
+//! and takes out what both operands of `OR` have in common. A branch that can fail would then be
+//! evaluated for rows that do not reach it. It leaves `CASE TRUE WHEN a ..` as it is, which means
+//! the same: so the optimizer sees this form.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Case, Expr, LogicalPlan, lit};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use filbert_functions::fallible;
+use filbert_functions::named::{map_named, schema_within};
+
+/// The rule that gives such choices the form that stays. It is the first one.
+pub(super) fn kept() -> Arc<dyn OptimizerRule + Send + Sync> {
+    Arc::new(Branches { form: Form::Kept })
+}
+
+/// The rule that gives them the form back which they had. It is the last one.
+pub(super) fn released() -> Arc<dyn OptimizerRule + Send + Sync> {
+    Arc::new(Branches { form: Form::Written })
+}
+
+/// The form that a rule gives to `CASE` without an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// `CASE TRUE WHEN ..`
+    Kept,
+    /// `CASE WHEN ..`
+    Written,
+}
+
+#[derive(Debug)]
+struct Branches {
+    form: Form,
+}
+
+impl OptimizerRule for Branches {
+    fn name(&self) -> &str {
+        match self.form {
+            Form::Kept => "branches_that_can_fail",
+            Form::Written => "branches_as_written",
+        }
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if !has_case(&plan)? {
+            return Ok(Transformed::no(plan));
+        }
+        let schema = schema_within(&plan)?;
+        map_named(plan, |expression| {
+            expression.transform_up(|inner| match inner {
+                Expr::Case(case) => {
+                    let takes = match (&case.expr, self.form) {
+                        (None, Form::Kept) => branches(&case).any(|branch| fallible::can_fail(branch, &schema)),
+                        (Some(operand), Form::Written) => **operand == lit(true),
+                        _ => false,
+                    };
+                    let expr = match (takes, self.form) {
+                        (false, _) => return Ok(Transformed::no(Expr::Case(case))),
+                        (true, Form::Kept) => Some(Box::new(lit(true))),
+                        (true, Form::Written) => None,
+                    };
+                    Ok(Transformed::yes(Expr::Case(Case { expr, ..case })))
+                }
+                other => Ok(Transformed::no(other)),
+            })
+        })
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+}
+
+fn has_case(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_expressions(|expression| {
+        found |= expression.exists(|inner| Ok(matches!(inner, Expr::Case(_))))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// The expressions of a choice that not all rows reach.
+fn branches(case: &Case) -> impl Iterator<Item = &Expr> {
+    let conditions = case.when_then_expr.iter().skip(1).map(|(when, _)| when);
+    let results = case.when_then_expr.iter().map(|(_, then)| then);
+    conditions.chain(results).chain(&case.else_expr).map(AsRef::as_ref)
+}
