@@ -3,7 +3,7 @@
 use filbert_grid::query::Dialect;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget as Target, Expr, FromTable, Ident, ObjectName, OnConflictAction,
-    OnInsert, SelectItem, Statement, TableFactor, TableObject, TableWithJoins,
+    OnInsert, Query, SelectItem, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, With,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
@@ -13,9 +13,10 @@ use super::json::{call, word};
 use super::statements::{Refusal, refused, refused_as};
 use super::{ConflictTarget, Delete, Insert, OnConflict, Parsed, Update, names, places, rewrite, served, server};
 
-/// `INSERT` and `SINK`.
-pub(super) fn insert(parser: &mut Parser<'_>, of: Dialect, sink: bool) -> Result<Parsed, Refusal> {
+/// `[WITH ..] INSERT` and `SINK`.
+pub(super) fn insert(parser: &mut Parser<'_>, of: Dialect, with: Option<With>) -> Result<Parsed, Refusal> {
     let token = parser.next_token();
+    let sink = !matches!(&token.token, Token::Word(word) if word.keyword == Keyword::INSERT);
     if sink && !parser.peek_keyword(Keyword::INTO) {
         return Ok(parser.expected("INTO", parser.peek_token())?);
     }
@@ -38,9 +39,36 @@ pub(super) fn insert(parser: &mut Parser<'_>, of: Dialect, sink: bool) -> Result
     if let Some(source) = &mut source {
         rewrite::rewrite_source(source, of)?;
     }
+    if let Some(with) = with {
+        let Some(query) = source else {
+            return refused_as("0A000", "WITH before INSERT .. DEFAULT VALUES is not served");
+        };
+        source = Some(Box::new(reading(with, query)));
+    }
     let on_conflict = insert.on.map(|on| on_conflict(on, of)).transpose()?;
     let returning = returning(insert.returning, of)?;
     Ok(Parsed::Insert(Insert { sink, table, alias, columns, source, on_conflict, returning }))
+}
+
+/// The source of an INSERT with the queries of the `WITH` before the INSERT.
+fn reading(with: With, mut source: Box<Query>) -> Query {
+    if source.with.is_none() {
+        source.with = Some(with);
+        return *source;
+    }
+    // Its own queries hide queries of the same names.
+    Query {
+        with: Some(with),
+        body: Box::new(SetExpr::Query(source)),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
 }
 
 fn on_conflict(on: OnInsert, of: Dialect) -> Result<OnConflict, Refusal> {
@@ -118,8 +146,8 @@ fn check_returned(items: Option<&[SelectItem]>, has_others: bool) -> Result<(), 
     }
 }
 
-/// `UPDATE name [[AS] alias] SET .. [FROM ..] [WHERE ..] [RETURNING ..]`.
-pub(super) fn update(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
+/// `[WITH ..] UPDATE name [[AS] alias] SET .. [FROM ..] [WHERE ..] [RETURNING ..]`.
+pub(super) fn update(parser: &mut Parser<'_>, of: Dialect, with: Option<With>) -> Result<Parsed, Refusal> {
     parser.expect_keyword(Keyword::UPDATE)?;
     word(parser, "ONLY");
     let (table, alias) = single_table(&parser.parse_table_and_joins()?)?;
@@ -143,7 +171,7 @@ pub(super) fn update(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Ref
     let selection = selection(parser, of)?;
     let returning = returning_clause(parser, of)?;
     check_returned(returning.as_deref(), !from.is_empty())?;
-    Ok(Parsed::Update(Update { table, alias, assignments, from, selection, returning }))
+    Ok(Parsed::Update(Update { with, table, alias, assignments, from, selection, returning }))
 }
 
 /// The assignments of `SET`.
@@ -227,8 +255,8 @@ fn returning_clause(parser: &mut Parser<'_>, of: Dialect) -> Result<Option<Vec<S
     }
 }
 
-/// `DELETE FROM name [[AS] alias] [USING ..] [WHERE ..] [RETURNING ..]`.
-pub(super) fn delete(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
+/// `[WITH ..] DELETE FROM name [[AS] alias] [USING ..] [WHERE ..] [RETURNING ..]`.
+pub(super) fn delete(parser: &mut Parser<'_>, of: Dialect, with: Option<With>) -> Result<Parsed, Refusal> {
     let token = parser.next_token();
     let Statement::Delete(delete) = parser.parse_delete(token)? else { return refused("the DELETE is not served") };
     served::check_delete(&delete)?;
@@ -247,7 +275,7 @@ pub(super) fn delete(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Ref
     using.iter_mut().try_for_each(|from| rewrite::rewrite(from, of))?;
     let returning = returning(delete.returning, of)?;
     check_returned(returning.as_deref(), !using.is_empty())?;
-    Ok(Parsed::Delete(Delete { table, alias, using, selection, returning }))
+    Ok(Parsed::Delete(Delete { with, table, alias, using, selection, returning }))
 }
 
 fn single_table(table: &TableWithJoins) -> Result<(String, Option<String>), Refusal> {

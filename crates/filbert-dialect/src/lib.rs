@@ -80,7 +80,7 @@ pub use types::sql_type;
 
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};
-use sqlparser::ast::{Expr, Parens, Query, SelectItem, SetExpr, TableWithJoins};
+use sqlparser::ast::{Expr, Parens, Query, SelectItem, SetExpr, TableWithJoins, With};
 
 /// The limits of a statement.
 #[derive(Clone, Copy, Debug)]
@@ -352,6 +352,8 @@ pub enum ConflictTarget {
 /// `UPDATE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
+    /// The queries that it may read by name: `WITH`.
+    pub with: Option<With>,
     /// The table or mapping.
     pub table: String,
     /// Its name within the statement, if different.
@@ -369,6 +371,8 @@ pub struct Update {
 /// `DELETE FROM`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
+    /// The queries that it may read by name: `WITH`.
+    pub with: Option<With>,
     /// The table or mapping.
     pub table: String,
     /// Its name within the statement, if different.

@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 
 use filbert_grid::query::SqlError;
-use sqlparser::ast::{Cte, Ident, ObjectName, ObjectNamePart, Query, TableFactor, VisitMut, VisitorMut};
+use sqlparser::ast::{Cte, Ident, ObjectName, ObjectNamePart, Query, TableFactor, VisitMut, VisitorMut, With};
 
 use super::names::{catalog_name, in_schema};
 use super::rewrite::alias_of;
@@ -94,14 +94,16 @@ pub(super) fn settle(parsed: &mut Parsed, places: &dyn Places) {
         }
         Parsed::Update(update) => {
             known(&mut update.table);
-            update.from.iter_mut().for_each(|from| relations(from, places));
+            let mut qualify = Qualify::within(&mut update.with, places);
+            update.from.iter_mut().for_each(|from| qualify.relations(from));
             let values = update.assignments.iter_mut().map(|(_, value)| value);
-            values.chain(&mut update.selection).for_each(|expr| relations(expr, places));
+            values.chain(&mut update.selection).for_each(|expr| qualify.relations(expr));
         }
         Parsed::Delete(delete) => {
             known(&mut delete.table);
-            delete.using.iter_mut().for_each(|using| relations(using, places));
-            delete.selection.iter_mut().for_each(|selection| relations(selection, places));
+            let mut qualify = Qualify::within(&mut delete.with, places);
+            delete.using.iter_mut().for_each(|using| qualify.relations(using));
+            delete.selection.iter_mut().for_each(|selection| qualify.relations(selection));
         }
         Parsed::Query(query) => relations(query.as_mut(), places),
         Parsed::Explain { statement, .. } => settle(statement, places),
@@ -136,7 +138,7 @@ fn table_statement(statement: &mut TableStatement, places: &dyn Places) {
 
 /// Adds schemas to the relations of a query, or of an expression with queries.
 fn relations<T: VisitMut>(tree: &mut T, places: &dyn Places) {
-    let _ = walk::change(tree, &mut Qualify { places, open: Vec::new() });
+    Qualify { places, open: Vec::new() }.relations(tree);
 }
 
 struct Qualify<'p> {
@@ -155,9 +157,28 @@ struct Open {
 }
 
 impl Open {
+    fn of(with: Option<&With>) -> Open {
+        let named = with.iter().flat_map(|with| &with.cte_tables);
+        let named = named.map(|cte: &Cte| cte.alias.name.value.clone()).collect();
+        Open { named, is_recursive: with.is_some_and(|with| with.recursive), behind: 0 }
+    }
+
     fn sees(&self, name: &str) -> bool {
         let seen = if self.is_recursive { self.behind.saturating_add(1) } else { self.behind };
         self.named.iter().take(seen).any(|named| named == name)
+    }
+}
+
+impl<'p> Qualify<'p> {
+    /// For the parts of a statement that may read the queries of a `WITH`, which get schemas here.
+    fn within(with: &mut Option<With>, places: &'p dyn Places) -> Qualify<'p> {
+        let mut qualify = Qualify { places, open: vec![Open::of(with.as_ref())] };
+        qualify.relations(with);
+        qualify
+    }
+
+    fn relations<T: VisitMut>(&mut self, tree: &mut T) {
+        let _ = walk::change(tree, self);
     }
 }
 
@@ -165,10 +186,7 @@ impl VisitorMut for Qualify<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let named = query.with.iter().flat_map(|with| &with.cte_tables);
-        let named = named.map(|cte: &Cte| cte.alias.name.value.clone()).collect();
-        let is_recursive = query.with.as_ref().is_some_and(|with| with.recursive);
-        self.open.push(Open { named, is_recursive, behind: 0 });
+        self.open.push(Open::of(query.with.as_ref()));
         ControlFlow::Continue(())
     }
 

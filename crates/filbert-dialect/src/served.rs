@@ -139,12 +139,7 @@ fn check_query(query: &Query) -> Result<(), SqlError> {
     if let Some(OrderBy { kind: _, interpolate }) = order_by {
         refuse(&[(interpolate.is_some(), "INTERPOLATE")])?;
     }
-    if let Some(With { with_token: _, recursive: _, cte_tables }) = with {
-        for Cte { alias, query: _, from, materialized: _, closing_paren_token: _ } in cte_tables {
-            refuse(&[(from.is_some(), "FROM in a WITH query")])?;
-            check_alias(Some(alias))?;
-        }
-    }
+    with.iter().try_for_each(check_with)?;
     match &**body {
         SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
             Err(not_served("a statement that changes rows within a query"))
@@ -155,6 +150,16 @@ fn check_query(query: &Query) -> Result<(), SqlError> {
         | SetExpr::Values(_)
         | SetExpr::Table(_) => Ok(()),
     }
+}
+
+/// Fails if a `WITH` has parts that are not served; its queries are checked on their own.
+pub(super) fn check_with(with: &With) -> Result<(), SqlError> {
+    let With { with_token: _, recursive: _, cte_tables } = with;
+    for Cte { alias, query: _, from, materialized: _, closing_paren_token: _ } in cte_tables {
+        refuse(&[(from.is_some(), "FROM in a WITH query")])?;
+        check_alias(Some(alias))?;
+    }
+    Ok(())
 }
 
 fn check_select(select: &Select) -> Result<(), SqlError> {

@@ -4,17 +4,17 @@
 use std::collections::HashSet;
 
 use filbert_grid::query::{Dialect, SqlError, parsing_error};
-use sqlparser::ast::{ArrayElemTypeDef, DataType, Ident, SetExpr, TableFactor, TableWithJoins};
+use sqlparser::ast::{ArrayElemTypeDef, DataType, Ident, SetExpr, TableFactor, TableWithJoins, With};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{IsOptional, Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 use super::grammar::grammar;
 use super::json::{expect_word, word};
 use super::types::sql_type;
 use super::{
     ColumnDeclaration, CreateIndex, CreateMapping, IndexType, Limits, Parsed, ShowWhat, alter, changes, copy, places,
-    rewrite, session, table_statements, tables, tokens, work,
+    rewrite, served, session, table_statements, tables, tokens, work,
 };
 
 /// The reason why a statement was rejected.
@@ -119,14 +119,15 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bo
         return Ok(Parsed::Session(command));
     }
     match head.as_str() {
-        "SELECT" | "WITH" | "VALUES" | "TABLE" | "FROM" => {
-            let mut query = parser.parse_query()?;
-            rewrite::rewrite(&mut query, of)?;
-            Ok(Parsed::Query(query))
+        "SELECT" | "VALUES" | "TABLE" | "FROM" => query(parser, of, None),
+        "WITH" => {
+            let with = with(parser)?;
+            match &parser.peek_token_ref().token {
+                Token::Word(word) if CHANGES.contains(&word.keyword) => change(parser, of, Some(with)),
+                _ => query(parser, of, Some(with)),
+            }
         }
-        "INSERT" | "SINK" => changes::insert(parser, of, head == "SINK"),
-        "UPDATE" => changes::update(parser, of),
-        "DELETE" => changes::delete(parser, of),
+        "INSERT" | "SINK" | "UPDATE" | "DELETE" => change(parser, of, None),
         "EXPLAIN" if explained => refused("EXPLAIN cannot be explained"),
         "EXPLAIN" => {
             parser.next_token();
@@ -176,6 +177,40 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bo
                 first,
             )
             .map_or_else(Refusal::from, |_| Refusal::Sql(parsing_error("the statement is unknown")))),
+    }
+}
+
+/// The first words of changes that may follow `WITH`.
+const CHANGES: [Keyword; 3] = [Keyword::INSERT, Keyword::UPDATE, Keyword::DELETE];
+
+/// The queries of a `WITH` before a statement.
+fn with(parser: &mut Parser<'_>) -> Result<With, ParserError> {
+    parser.expect_keyword(Keyword::WITH)?;
+    let with_token = parser.get_current_token().clone().into();
+    let recursive = parser.parse_keyword(Keyword::RECURSIVE);
+    Ok(With { with_token, recursive, cte_tables: parser.parse_comma_separated(Parser::parse_cte)? })
+}
+
+fn query(parser: &mut Parser<'_>, of: Dialect, with: Option<With>) -> Result<Parsed, Refusal> {
+    if with.is_some() && parser.peek_keyword(Keyword::WITH) {
+        return Ok(parser.expected("a query or a change", parser.peek_token())?);
+    }
+    let mut query = parser.parse_query()?;
+    query.with = with.or(query.with);
+    rewrite::rewrite(&mut query, of)?;
+    Ok(Parsed::Query(query))
+}
+
+/// A statement that changes rows, and may read the queries of a `WITH` before it.
+fn change(parser: &mut Parser<'_>, of: Dialect, mut with: Option<With>) -> Result<Parsed, Refusal> {
+    if let Some(with) = &mut with {
+        served::check_with(with)?;
+        rewrite::rewrite(with, of)?;
+    }
+    match parser.peek_token_ref().token {
+        Token::Word(Word { keyword: Keyword::UPDATE, .. }) => changes::update(parser, of, with),
+        Token::Word(Word { keyword: Keyword::DELETE, .. }) => changes::delete(parser, of, with),
+        _ => changes::insert(parser, of, with),
     }
 }
 

@@ -139,11 +139,20 @@ fn changes_are_understood() {
     assert_eq!(update.selection.unwrap().to_string(), "__key = $2");
     let Parsed::Delete(delete) = statement("DELETE FROM m WHERE a IN (SELECT b FROM n)") else { panic!("no delete") };
     assert_eq!(delete.table, "m");
+    let Parsed::Delete(delete) = statement("WITH a AS (SELECT b FROM n) DELETE FROM m WHERE c IN (SELECT b FROM a)")
+    else {
+        panic!("no delete")
+    };
+    assert_eq!(delete.with.unwrap().to_string(), "WITH a AS (SELECT b FROM n)");
+    let Parsed::Insert(insert) = statement("WITH a AS (SELECT b FROM n) INSERT INTO m SELECT * FROM a") else {
+        panic!("no insert")
+    };
+    assert_eq!(insert.source.unwrap().to_string(), "WITH a AS (SELECT b FROM n) SELECT * FROM a");
     let Parsed::Explain { analyze: true, statement } = statement("EXPLAIN ANALYZE DELETE FROM m") else {
         panic!("no explain")
     };
-    let nothing_else = Delete { table: "m".into(), alias: None, using: vec![], selection: None, returning: None };
-    assert_eq!(*statement, Parsed::Delete(nothing_else));
+    let Parsed::Delete(delete) = *statement else { panic!("no delete") };
+    assert!(delete.table == "m" && delete.using.is_empty() && delete.selection.is_none());
     assert!(matches!(super::tests::statement("EXPLAIN PLAN FOR SELECT 1"), Parsed::Explain { analyze: false, .. }));
 }
 

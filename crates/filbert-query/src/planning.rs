@@ -155,12 +155,12 @@ impl Parts {
                 let items: Vec<Expr> =
                     update.assignments.iter().map(|(_, expr)| expr).filter(is_computed).cloned().collect();
                 let query = select::entries(&update.table, alias, &items, update.selection.as_ref());
-                query.map(|query| select::joined(query, &update.from))
+                query.map(|query| select::joined(query, update.with.as_ref(), &update.from))
             }
             Parsed::Delete(delete) => {
                 let alias = delete.alias.as_deref().unwrap_or_else(|| dialect::schema_of(&delete.table).1);
                 let query = select::entries(&delete.table, alias, &[], delete.selection.as_ref());
-                query.map(|query| select::joined(query, &delete.using))
+                query.map(|query| select::joined(query, delete.with.as_ref(), &delete.using))
             }
             Parsed::Insert(Insert { source: Some(source), .. }) => Ok((**source).clone()),
             _ => return Vec::new(),

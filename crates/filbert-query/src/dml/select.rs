@@ -1,7 +1,7 @@
 //! The queries that find the entries of an UPDATE or a DELETE.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Query, SelectItem, SetExpr, Statement, TableWithJoins, Value as SqlValue,
+    BinaryOperator, Expr, Ident, Query, SelectItem, SetExpr, Statement, TableWithJoins, Value as SqlValue, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_dialect::HazelcastDialect;
@@ -35,9 +35,10 @@ pub(crate) fn entries(table: &str, alias: &str, items: &[Expr], selection: Optio
     Ok(*query)
 }
 
-/// The same query joined with more tables: each entry occurs once for each combination of their
-/// rows that the condition allows.
-pub(crate) fn joined(mut query: Query, others: &[TableWithJoins]) -> Query {
+/// The same query joined with more tables, and with queries that it may read by name. Each entry
+/// occurs once for each combination of the tables' rows that the condition allows.
+pub(crate) fn joined(mut query: Query, with: Option<&With>, others: &[TableWithJoins]) -> Query {
+    query.with = with.cloned();
     if let SetExpr::Select(select) = &mut *query.body {
         select.from.extend_from_slice(others);
     }

@@ -91,7 +91,7 @@ impl Dml<'_> {
             });
         }
         let query = select::entries(&update.table, alias, &items, update.selection.as_ref())?;
-        let query = select::joined(query, &update.from);
+        let query = select::joined(query, update.with.as_ref(), &update.from);
         let mut rewrite = |found: &Rows<'_>, at: usize| {
             let mut row = vec![Value::Null; mapping.columns.len()];
             for (item, &target) in columns.iter().enumerate() {
@@ -131,7 +131,7 @@ impl Dml<'_> {
             .map(|column| Expr::CompoundIdentifier(vec![quoted(alias), quoted(&column.name)]))
             .collect();
         let query = select::entries(&delete.table, alias, &items, delete.selection.as_ref())?;
-        let query = select::joined(query, &delete.using);
+        let query = select::joined(query, delete.with.as_ref(), &delete.using);
         let rows = self.rows(&mapping)?;
         let mut rewrite = |found: &Rows<'_>, at: usize| {
             let mut row = vec![Value::Null; mapping.columns.len()];

@@ -83,10 +83,10 @@ impl ShortDml {
         let alias = alias.as_deref().unwrap_or_else(|| schema_of(name).1);
         let what = match parsed {
             Parsed::Insert(insert) => write(tables, state, insert, mapped, types)?,
-            Parsed::Update(update) if update.from.is_empty() => {
+            Parsed::Update(update) if update.from.is_empty() && update.with.is_none() => {
                 update_by_key(tables, state, update, (alias, types), mapped)?
             }
-            Parsed::Delete(delete) if delete.using.is_empty() => {
+            Parsed::Delete(delete) if delete.using.is_empty() && delete.with.is_none() => {
                 Keyed::of(tables, state, (alias, types), delete.selection.as_ref(), mapped)?.map(What::Delete)
             }
             _ => None,

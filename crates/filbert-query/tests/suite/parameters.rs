@@ -46,6 +46,22 @@ fn member() -> Member {
 }
 
 #[test]
+fn queries_before_a_change_have_parameters() {
+    let member = member();
+    let check = |text: &str, values: &[Value<'_>], expected: &[&str]| {
+        assert_eq!(run(&member, text, values, &[]).unwrap(), expected, "{text}");
+    };
+    let text = "WITH c AS (SELECT $1::int AS a) UPDATE t SET x = x + c.a FROM c WHERE id = $2 RETURNING id, x";
+    check(text, &[Value::Int32(5), Value::Int64(1)], &["1|12"]);
+    let text = "WITH c AS (SELECT x AS a FROM t WHERE id = $1) INSERT INTO t (id, x, s) SELECT $2, a, $3 FROM c";
+    check(text, &[Value::Int64(1), Value::Int64(3), Value::Text("b".into())], &["count 1"]);
+    check("SELECT id, x, s FROM t WHERE id = 3", &[], &["3|12|b"]);
+    let text = "WITH c AS (SELECT id FROM t WHERE s = $1) DELETE FROM t USING c WHERE c.id = t.id";
+    check(text, &[Value::Text("b".into())], &["count 1"]);
+    check("SELECT count(*) FROM t", &[], &["2"]);
+}
+
+#[test]
 fn declared_types_choose_operators_and_functions() {
     let member = member();
     let (int, exact, double) =
