@@ -406,7 +406,7 @@ TYPES = {
     "10000000000": SqlColumnType.BIGINT,
     "'a'": SqlColumnType.VARCHAR,
     "TRUE": SqlColumnType.BOOLEAN,
-    "NULL": SqlColumnType.NULL if REAL_HAZELCAST else SqlColumnType.OBJECT,
+    "NULL": SqlColumnType.NULL,
     "CAST('{}' AS JSON)": SqlColumnType.JSON,
     "CAST(1 AS OBJECT)": SqlColumnType.OBJECT,
     "COUNT(*)": SqlColumnType.BIGINT,
@@ -415,6 +415,27 @@ TYPES = {
     "AVG(CAST(1 AS INT))": SqlColumnType.DECIMAL,
     "AVG(CAST(1 AS DOUBLE))": SqlColumnType.DOUBLE,
     "MIN(CAST(1 AS SMALLINT))": SqlColumnType.SMALLINT,
+    "(5)": SqlColumnType.TINYINT,
+    "(-(128))": SqlColumnType.TINYINT,
+    "-(-4)": SqlColumnType.TINYINT,
+    "CASE WHEN TRUE THEN 5 END": SqlColumnType.TINYINT,
+    "CASE WHEN x = 2 THEN (5) ELSE 300 END": SqlColumnType.SMALLINT,
+    "CASE WHEN x = 2 THEN 5 ELSE CAST(2 AS INT) END": SqlColumnType.INTEGER,
+    "COALESCE(5, NULL)": SqlColumnType.TINYINT,
+    "COALESCE(CAST(1 AS INT), 5)": SqlColumnType.INTEGER,
+    "COALESCE(NULL, NULL)": SqlColumnType.NULL,
+    "NULLIF(300, 5)": SqlColumnType.SMALLINT,
+    "NULLIF(5, CAST(1 AS INT))": SqlColumnType.INTEGER,
+    "SIGN(5)": SqlColumnType.TINYINT,
+    "SIGN(0.5)": SqlColumnType.DECIMAL,
+    "CEIL(5)": SqlColumnType.TINYINT,
+    "ROUND(300)": SqlColumnType.SMALLINT,
+    "MOD(CAST(5 AS INT), 3)": SqlColumnType.INTEGER,
+    "MOD(CAST(5 AS INT), CAST(3 AS BIGINT))": SqlColumnType.BIGINT,
+    "MAX(300)": SqlColumnType.SMALLINT,
+    "SUM(5)": SqlColumnType.BIGINT,
+    "x": SqlColumnType.TINYINT,
+    "SUM(x)": SqlColumnType.BIGINT,
 }
 
 
@@ -422,6 +443,11 @@ TYPES = {
 def test_an_expression_has_its_type(sql, expression):
     ((_, actual),) = sql.columns(f"SELECT {expression} FROM (VALUES (1)) AS t (x)")
     assert actual == TYPES[expression]
+
+
+def test_a_series_has_numbers_of_32_bits(sql):
+    ((_, actual),) = sql.columns("SELECT v FROM TABLE(generate_series(1, 3))")
+    assert actual == SqlColumnType.INTEGER
 
 
 def test_averages(people):

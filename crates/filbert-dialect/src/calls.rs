@@ -13,5 +13,10 @@ pub const ARRAY_OF_ROWS: &str = "array_of_rows";
 pub const OPERAND: &str = "operand_of_equality";
 /// `x::numeric`, with a precision and a scale if these are declared, or those of a literal.
 pub const TO_NUMERIC: &str = "to_numeric";
+/// `negated() - x`: `-x` as a binary operator, in Hazelcast's dialect. The planner asks for the
+/// result types of binary operators alone.
+pub const NEGATED: &str = "negated";
+/// `absolute() - x`: `ABS(x)` as a binary operator, in Hazelcast's dialect.
+pub const ABSOLUTE: &str = "absolute";
 /// The column that a join `USING` merges: the first argument, in the common type of both.
 pub const MERGED_COLUMN: &str = "merged_column";

@@ -21,7 +21,7 @@ use super::server;
 use super::types::{planner_type, sql_type};
 use super::windows;
 use super::work;
-use crate::calls::{OPERAND, TO_NUMERIC};
+use crate::calls::{ABSOLUTE, NEGATED, OPERAND, TO_NUMERIC};
 use crate::walk;
 
 /// Rewrites a whole query or expression.
@@ -202,9 +202,23 @@ impl VisitorMut for Rewriter {
                     None => return refuse(format!("there is no literal of type {data_type}")),
                 }
             }
-            Expr::Case { .. } if self.of == Dialect::Postgres => narrow(expression, self.of),
+            Expr::Case { .. } if self.of != Dialect::Crate => narrow(expression, self.of),
+            Expr::Ceil { expr, .. } | Expr::Floor { expr, .. } if self.of == Dialect::Hazelcast => {
+                narrow(expr, self.of);
+            }
+            Expr::Function(function) if self.of == Dialect::Hazelcast => {
+                narrow_arguments(function, &OF_ARGUMENTS_IN_HAZELCAST, &OF_FIRST_IN_HAZELCAST, self.of);
+                operator(function).into_iter().for_each(|operator| *expression = operator);
+            }
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr }
+                if self.of == Dialect::Hazelcast
+                    && whole_number(expr).is_none()
+                    && !matches!(**expr, Expr::Value(_) | Expr::Interval(_)) =>
+            {
+                *expression = of_one_operand(NEGATED, expr);
+            }
             Expr::Function(function) if self.of == Dialect::Postgres => {
-                narrow_arguments(function);
+                narrow_arguments(function, &OF_ARGUMENTS, &OF_FIRST, self.of);
                 match nullif(function) {
                     Ok(choice) => choice.into_iter().for_each(|choice| *expression = choice),
                     Err(error) => return ControlFlow::Break(error),
@@ -362,7 +376,7 @@ fn alias_columns(query: &mut SetExpr) {
     }
 }
 
-/// Functions with a result of their arguments' types.
+/// Functions with a result of their arguments' types, in PostgreSQL's dialect.
 const OF_ARGUMENTS: [&str; 17] = [
     "abs",
     "array_agg",
@@ -382,31 +396,64 @@ const OF_ARGUMENTS: [&str; 17] = [
     "pg_typeof",
     "sum",
 ];
-/// Functions with a result of their first argument's type.
+/// Functions with a result of their first argument's type, in PostgreSQL's dialect.
 const OF_FIRST: [&str; 5] = ["first_value", "lag", "last_value", "lead", "nth_value"];
+/// Functions with a result that depends on their arguments' types, in Hazelcast's dialect.
+const OF_ARGUMENTS_IN_HAZELCAST: [&str; 8] = ["coalesce", "greatest", "least", "max", "min", "nullif", "sign", "sum"];
+/// Functions with a result of their first argument's type, in Hazelcast's dialect.
+const OF_FIRST_IN_HAZELCAST: [&str; 6] = ["ceil", "ceiling", "floor", "round", "trunc", "truncate"];
 
-/// Makes whole-number arguments of such functions 32-bit integers, in PostgreSQL's dialect.
-fn narrow_arguments(function: &mut Function) {
+/// Gives whole-number arguments of such functions the smallest type of the dialect.
+fn narrow_arguments(function: &mut Function, of_arguments: &[&str], of_first: &[&str], of: Dialect) {
     let name = function.name.to_string().to_ascii_lowercase();
     let FunctionArguments::List(list) = &mut function.args else { return };
     let count = match name.as_str() {
-        name if OF_ARGUMENTS.contains(&name) => list.args.len(),
-        name if OF_FIRST.contains(&name) => 1,
+        name if of_arguments.contains(&name) => list.args.len(),
+        name if of_first.contains(&name) => 1,
         _ => 0,
     };
     if count > 0 {
         // The expressions of DISTINCT and ORDER BY must stay the same.
         for clause in &mut list.clauses {
             if let FunctionArgumentClause::OrderBy(order) = clause {
-                order.iter_mut().for_each(|item| narrow(&mut item.expr, Dialect::Postgres));
+                order.iter_mut().for_each(|item| narrow(&mut item.expr, of));
             }
         }
         for argument in list.args.iter_mut().take(count) {
             if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
-                narrow(argument, Dialect::Postgres);
+                narrow(argument, of);
             }
         }
     }
+}
+
+/// `MOD(a, b)` and `ABS(x)` of Hazelcast's dialect as operators, which have types of their own;
+/// `None` for other functions.
+fn operator(function: &mut Function) -> Option<Expr> {
+    let name = function.name.to_string().to_ascii_lowercase();
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    match (name.as_str(), list.args.as_mut_slice()) {
+        ("abs", [FunctionArg::Unnamed(FunctionArgExpr::Expr(operand))]) => Some(of_one_operand(ABSOLUTE, operand)),
+        (
+            "mod",
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))],
+        ) => {
+            let (left, right) = (taken(left), taken(right));
+            Some(Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right })))
+        }
+        _ => None,
+    }
+}
+
+/// An operator with one operand, as a binary operator.
+fn of_one_operand(name: &str, operand: &mut Expr) -> Expr {
+    let left = Box::new(call(name, Vec::new(), Vec::new(), None));
+    Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Minus, right: taken(operand) }))
+}
+
+/// An operand, which is replaced where it was.
+fn taken(operand: &mut Expr) -> Box<Expr> {
+    Box::new(Expr::Nested(Box::new(std::mem::replace(operand, Expr::value(Value::Null)))))
 }
 
 /// `nullif(a, b)` becomes `CASE WHEN a = b THEN NULL ELSE a END` with the type that the operator
@@ -467,28 +514,15 @@ pub fn narrow_values(values: &mut Values, of: Dialect) {
 
 /// Gives a whole number of a SELECT list the smallest type of the dialect that holds it.
 pub fn narrow(expression: &mut Expr, of: Dialect) {
-    if let Expr::Nested(inner) = expression
-        && of != Dialect::Hazelcast
-    {
+    if let Expr::Nested(inner) = expression {
         return narrow(inner, of);
     }
-    if let Expr::Case { conditions, else_result, .. } = expression
-        && of != Dialect::Hazelcast
-    {
+    if let Expr::Case { conditions, else_result, .. } = expression {
         let results = conditions.iter_mut().map(|when| &mut when.result);
         results.chain(else_result.as_deref_mut()).for_each(|result| narrow(result, of));
         return;
     }
-    let (negative, digits) = match &*expression {
-        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => (false, digits),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match within(expr) {
-            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => (true, digits),
-            _ => return,
-        },
-        _ => return,
-    };
-    let Ok(number) = digits.parse::<i64>() else { return };
-    let number = if negative { -number } else { number };
+    let Some(number) = whole_number(expression) else { return };
     // PostgreSQL's whole-number literals have at least 32 bits.
     let is_narrow = of == Dialect::Hazelcast;
     let data_type = if is_narrow && i8::try_from(number).is_ok() {
@@ -504,13 +538,14 @@ pub fn narrow(expression: &mut Expr, of: Dialect) {
     *expression = Expr::Cast { kind: CastKind::Cast, expr: Box::new(literal), data_type, array: false, format: None };
 }
 
-/// The expression within parentheses.
-fn within(expression: &Expr) -> &Expr {
-    let mut expression = expression;
-    while let Expr::Nested(inner) = expression {
-        expression = inner;
+/// The value of a whole number that is written out, with its signs.
+fn whole_number(expression: &Expr) -> Option<i64> {
+    match expression {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => digits.parse().ok(),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => whole_number(expr)?.checked_neg(),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } | Expr::Nested(expr) => whole_number(expr),
+        _ => None,
     }
-    expression
 }
 
 fn is_read_only(body: &SetExpr) -> bool {

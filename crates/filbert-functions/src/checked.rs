@@ -34,8 +34,10 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_data::FieldType;
+use filbert_dialect::calls::{ABSOLUTE, NEGATED};
 use filbert_grid::query::{Dialect, SqlSubject, arrow_type};
 
+use super::math;
 use super::numbers;
 use super::numbers::written;
 use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
@@ -52,12 +54,19 @@ static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(Function::udf("checked_multiply", coerce, returns, |args| compute(args, Operator::Multiply)))
 });
 
-/// The function with this name, in each dialect.
-const ABSOLUTE: &str = "abs";
+static ABS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(math::absolute()));
 
 /// The functions.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     [&ADD, &SUBTRACT, &MULTIPLY].map(|function| function.as_ref().clone()).to_vec()
+}
+
+/// The left operands of binary operators that stand for operators with one operand.
+pub(super) fn operators() -> [ScalarUDF; 2] {
+    let none = |name: &str, types: &[DataType]| {
+        if types.is_empty() { Ok(Vec::new()) } else { Err(wrong_arguments(name, types)) }
+    };
+    [NEGATED, ABSOLUTE].map(|name| Function::udf(name, none, returns, |_| Err(failed("an operand is missing"))))
 }
 
 /// Replaces operators by the functions at planning.
@@ -68,6 +77,13 @@ pub(super) struct Planner {
 
 impl ExprPlanner for Planner {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if let Expr::ScalarFunction(call) = &expr.left {
+            match call.name() {
+                NEGATED => return Ok(PlannerResult::Planned(negated(expr.right, schema))),
+                ABSOLUTE => return Ok(PlannerResult::Planned(absolute(expr.right, schema))),
+                _ => {}
+            }
+        }
         if let Some(planned) = super::fields::binary(&expr.left, &expr.op, &expr.right, schema) {
             return Ok(PlannerResult::Planned(planned));
         }
@@ -84,11 +100,11 @@ impl ExprPlanner for Planner {
             return Ok(PlannerResult::Planned(planned));
         }
         let expr = if self.dialect == Dialect::Hazelcast { at_midnight(expr, schema) } else { expr };
-        let (function, grow): (_, fn(u32, u32) -> u32) = match expr.op {
-            BinaryOperator::Plus => (&ADD, |left, right| left.max(right) + 1),
-            BinaryOperator::Minus => (&SUBTRACT, |left, right| left.max(right) + 1),
+        let (function, op) = match expr.op {
+            BinaryOperator::Plus => (&ADD, Operator::Plus),
+            BinaryOperator::Minus => (&SUBTRACT, Operator::Minus),
             BinaryOperator::Multiply if is_fine(&expr, schema) => return Ok(product(expr)),
-            BinaryOperator::Multiply => (&MULTIPLY, |left, right| left + right),
+            BinaryOperator::Multiply => (&MULTIPLY, Operator::Multiply),
             BinaryOperator::Divide => return Ok(divided(expr, Operator::Divide, schema)),
             BinaryOperator::Modulo => return Ok(divided(expr, Operator::Modulo, schema)),
             _ => return Ok(PlannerResult::Original(expr)),
@@ -97,7 +113,35 @@ impl ExprPlanner for Planner {
             return Ok(PlannerResult::Original(expr));
         };
         let computed = call(function, vec![expr.left, expr.right]).data;
-        Ok(PlannerResult::Planned(of_bits(computed, grow(left, right))))
+        Ok(PlannerResult::Planned(of_bits(computed, bits_after(op, left, right))))
+    }
+}
+
+/// `-x` in Hazelcast's dialect.
+fn negated(operand: Expr, schema: &DFSchema) -> Expr {
+    match bits(&operand, schema) {
+        Some(bits) => {
+            let zero = Expr::Literal(ScalarValue::Int64(Some(0)), None);
+            of_bits(call(&SUBTRACT, vec![zero, operand]).data, bits + 1)
+        }
+        None => Expr::Negative(Box::new(operand)),
+    }
+}
+
+/// `ABS(x)` in Hazelcast's dialect.
+fn absolute(operand: Expr, schema: &DFSchema) -> Expr {
+    match bits(&operand, schema) {
+        Some(bits) => of_bits(call(&ABS, vec![cast(operand, DataType::Int64)]).data, bits + 1),
+        None => call(&ABS, vec![operand]).data,
+    }
+}
+
+/// The bits of the result of an operator, for operands with so many bits.
+fn bits_after(op: Operator, left: u32, right: u32) -> u32 {
+    match op {
+        Operator::Multiply => left + right,
+        Operator::Modulo => left.max(right),
+        _ => left.max(right) + 1,
     }
 }
 
@@ -235,7 +279,7 @@ fn divided(expr: RawBinaryExpr, op: Operator, schema: &DFSchema) -> PlannerResul
     let (Some(left), Some(right)) = (bits(&expr.left, schema), bits(&expr.right, schema)) else {
         return if op == Operator::Divide { quotient(expr, schema) } else { PlannerResult::Original(expr) };
     };
-    let size = if op == Operator::Divide { left.max(right) + 1 } else { left.max(right) };
+    let size = bits_after(op, left, right);
     let [left, right] = [expr.left, expr.right].map(|operand| Box::new(cast(operand, DataType::Int64)));
     PlannerResult::Planned(of_bits(Expr::BinaryExpr(BinaryExpr { left, op, right }), size))
 }
@@ -280,11 +324,8 @@ fn bits(operand: &Expr, schema: &DFSchema) -> Option<u32> {
         Expr::Literal(ScalarValue::Int64(Some(number)), _) => {
             return Some(u64::BITS - number.unsigned_abs().leading_zeros());
         }
-        // These get their types later.
+        // Its type is known later, with the values of parameters.
         Expr::Negative(inner) => return bits(inner, schema).map(|bits| bits + 1),
-        Expr::ScalarFunction(call) if call.name() == ABSOLUTE => {
-            return bits(call.args.first()?, schema).map(|bits| bits + 1);
-        }
         // The type of a result may have more bits than the result.
         Expr::Cast(cast) => {
             if let Some(bits) = bits_computed(&cast.expr, schema) {
@@ -296,32 +337,32 @@ fn bits(operand: &Expr, schema: &DFSchema) -> Option<u32> {
     bits_of(&operand.get_type(schema).ok()?)
 }
 
-/// The bits of the result of an operator; `None` for other expressions.
+/// The bits of the result of an operator that was planned here; `None` for other expressions.
 fn bits_computed(computed: &Expr, schema: &DFSchema) -> Option<u32> {
-    let of_both = |left: &Expr, right: &Expr| Some((bits(left, schema)?, bits(right, schema)?));
-    match computed {
+    let (op, left, right) = match computed {
         Expr::ScalarFunction(ScalarFunction { func, args }) => {
+            if let ([Expr::Cast(operand)], true) = (args.as_slice(), *func == *ABS) {
+                return Some(bits(&operand.expr, schema)? + 1);
+            }
             let [left, right] = args.as_slice() else { return None };
-            let (left, right) = of_both(left, right)?;
-            match func.name() {
-                name if name == ADD.name() || name == SUBTRACT.name() => Some(left.max(right) + 1),
-                name if name == MULTIPLY.name() => Some(left + right),
-                _ => None,
-            }
+            let op = match func.name() {
+                name if name == ADD.name() => Operator::Plus,
+                name if name == SUBTRACT.name() => Operator::Minus,
+                name if name == MULTIPLY.name() => Operator::Multiply,
+                _ => return None,
+            };
+            (op, left, right)
         }
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Divide | Operator::Modulo), right }) => {
             let (Expr::Cast(left), Expr::Cast(right)) = (left.as_ref(), right.as_ref()) else { return None };
-            let (left, right) = of_both(&left.expr, &right.expr)?;
-            match op {
-                Operator::Divide => Some(left.max(right) + 1),
-                Operator::Modulo => Some(left.max(right)),
-                _ => None,
-            }
+            (*op, left.expr.as_ref(), right.expr.as_ref())
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(bits_after(op, bits(left, schema)?, bits(right, schema)?))
 }
 
+/// The number of value bits of a type of whole numbers.
 fn bits_of(found: &DataType) -> Option<u32> {
     match found {
         DataType::Int8 => Some(7),
@@ -411,7 +452,6 @@ fn checked_plan(plan: LogicalPlan, rule: &Checked) -> Result<Transformed<Logical
         expression.transform_up(|expression| {
             let checked = checked(expression, &schema, rule);
             match rule.dialect {
-                Dialect::Hazelcast => checked.transform_data(|expression| Ok(in_hazelcast(expression, &schema))),
                 Dialect::Postgres => checked.transform_data(|expression| Ok(in_postgresql(expression, &schema))),
                 _ => Ok(checked),
             }
@@ -478,21 +518,6 @@ fn checked(expression: Expr, schema: &DFSchema, rule: &Checked) -> Transformed<E
                 Some(bits) => computed.update_data(|computed| of_bits(computed, bits)),
                 None => computed,
             }
-        }
-        other => Transformed::no(other),
-    }
-}
-
-/// `ABS` of a whole number in the next larger type, as in Hazelcast.
-fn in_hazelcast(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    match expression {
-        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == ABSOLUTE => {
-            let size = args.first().and_then(|operand| bits(operand, schema));
-            let Some(bits) = size.filter(|bits| *bits < 63) else {
-                return Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args }));
-            };
-            let args = args.into_iter().map(|operand| cast(operand, DataType::Int64)).collect();
-            Transformed::yes(of_bits(Expr::ScalarFunction(ScalarFunction { func, args }), bits + 1))
         }
         other => Transformed::no(other),
     }

@@ -138,6 +138,11 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
     for aggregate in fields::aggregates() {
         context.register_udaf(aggregate);
     }
+    if dialect == Dialect::Hazelcast {
+        for function in checked::operators() {
+            context.register_udf(function);
+        }
+    }
     if dialect != Dialect::Hazelcast {
         for function in postgres::functions(dialect).into_iter().chain(further.iter().cloned()) {
             context.register_udf(function);

@@ -65,8 +65,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         }),
         Function::with_volatility("rand", Volatility::Volatile, coerce_rand, returns_double, rand),
         Function::with_volatility("random", Volatility::Volatile, coerce_rand, returns_double, rand),
-        Function::udf("abs", coerce_number, returns_argument, |args| exact(args, Exact::Abs)),
-        Function::udf("sign", coerce_number, returns_argument, |args| exact(args, Exact::Sign)),
+        absolute(),
+        Function::udf("sign", coerce_number, returns_sign, |args| exact(args, Exact::Sign)),
         Function::udf("ceil", coerce_number, returns_rounded, |args| exact(args, Exact::Ceil)),
         Function::udf("ceiling", coerce_number, returns_rounded, |args| exact(args, Exact::Ceil)),
         Function::udf("floor", coerce_number, returns_rounded, |args| exact(args, Exact::Floor)),
@@ -80,6 +80,11 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         }),
     ]);
     functions
+}
+
+/// `ABS`.
+pub(super) fn absolute() -> ScalarUDF {
+    Function::udf("abs", coerce_number, returns_argument, |args| exact(args, Exact::Abs))
 }
 
 fn is_number(data_type: &DataType) -> bool {
@@ -160,6 +165,14 @@ fn returns_argument(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
         DataType::Decimal256(precision, scale) => FieldType::Decimal(Some((*precision, *scale))),
         _ => field_type_of(field),
     }))
+}
+
+/// The argument's type; a decimal has one digit.
+fn returns_sign(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
+    Ok(match returns_argument(args)? {
+        FieldType::Decimal(Some((precision, _))) if precision != 38 => FieldType::Decimal(Some((1, 0))),
+        other => other,
+    })
 }
 
 /// The argument's type with one more digit, which rounding may add.

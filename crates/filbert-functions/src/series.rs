@@ -85,13 +85,18 @@ impl TableFunctionImpl for GenerateSeries {
             [_, _] | [_, _, _] => return Err(wrong("generate_series: null arguments are not allowed".to_owned())),
             _ => return Err(wrong("generate_series takes start, stop and maybe step".to_owned())),
         };
-        let is_postgres = dialect_of_options(args.session().config_options()) == Dialect::Postgres;
+        let dialect = dialect_of_options(args.session().config_options());
         if step == 0 {
             let error = data_error("step size cannot equal zero").with_sqlstate("22023");
-            return Err(if is_postgres { carried(error) } else { failed("step cannot equal zero in generate_series") });
+            return Err(if dialect == Dialect::Postgres {
+                carried(error)
+            } else {
+                failed("step cannot equal zero in generate_series")
+            });
         }
-        // As in PostgreSQL, small numeric literals are 32-bit integers.
-        let is_narrow = is_postgres && [start, stop, step].into_iter().all(|number| i32::try_from(number).is_ok());
+        // CrateDB's series are of 64-bit integers.
+        let may_be_narrow = dialect != Dialect::Crate;
+        let is_narrow = may_be_narrow && [start, stop, step].into_iter().all(|number| i32::try_from(number).is_ok());
         let number = if is_narrow { DataType::Int32 } else { DataType::Int64 };
         table(Series { schema: schema_of(number), start, stop, step }, false)
     }

@@ -183,7 +183,7 @@ fn whole_numbers_do_not_wrap_around() {
         ("v FROM TABLE(generate_series(1, 3)) WHERE v + CAST(1 AS INT) > CAST(2 AS TINYINT) * v", ""),
         (
             "sum(v + 1), v % 2 FROM TABLE(generate_series(1, 3)) GROUP BY v % 2 ORDER BY 2",
-            "3 DECIMAL, 0 BIGINT; 6 DECIMAL, 1 BIGINT",
+            "3 DECIMAL, 0 INTEGER; 6 DECIMAL, 1 INTEGER",
         ),
     ] {
         check(expression, expected);
@@ -207,16 +207,16 @@ fn totals_have_hazelcasts_types() {
     for (expression, expected) in [
         (
             "SUM(v), AVG(v), COUNT(*), MIN(v) FROM TABLE(generate_series(1, 2))",
-            "3 DECIMAL, 1.5 DECIMAL, 2 BIGINT, 1 BIGINT",
+            "3 BIGINT, 1.5 DECIMAL, 2 BIGINT, 1 INTEGER",
         ),
         ("SUM(v) FROM (VALUES (9223372036854775807), (1)) AS t(v)", "9223372036854775808 DECIMAL"),
         ("SUM(CAST(v AS INT)) FROM TABLE(generate_series(1, 2))", "3 BIGINT"),
         ("SUM(CAST(v AS DOUBLE)), AVG(CAST(v AS REAL)) FROM TABLE(generate_series(1, 2))", "3 DOUBLE, 1.5 DOUBLE"),
-        ("SUM(v) OVER (ORDER BY v) FROM TABLE(generate_series(1, 3))", "1 DECIMAL; 3 DECIMAL; 6 DECIMAL"),
+        ("SUM(v) OVER (ORDER BY v) FROM TABLE(generate_series(1, 3))", "1 BIGINT; 3 BIGINT; 6 BIGINT"),
         ("SUM(CAST(v AS REAL)), SUM(1.5) FROM TABLE(generate_series(1, 2))", "3.0 REAL, 3 DECIMAL"),
         (
             "SUM(CAST(v AS SMALLINT)), v % 2 FROM TABLE(generate_series(1, 3)) GROUP BY v % 2 ORDER BY 2",
-            "2 BIGINT, 0 BIGINT; 4 BIGINT, 1 BIGINT",
+            "2 BIGINT, 0 INTEGER; 4 BIGINT, 1 INTEGER",
         ),
         (
             "AVG(CAST(v AS DECIMAL(15, 2)) / 3), AVG(CAST(v AS DECIMAL(15, 2))) FROM (VALUES (1), (2), (2)) AS t(v)",
@@ -235,8 +235,8 @@ fn totals_have_hazelcasts_types() {
             "AVG(v) OVER (ORDER BY v ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM TABLE(generate_series(1, 3))",
             "1 DECIMAL; 1.5 DECIMAL; 2.5 DECIMAL",
         ),
-        ("SUM(DISTINCT v % 2) FROM TABLE(generate_series(1, 3))", "1 DECIMAL"),
-        ("SUM(v) FROM TABLE(generate_series(1, 0))", "null DECIMAL"),
+        ("SUM(DISTINCT v % 2) FROM TABLE(generate_series(1, 3))", "1 BIGINT"),
+        ("SUM(v) FROM TABLE(generate_series(1, 0))", "null BIGINT"),
     ] {
         check(expression, expected);
     }
@@ -269,7 +269,7 @@ fn texts() {
         ("CONCAT_WS('-', 'a', NULL, 'b'), 'a' || 1 || NULL", "a-b VARCHAR, null VARCHAR"),
         (
             "COALESCE(NULL, 'x'), NULLIF(1, 1), GREATEST(1, 3), LEAST(1, 3)",
-            "x VARCHAR, null BIGINT, 3 BIGINT, 1 BIGINT",
+            "x VARCHAR, null TINYINT, 3 TINYINT, 1 TINYINT",
         ),
     ] {
         check(expression, expected);
@@ -282,18 +282,18 @@ fn numbers() {
         ("ABS(-5) , ABS(-1.5), ABS(-2e0)", "5 TINYINT, 1.5 DECIMAL, 2 DOUBLE"),
         (
             "SIGN(-5), SIGN(0.0), CBRT(27), SQRT(16), POWER(2, 10)",
-            "-1 BIGINT, 0 DECIMAL, 3 DOUBLE, 4 DOUBLE, 1024 DOUBLE",
+            "-1 TINYINT, 0 DECIMAL, 3 DOUBLE, 4 DOUBLE, 1024 DOUBLE",
         ),
-        ("CEIL(1.2), FLOOR(-1.2), CEIL(1.2e0), FLOOR(7)", "2 DECIMAL, -2 DECIMAL, 2 DOUBLE, 7 BIGINT"),
+        ("CEIL(1.2), FLOOR(-1.2), CEIL(1.2e0), FLOOR(7)", "2 DECIMAL, -2 DECIMAL, 2 DOUBLE, 7 TINYINT"),
         (
             "ROUND(1.255, 2), ROUND(2.5e0), TRUNCATE(1.99, 1), ROUND(1234, -2)",
-            "1.26 DECIMAL, 3 DOUBLE, 1.9 DECIMAL, 1200 BIGINT",
+            "1.26 DECIMAL, 3 DOUBLE, 1.9 DECIMAL, 1200 SMALLINT",
         ),
         ("LN(1), LOG10(100), EXP(0), DEGREES(PI()), ATAN2(0, 1)", "0 DOUBLE, 2 DOUBLE, 1 DOUBLE, 180 DOUBLE, 0 DOUBLE"),
         ("RAND() < 1, RAND(1) = RAND(1)", "true BOOLEAN, true BOOLEAN"),
         ("2 BETWEEN SYMMETRIC 3 AND 1", "true BOOLEAN"),
-        ("MOD(7, 4), ABS(NULL)", "3 BIGINT, null DOUBLE"),
-        ("v, SQRT(v) FROM TABLE(generate_series(4, 9, 5))", "4 BIGINT, 2 DOUBLE; 9 BIGINT, 3 DOUBLE"),
+        ("MOD(7, 4), ABS(NULL)", "3 TINYINT, null DOUBLE"),
+        ("v, SQRT(v) FROM TABLE(generate_series(4, 9, 5))", "4 INTEGER, 2 DOUBLE; 9 INTEGER, 3 DOUBLE"),
         ("TO_CHAR(1234.5, 'FM999,990.00'), TO_CHAR(12, '999')", "1,234.50 VARCHAR,   12 VARCHAR"),
     ] {
         check(expression, expected);
@@ -350,7 +350,7 @@ fn dates_and_times() {
 
 #[test]
 fn series() {
-    check("* FROM TABLE(generate_series(5, 1, -2))", "5 BIGINT; 3 BIGINT; 1 BIGINT");
+    check("* FROM TABLE(generate_series(5, 1, -2))", "5 INTEGER; 3 INTEGER; 1 INTEGER");
     check("count(*) FROM TABLE(generate_series(1, 5000))", "5000 BIGINT");
     check("max(v) FROM TABLE(generate_series(9223372036854775806, 9223372036854775807))", "9223372036854775807 BIGINT");
     check("v FROM TABLE(generate_stream(1000)) LIMIT 3", "0 BIGINT; 1 BIGINT; 2 BIGINT");

@@ -26,7 +26,7 @@ use super::float_totals::{Overflow, SlidingFloats};
 use super::numbers::decimals::{FREE, array_of, is_free, number_at, quotients, scale_of, shortest};
 use super::numbers::digits::{divide, quotient_scale};
 use super::row::{failed, is_text, wrong_arguments};
-use crate::types::{DECIMAL_SCALE, is_untyped, untyped_field};
+use crate::types::{is_untyped, untyped_field};
 
 /// The aggregates, by DataFusion's names.
 pub(super) fn aggregates(dialect: Dialect) -> Vec<AggregateUDF> {
@@ -139,8 +139,8 @@ impl Total {
         let result = match argument {
             DataType::Float32 if self.name == "sum" => DataType::Float32,
             _ if self.is_quotient && inner_result.is_decimal() => DataType::Decimal256(76, QUOTIENT_SCALE),
-            // An average has four decimal places more than a decimal can have.
-            _ if scale_of(&inner_result).is_some_and(|scale| scale > DECIMAL_SCALE) => FREE,
+            // An average has as many digits as it needs.
+            _ if self.name == "avg" && inner_result.is_decimal() => FREE,
             _ => inner_result.clone(),
         };
         Ok((inner, inner_result, result))

@@ -23,6 +23,8 @@ pub(crate) fn as_promised(batch: RecordBatch, columns: &[ColumnMeta]) -> Result<
         (DataType::Utf8 | DataType::LargeUtf8, FieldType::Varchar | FieldType::Char | FieldType::Json) => true,
         (DataType::Binary | DataType::LargeBinary, FieldType::Object) => true,
         (DataType::Decimal128(..) | DataType::Decimal256(..), FieldType::Decimal(_)) => true,
+        // NULL without a type.
+        (DataType::Null, FieldType::Object) => true,
         (found, field_type) => *found == arrow_type(field_type),
     };
     if batch.columns().iter().zip(columns).all(is_known) {

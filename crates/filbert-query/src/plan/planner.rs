@@ -59,7 +59,7 @@ pub(crate) async fn plan_query(
     mut query: Query,
 ) -> Result<PlannedQuery, SqlError> {
     let dialect = client.dialect();
-    if let (SetExpr::Values(values), true) = (query.body.as_mut(), dialect != Dialect::Hazelcast) {
+    if let SetExpr::Values(values) = query.body.as_mut() {
         narrow_values(values, dialect);
     }
     if dialect == Dialect::Postgres {

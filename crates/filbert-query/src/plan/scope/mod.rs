@@ -249,7 +249,7 @@ impl Resolver<'_> {
             SetExpr::Query(query) => self.query(query),
             SetExpr::SetOperation { left, right, op, set_quantifier } => {
                 for side in [&mut *left, &mut *right] {
-                    if let (SetExpr::Values(values), true) = (side.as_mut(), self.dialect != Dialect::Hazelcast) {
+                    if let SetExpr::Values(values) = side.as_mut() {
                         narrow_values(values, self.dialect);
                     }
                 }
@@ -271,7 +271,7 @@ impl Resolver<'_> {
             }
             SetExpr::Values(values) => {
                 // Values that a statement contains get the types of their columns.
-                if self.dialect != Dialect::Hazelcast && self.depth > 1 {
+                if self.depth > 1 {
                     narrow_values(values, self.dialect);
                 }
                 let Values { rows, .. } = values;
