@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
+use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Case, Expr, LogicalPlan, lit};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::{Case, Expr, ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use filbert_functions::fallible;
 use filbert_functions::named::{map_named, schema_within};
@@ -59,7 +60,10 @@ impl OptimizerRule for Branches {
             expression.transform_up(|inner| match inner {
                 Expr::Case(case) => {
                     let takes = match (&case.expr, self.form) {
-                        (None, Form::Kept) => branches(&case).any(|branch| fallible::can_fail(branch, &schema)),
+                        (None, Form::Kept) => {
+                            is_of_truth_values(&case, &schema)
+                                && branches(&case).any(|branch| fallible::can_fail(branch, &schema))
+                        }
                         (Some(operand), Form::Written) => **operand == lit(true),
                         _ => false,
                     };
@@ -87,6 +91,11 @@ fn has_case(plan: &LogicalPlan) -> Result<bool> {
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+fn is_of_truth_values(case: &Case, schema: &DFSchema) -> bool {
+    let first = case.when_then_expr.first();
+    first.is_some_and(|(_, then)| then.get_type(schema).is_ok_and(|found| found == DataType::Boolean))
 }
 
 /// The expressions of a choice that not all rows reach.

@@ -5,6 +5,7 @@ pub(crate) mod ahead;
 mod branches;
 mod calls;
 pub(crate) mod columns;
+mod constant_keys;
 pub(crate) mod context;
 mod dependencies;
 mod digits;

@@ -16,7 +16,7 @@ use super::projections::{self, Projections};
 use super::result_order::ResultOrder;
 use super::sorts_of_unions::SortsOfUnions;
 use super::union_names::UnionNames;
-use super::{branches, dependencies, ended, marks};
+use super::{branches, constant_keys, dependencies, ended, marks};
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -52,7 +52,10 @@ pub(super) fn logical() -> Vec<LogicalRule> {
         match rule.name() {
             COLUMNS => rules.extend([dependencies::independence(), marks::columns(), rule]),
             name if BELIEVERS.contains(&name) => rules.extend([dependencies::independence(), rule]),
-            ORDER_OF_JOINS => rules.push(Arc::new(Unless { applies: joins_equal_nulls, rule })),
+            ORDER_OF_JOINS => {
+                let rule = Arc::new(Unless { applies: joins_equal_nulls, rule });
+                rules.extend([constant_keys::as_conditions(), rule]);
+            }
             CONDITIONS_DOWN => {
                 let rule = Arc::new(Inferences(rule));
                 rules.push(Arc::new(Unless { applies: is_about_an_own_row, rule }));
