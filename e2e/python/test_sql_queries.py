@@ -424,6 +424,7 @@ TYPES = {
     "COALESCE(5, NULL)": SqlColumnType.TINYINT,
     "COALESCE(CAST(1 AS INT), 5)": SqlColumnType.INTEGER,
     "COALESCE(NULL, NULL)": SqlColumnType.NULL,
+    "COALESCE(CAST(1 AS DECIMAL), CAST(2 AS DOUBLE))": SqlColumnType.DOUBLE,
     "NULLIF(300, 5)": SqlColumnType.SMALLINT,
     "NULLIF(5, CAST(1 AS INT))": SqlColumnType.INTEGER,
     "SIGN(5)": SqlColumnType.TINYINT,
@@ -443,11 +444,6 @@ TYPES = {
 def test_an_expression_has_its_type(sql, expression):
     ((_, actual),) = sql.columns(f"SELECT {expression} FROM (VALUES (1)) AS t (x)")
     assert actual == TYPES[expression]
-
-
-def test_a_series_has_numbers_of_32_bits(sql):
-    ((_, actual),) = sql.columns("SELECT v FROM TABLE(generate_series(1, 3))")
-    assert actual == SqlColumnType.INTEGER
 
 
 def test_averages(people):

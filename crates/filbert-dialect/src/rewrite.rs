@@ -219,6 +219,7 @@ impl VisitorMut for Rewriter {
             }
             Expr::Function(function) if self.of == Dialect::Postgres => {
                 narrow_arguments(function, &OF_ARGUMENTS, &OF_FIRST, self.of);
+                function.within_group.iter_mut().for_each(|item| narrow(&mut item.expr, self.of));
                 match nullif(function) {
                     Ok(choice) => choice.into_iter().for_each(|choice| *expression = choice),
                     Err(error) => return ControlFlow::Break(error),
@@ -397,7 +398,7 @@ const OF_ARGUMENTS: [&str; 17] = [
     "sum",
 ];
 /// Functions with a result of their first argument's type, in PostgreSQL's dialect.
-const OF_FIRST: [&str; 5] = ["first_value", "lag", "last_value", "lead", "nth_value"];
+const OF_FIRST: [&str; 6] = ["array_fill", "first_value", "lag", "last_value", "lead", "nth_value"];
 /// Functions with a result that depends on their arguments' types, in Hazelcast's dialect.
 const OF_ARGUMENTS_IN_HAZELCAST: [&str; 8] = ["coalesce", "greatest", "least", "max", "min", "nullif", "sign", "sum"];
 /// Functions with a result of their first argument's type, in Hazelcast's dialect.

@@ -280,8 +280,27 @@ fn divided(expr: RawBinaryExpr, op: Operator, schema: &DFSchema) -> PlannerResul
         return if op == Operator::Divide { quotient(expr, schema) } else { PlannerResult::Original(expr) };
     };
     let size = bits_after(op, left, right);
-    let [left, right] = [expr.left, expr.right].map(|operand| Box::new(cast(operand, DataType::Int64)));
-    PlannerResult::Planned(of_bits(Expr::BinaryExpr(BinaryExpr { left, op, right }), size))
+    PlannerResult::Planned(of_bits(in_64_bits(expr.left, op, expr.right), size))
+}
+
+fn in_64_bits(left: Expr, op: Operator, right: Expr) -> Expr {
+    let [left, right] = [left, right].map(|operand| Box::new(cast(operand, DataType::Int64)));
+    Expr::BinaryExpr(BinaryExpr { left, op, right })
+}
+
+/// A quotient or a remainder whose type was not known when it was planned. The others are computed
+/// in 64 bits already.
+fn quotient_of_parameters(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let is_planned = [&left, &right].into_iter().all(|operand| {
+        matches!(operand, Expr::Cast(_)) && operand.get_type(schema).is_ok_and(|found| found == DataType::Int64)
+    });
+    match (bits(&left, schema), bits(&right, schema)) {
+        (Some(of_left), Some(of_right)) if !is_planned => {
+            let size = bits_after(op, of_left, of_right);
+            Transformed::yes(of_bits(in_64_bits(left, op, right), size))
+        }
+        _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })),
+    }
 }
 
 /// A quotient of decimals with the maximum number of decimal places.
@@ -323,6 +342,10 @@ fn bits(operand: &Expr, schema: &DFSchema) -> Option<u32> {
     match operand {
         Expr::Literal(ScalarValue::Int64(Some(number)), _) => {
             return Some(u64::BITS - number.unsigned_abs().leading_zeros());
+        }
+        // A parameter is a BIGINT, whatever its value is.
+        Expr::Placeholder(_) => {
+            return operand.get_type(schema).is_ok_and(|found| found.is_integer()).then_some(63);
         }
         // Its type is known later, with the values of parameters.
         Expr::Negative(inner) => return bits(inner, schema).map(|bits| bits + 1),
@@ -475,6 +498,9 @@ fn checked(expression: Expr, schema: &DFSchema, rule: &Checked) -> Transformed<E
                 Operator::Plus => &ADD,
                 Operator::Minus => &SUBTRACT,
                 Operator::Multiply => &MULTIPLY,
+                Operator::Divide | Operator::Modulo if rule.dialect == Dialect::Hazelcast => {
+                    return quotient_of_parameters(*left, op, *right, schema);
+                }
                 _ => return Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
             };
             call(function, vec![*left, *right])

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::functions::core::{coalesce, greatest, least};
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
@@ -19,6 +20,7 @@ use datafusion::logical_expr::{
 };
 use filbert_grid::query::Dialect;
 
+use super::around::{Around, around};
 use super::numbers::{self, written};
 use super::postgres::{dates, operators};
 use super::row::{is_text, types_of, wrong_arguments};
@@ -37,6 +39,25 @@ pub(super) fn functions() -> [ScalarUDF; 2] {
     [OF_CONDITIONS, OF_VALUE].map(|name| {
         ScalarUDF::new_from_impl(Choice { name, signature: Signature::variadic_any(Volatility::Immutable) })
     })
+}
+
+/// `COALESCE`, `GREATEST` and `LEAST` in the dialects of Hazelcast and CrateDB: numbers have the
+/// common type that they have as results of `CASE`.
+pub(super) fn of_arguments() -> [ScalarUDF; 3] {
+    [coalesce(), greatest(), least()].map(|inner| around(inner, Numbers))
+}
+
+#[derive(Debug)]
+struct Numbers;
+
+impl Around for Numbers {
+    fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+        let known: Vec<&DataType> = types.iter().filter(|found| !found.is_null()).collect();
+        match numbers::common_type(&known) {
+            Some(common) => Ok(vec![common; types.len()]),
+            None => inner.coerce_types(types),
+        }
+    }
 }
 
 /// The `CASE` that a call stands for.

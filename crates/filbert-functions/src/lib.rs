@@ -164,6 +164,11 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
             context.register_udwf(window);
         }
     }
+    if dialect != Dialect::Postgres {
+        for function in choices::of_arguments() {
+            context.register_udf(function);
+        }
+    }
     for function in choices::functions().into_iter().chain([numbers::free::udf()]) {
         context.register_udf(function);
     }

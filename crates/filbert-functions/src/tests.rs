@@ -268,6 +268,10 @@ fn texts() {
         ),
         ("CONCAT_WS('-', 'a', NULL, 'b'), 'a' || 1 || NULL", "a-b VARCHAR, null VARCHAR"),
         (
+            "COALESCE(CAST(1 AS DECIMAL), 2e0), COALESCE(CAST(1 AS REAL), 1.5), GREATEST(2.5, 1e0)",
+            "1 DOUBLE, 1.0 REAL, 2.5 DOUBLE",
+        ),
+        (
             "COALESCE(NULL, 'x'), NULLIF(1, 1), GREATEST(1, 3), LEAST(1, 3)",
             "x VARCHAR, null TINYINT, 3 TINYINT, 1 TINYINT",
         ),
