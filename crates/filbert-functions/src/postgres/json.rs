@@ -6,13 +6,16 @@
 use std::borrow::Cow;
 
 use bigdecimal::{BigDecimal, RoundingMode};
+use chrono::TimeDelta;
 use datafusion::common::{DataFusionError, Result};
+use filbert_data::dates::Zone;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlSubject;
 
 use super::super::json::Node;
 use super::super::numbers::{text_of_double, text_of_real};
 use super::{refused, unserved};
+use crate::context::StatementContext;
 use crate::error::{carried, data_error};
 use crate::json::jsonb::{Document, Fault, push_text};
 use crate::native::{Call, Native, Take, bool, int4, of_text, pure, text, texts};
@@ -131,13 +134,14 @@ pub(super) const FUNCTIONS: &[Native] = &[
     })
     .takes_nulls(),
     pure("json_pair", &[Take::Any, Take::Any], text, |call| {
-        let Some(key) = call.values.first().filter(|key| !key.is_null()) else {
+        let arguments = arguments(call);
+        let Some(key) = arguments.first().filter(|key| !key.is_null()) else {
             return Err(refused("22023", "field name must not be null"));
         };
         let mut out = String::new();
         push_text(&plain_text(key)?, &mut out);
         out.push_str(" : ");
-        push_json(arguments(call).get(1).unwrap_or(&Value::Null), &mut out)?;
+        push_json(arguments.get(1).unwrap_or(&Value::Null), &mut out)?;
         Ok(of_text(out))
     })
     .takes_nulls(),
@@ -227,17 +231,50 @@ fn document(call: &Call<'_>, at: usize) -> Result<Document> {
 }
 
 /// The arguments. The elements of arrays of documents are documents: Arrow has one type for them
-/// and texts.
+/// and texts. Timestamps with a time zone are texts in the session's time zone.
 fn arguments<'c>(call: &'c Call<'_>) -> Cow<'c, [Value<'c>]> {
     let has_documents = |oid: &Option<u32>| matches!(oid, Some(ARRAY_OF_JSON | ARRAY_OF_JSONB));
-    if !call.pg_types.iter().any(has_documents) {
+    let has_zone = call.values.iter().any(has_zone);
+    if !has_zone && !call.pg_types.iter().any(has_documents) {
         return Cow::Borrowed(call.values);
     }
-    let values = call.values.iter().zip(call.pg_types).map(|(value, oid)| match has_documents(oid) {
-        true => as_documents(value),
-        false => value.clone(),
+    let zone = call.context().filter(|_| has_zone).map(StatementContext::zone);
+    let values = call.values.iter().zip(call.pg_types).map(|(value, oid)| {
+        let value = if has_documents(oid) { as_documents(value) } else { value.clone() };
+        match &zone {
+            Some(zone) => in_zone(value, zone),
+            None => value,
+        }
     });
     Cow::Owned(values.collect())
+}
+
+fn has_zone(value: &Value<'_>) -> bool {
+    match value {
+        Value::TimestampTz(_) => true,
+        Value::Array(items) => items.iter().any(has_zone),
+        _ => false,
+    }
+}
+
+/// The value with timestamps in ISO 8601's form `2000-01-01T06:00:00+05:30`.
+fn in_zone<'v>(value: Value<'v>, zone: &Zone) -> Value<'v> {
+    match value {
+        Value::TimestampTz(timestamp) => {
+            let seconds = zone.offset_at(timestamp.timestamp_micros());
+            let utc = timestamp.naive_utc();
+            let local = utc.checked_add_signed(TimeDelta::seconds(i64::from(seconds))).unwrap_or(utc);
+            let (sign, offset) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs());
+            let (hours, minutes) = (offset / 3600, offset / 60 % 60);
+            let mut text = format!("{}{sign}{hours:02}:{minutes:02}", super::texts::timestamp_text(&local, 'T'));
+            if offset % 60 != 0 {
+                text.push_str(&format!(":{:02}", offset % 60));
+            }
+            Value::Text(text.into())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(|item| in_zone(item, zone)).collect()),
+        other => other,
+    }
 }
 
 fn as_documents<'v>(value: &Value<'v>) -> Value<'v> {
