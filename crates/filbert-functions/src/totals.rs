@@ -6,9 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal256Type, UInt64Type};
-use arrow_array::{ArrayRef, BooleanArray, Decimal256Array};
-use arrow_buffer::i256;
+use arrow_array::types::UInt64Type;
+use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_schema::{DataType, Field, FieldRef};
 use bigdecimal::BigDecimal;
 use datafusion::common::{Result, ScalarValue};
@@ -165,10 +164,9 @@ impl Total {
         let argument = args.expr_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
         let (to, inner_result, result) = self.types_of(&argument, args.is_distinct)?;
         let division = match &to {
-            _ if !self.is_quotient => Division::Inner,
-            short if *short == SHORT => Division::Short,
-            _ if is_free(&argument) && !args.is_distinct => Division::Free,
-            _ => Division::Inner,
+            exact if !self.is_quotient || !exact.is_decimal() => Division::Inner,
+            _ if args.is_distinct => Division::OfDistinct,
+            _ => Division::OfSum,
         };
         let fields = [Arc::new(Field::new("argument", to.clone(), true))];
         let args = AccumulatorArgs {
@@ -300,11 +298,10 @@ struct Inner<T> {
 enum Division {
     /// The inner aggregate divides, or there is no division.
     Inner,
-    /// Of a sum of [`SHORT`] numbers, for which the inner average has too few decimal places. It
-    /// does not round either.
-    Short,
-    /// Of a sum of numbers of a free type: the sum itself says how many digits a quotient has.
-    Free,
+    /// Of a sum by a count, which say how many digits a quotient has.
+    OfSum,
+    /// The same for the distinct numbers that the inner aggregate keeps.
+    OfDistinct,
 }
 
 impl<T> Inner<T> {
@@ -320,47 +317,37 @@ impl<T> Inner<T> {
     /// The averages, from the state of the inner accumulator: the counts and the sums.
     fn averages(&self, state: &[ArrayRef]) -> Result<ArrayRef> {
         let [counts, sums] = state else { return Err(failed("an average has a count and a sum")) };
-        if self.division == Division::Free {
-            return self.free_averages(counts, sums);
-        }
         // DataFusion sums with a higher precision than declared.
-        let sums = as_type(sums, &DataType::Decimal256(76, 16))?;
-        let (Some(counts), Some(sums)) =
-            (counts.as_primitive_opt::<UInt64Type>(), sums.as_primitive_opt::<Decimal256Type>())
-        else {
-            return Err(failed("an average has a count and a sum of numbers"));
+        let sums = match sums.data_type() {
+            DataType::Decimal128(_, scale) => as_type(sums, &DataType::Decimal256(76, *scale))?,
+            _ => Arc::clone(sums),
         };
-        let averages = counts.iter().zip(sums).map(|(count, sum)| average(sum?, count.filter(|count| *count > 0)?));
-        let averages = averages.collect::<Decimal256Array>().with_precision_and_scale(76, QUOTIENT_SCALE)?;
-        quotients(&(Arc::new(averages) as ArrayRef), self.scale_least)
-    }
-
-    /// The averages of numbers of a free type.
-    fn free_averages(&self, counts: &ArrayRef, sums: &ArrayRef) -> Result<ArrayRef> {
         let Some(counts) = counts.as_primitive_opt::<UInt64Type>() else {
             return Err(failed("an average has a count and a sum of numbers"));
         };
-        let averages = counts.iter().enumerate().map(|(row, count)| {
-            let (count, sum) = (BigDecimal::from(count?), shortest(&number_at(sums, row)?));
-            let scale = quotient_scale(&sum, &count).min(QUOTIENT_SCALE.into());
-            divide(&sum, &count, scale)
-        });
+        let averages = counts.iter().enumerate().map(|(row, count)| self.average(&number_at(&sums, row)?, count?));
         array_of(&averages.collect::<Vec<_>>(), &self.result)
+    }
+
+    /// The average of the distinct numbers in the state of the inner accumulator.
+    fn average_of_distinct(&self, state: &[ScalarValue]) -> Result<ScalarValue> {
+        let [ScalarValue::List(lists)] = state else { return Err(failed("distinct numbers are kept in a list")) };
+        let numbers = lists.values();
+        let sum: BigDecimal = (0..numbers.len()).filter_map(|row| number_at(numbers, row)).sum();
+        let count = u64::try_from(numbers.len()).unwrap_or(u64::MAX);
+        ScalarValue::try_from_array(&array_of(&[self.average(&sum, count)], &self.result)?, 0)
+    }
+
+    /// A sum divided by a count, with PostgreSQL's number of digits.
+    fn average(&self, sum: &BigDecimal, count: u64) -> Option<BigDecimal> {
+        let (sum, count) = (shortest(sum), BigDecimal::from(count));
+        let scale = quotient_scale(&sum, &count).max(self.scale_least.into());
+        divide(&sum, &count, scale.min(QUOTIENT_SCALE.into()))
     }
 
     fn cast(&self, values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         values.iter().map(|values| as_type(values, &self.to)).collect()
     }
-}
-
-/// A sum of [`SHORT`] numbers divided by their count, with the scale of a quotient, rounded.
-fn average(sum: i256, count: u64) -> Option<i256> {
-    let more_digits = i256::from_i128(10_i128.pow(21));
-    let (sum, count) = (sum.checked_mul(more_digits)?, i256::from_i128(count.into()));
-    let (whole, rest) = (sum.checked_div(count)?, sum.checked_rem(count)?.checked_abs()?);
-    let step = if sum.is_negative() { -i256::ONE } else { i256::ONE };
-    let is_up = rest.checked_add(rest)? >= count;
-    if is_up { whole.checked_add(step) } else { Some(whole) }
 }
 
 fn as_type(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
@@ -375,9 +362,16 @@ impl Accumulator for Inner<Box<dyn Accumulator>> {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        if self.division != Division::Inner {
-            let state = self.accumulator.state()?.iter().map(ScalarValue::to_array).collect::<Result<Vec<_>>>()?;
-            return ScalarValue::try_from_array(&self.averages(&state)?, 0);
+        match self.division {
+            Division::Inner => {}
+            Division::OfSum => {
+                let state = self.accumulator.state()?.iter().map(ScalarValue::to_array).collect::<Result<Vec<_>>>()?;
+                return ScalarValue::try_from_array(&self.averages(&state)?, 0);
+            }
+            Division::OfDistinct => {
+                let state = self.accumulator.state()?;
+                return self.average_of_distinct(&state);
+            }
         }
         let computed = self.accumulator.evaluate()?.to_array()?;
         ScalarValue::try_from_array(&self.result(&computed)?, 0)
@@ -422,7 +416,7 @@ impl GroupsAccumulator for Inner<Box<dyn GroupsAccumulator>> {
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        if self.division != Division::Inner {
+        if self.division == Division::OfSum {
             let state = self.accumulator.state(emit_to)?;
             return self.averages(&state);
         }
