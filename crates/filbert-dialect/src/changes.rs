@@ -57,18 +57,7 @@ fn reading(with: With, mut source: Box<Query>) -> Query {
         return *source;
     }
     // Its own queries hide queries of the same names.
-    Query {
-        with: Some(with),
-        body: Box::new(SetExpr::Query(source)),
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: Vec::new(),
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: Vec::new(),
-    }
+    Query { with: Some(with), ..rewrite::query_of(SetExpr::Query(source)) }
 }
 
 fn on_conflict(on: OnInsert, of: Dialect) -> Result<OnConflict, Refusal> {

@@ -70,7 +70,7 @@ pub use like::{escaped_pattern, lower, lower_of};
 pub use names::{CATALOGS, DEFAULT_SCHEMAS, REPEATED, catalog_name, catalog_of, in_schema, schema_of};
 pub use places::{DefaultPlace, Places};
 pub use quoting::quote_ident;
-pub use rewrite::{as_numeric, like_pattern, narrow, narrow_values};
+pub use rewrite::{as_numeric, like_pattern, narrow, narrow_values, query_of};
 pub use server::{ROWS, columns_of_row, is_aggregate};
 pub use session::{Command as SessionCommand, Job, Modes};
 pub use table_statements::TableStatement;

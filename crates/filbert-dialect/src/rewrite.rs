@@ -504,6 +504,22 @@ fn function_of_sign(op: UnaryOperator) -> Option<&'static str> {
     })
 }
 
+/// A query that consists of a body alone.
+pub fn query_of(body: SetExpr) -> Query {
+    Query {
+        with: None,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
 pub(super) fn alias_of(name: &str) -> TableAlias {
     TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: Vec::new(), at: None }
 }

@@ -94,7 +94,7 @@ impl TableFunctionImpl for GenerateSeries {
                 failed("step cannot equal zero in generate_series")
             });
         }
-        // CrateDB's series are of 64-bit integers.
+        // Whole numbers that are written out have 64 bits in CrateDB's dialect.
         let may_be_narrow = dialect != Dialect::Crate;
         let is_narrow = may_be_narrow && [start, stop, step].into_iter().all(|number| i32::try_from(number).is_ok());
         let number = if is_narrow { DataType::Int32 } else { DataType::Int64 };

@@ -104,3 +104,48 @@ fn branches(case: &Case) -> impl Iterator<Item = &Expr> {
     let results = case.when_then_expr.iter().map(|(_, then)| then);
     conditions.chain(results).chain(&case.else_expr).map(AsRef::as_ref)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it is wrong")]
+
+    use datafusion::logical_expr::{LogicalPlanBuilder, when};
+    use datafusion::optimizer::OptimizerContext;
+    use datafusion::prelude::col;
+
+    use super::*;
+
+    fn with_form(plan: LogicalPlan, form: Form) -> LogicalPlan {
+        Branches { form }.rewrite(plan, &OptimizerContext::new()).unwrap().data
+    }
+
+    #[track_caller]
+    fn check(case: Expr, kept: &str) {
+        let rows = LogicalPlanBuilder::values(vec![vec![lit(1), lit(true)]]).unwrap();
+        let written = rows.project(vec![case.alias("c")]).unwrap().build().unwrap();
+        let while_optimized = with_form(written.clone(), Form::Kept);
+        assert_eq!(while_optimized.display().to_string(), kept);
+        assert_eq!(with_form(while_optimized, Form::Written).display().to_string(), written.display().to_string());
+    }
+
+    #[test]
+    fn branches_of_truth_values_that_can_fail_are_kept() {
+        let is_positive = || col("column1").gt(lit(0));
+        let fails = || (lit(6) / col("column1")).gt(lit(2));
+        check(
+            when(is_positive(), fails()).otherwise(col("column2")).unwrap(),
+            "Projection: CASE Boolean(true) WHEN column1 > Int32(0) THEN Int32(6) / column1 > Int32(2) \
+             ELSE column2 END AS c",
+        );
+        // The first condition is evaluated for each row.
+        check(
+            when(fails(), lit(true)).otherwise(col("column2")).unwrap(),
+            "Projection: CASE WHEN Int32(6) / column1 > Int32(2) THEN Boolean(true) ELSE column2 END AS c",
+        );
+        // No rule takes other choices apart.
+        check(
+            when(is_positive(), lit(6) / col("column1")).otherwise(lit(0)).unwrap(),
+            "Projection: CASE WHEN column1 > Int32(0) THEN Int32(6) / column1 ELSE Int32(0) END AS c",
+        );
+    }
+}

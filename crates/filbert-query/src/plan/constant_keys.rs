@@ -60,3 +60,40 @@ fn with_conditions(mut join: Join) -> Join {
     join.filter = conjunction(join.filter.take().into_iter().chain(conditions));
     join
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it is wrong")]
+
+    use datafusion::logical_expr::{LogicalPlanBuilder, lit};
+    use datafusion::prelude::{cast, col};
+
+    use super::*;
+
+    fn relation(name: &str) -> LogicalPlan {
+        let rows = LogicalPlanBuilder::values(vec![vec![lit(1)]]).unwrap();
+        rows.alias(name).unwrap().build().unwrap()
+    }
+
+    #[track_caller]
+    fn check(key: Expr, expected: &str) {
+        let joined = LogicalPlanBuilder::from(relation("a")).join_with_expr_keys(
+            relation("b"),
+            JoinType::Inner,
+            (vec![col("a.column1")], vec![col("b.column1")]),
+            None,
+        );
+        let LogicalPlan::Join(mut join) = joined.unwrap().build().unwrap() else { panic!("no join") };
+        join.on[0].1 = key;
+        let config = datafusion::optimizer::OptimizerContext::new();
+        let plan = ConstantKeys.rewrite(LogicalPlan::Join(join), &config).unwrap().data;
+        assert_eq!(plan.display().to_string(), expected);
+    }
+
+    #[test]
+    fn keys_without_columns_are_conditions() {
+        check(col("b.column1"), "Inner Join: a.column1 = b.column1");
+        check(lit(5), "Inner Join:  Filter: a.column1 = Int32(5)");
+        check(cast(lit(5), arrow_schema::DataType::Int32), "Inner Join:  Filter: a.column1 = CAST(Int32(5) AS Int32)");
+    }
+}

@@ -144,3 +144,39 @@ fn with_shown_keys(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         Ok(Transformed::new_transformed(LogicalPlan::Join(join), is_changed))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it is wrong")]
+
+    use datafusion::common::JoinType;
+    use datafusion::logical_expr::{LogicalPlanBuilder, lit};
+    use datafusion::prelude::col;
+
+    use super::*;
+
+    fn relation(name: &str) -> LogicalPlan {
+        let rows = LogicalPlanBuilder::values(vec![vec![lit(1)]]).unwrap();
+        rows.alias(name).unwrap().build().unwrap()
+    }
+
+    #[track_caller]
+    fn check(condition: Expr, expected: &str) {
+        let joined = LogicalPlanBuilder::from(relation("a")).join_on(relation("b"), JoinType::Inner, [condition]);
+        let plan = with_whole_disjunctions(joined.unwrap().build().unwrap());
+        assert_eq!(plan.display().to_string(), format!("Inner Join:  Filter: {expected}"));
+    }
+
+    #[test]
+    fn disjunctions_of_both_sides_that_can_fail_stay_whole() {
+        let (a, b) = (|| col("a.column1"), || col("b.column1"));
+        let fails = |side: Expr| (lit(6) / side).gt(lit(1));
+        check(
+            a().eq(lit(2)).and(fails(b())).or(b().eq(lit(0))),
+            // The library writes no parentheses before `IS TRUE`.
+            "a.column1 = Int32(2) AND Int32(6) / b.column1 > Int32(1) OR b.column1 = Int32(0) IS TRUE",
+        );
+        check(a().eq(lit(2)).or(b().eq(lit(0))), "a.column1 = Int32(2) OR b.column1 = Int32(0)");
+        check(fails(b()).or(b().eq(lit(0))), "Int32(6) / b.column1 > Int32(1) OR b.column1 = Int32(0)");
+    }
+}

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, SetExpr, Values,
     VisitorMut,
 };
-use filbert_dialect::walk;
+use filbert_dialect::{query_of, walk};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError};
 
@@ -229,16 +229,5 @@ pub(super) fn nothing_set() -> SetExpr {
 
 /// A placeholder query.
 fn nothing() -> Query {
-    Query {
-        with: None,
-        body: Box::new(nothing_set()),
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: Vec::new(),
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: Vec::new(),
-    }
+    query_of(nothing_set())
 }
