@@ -1,22 +1,26 @@
-//! The early end of a statement: cancelled, timed out, or its connection was closed.
+//! The early end of a statement: cancelled, timed out, its connection was closed, or it holds too
+//! much memory.
 //!
 //! DataFusion plans without any await, so a task cannot be dropped meanwhile. Plans and functions
 //! are shared by many statements. Each task therefore stores the statement that it works for, and
 //! the code checks between two steps whether it has ended: each rule of the analyzer and the
 //! optimizer before each node, operators during planning, and functions of constants.
 
-use std::cell::RefCell;
-use std::pin::pin;
+use std::cell::{Cell, RefCell};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use datafusion::common::{DataFusionError, Result as PlanResult};
+use filbert_grid::allocation;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::error::carried;
+use crate::measured::{Measured, MeasuredTotal};
 
 /// The limits that end a statement early.
 #[derive(Clone, Debug)]
@@ -24,13 +28,33 @@ pub struct Limits {
     cancelled: Arc<(AtomicBool, Notify)>,
     stage: Arc<Stage>,
     deadline: Option<(Instant, Duration)>,
+    memory: Option<Arc<Measured>>,
 }
 
 impl Limits {
     /// The limits of a statement that begins now, with its timeout.
     pub fn new(timeout: Option<Duration>) -> Self {
         let deadline = timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
-        Limits { cancelled: Arc::default(), stage: Arc::default(), deadline }
+        Limits { cancelled: Arc::default(), stage: Arc::default(), deadline, memory: None }
+    }
+
+    /// Also limits the memory that the statement holds.
+    pub fn measured(self, total: Arc<MeasuredTotal>) -> Self {
+        Limits { memory: Some(Arc::new(Measured::new(total))), ..self }
+    }
+
+    /// The memory that the statement holds, if it is measured.
+    pub fn memory(&self) -> Option<&Measured> {
+        self.memory.as_deref()
+    }
+
+    /// Checks the memory that the statement holds. A statement that changes rows gives them to
+    /// maps.
+    fn check_memory(&self) -> Result<(), SqlError> {
+        match &self.memory {
+            Some(memory) if self.stage.at.load(Ordering::Acquire) == OPEN => memory.check(),
+            _ => Ok(()),
+        }
     }
 
     /// Cancels the statement.
@@ -159,14 +183,90 @@ struct Ending {
     refusal: RefCell<Option<SqlError>>,
 }
 
-/// Runs a task's work with these limits.
-pub async fn ended_by<T>(limits: Limits, work: impl Future<Output = T>) -> T {
-    STATEMENT.scope(Ending { limits, refusal: RefCell::default() }, work).await
+thread_local! {
+    /// The thread's balance of memory when the statement that it works for was measured last.
+    static MEASURED_AT: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Measures the statement that a thread works for, from its creation until it is dropped.
+struct Measuring<'m> {
+    memory: &'m Measured,
+    /// The balance at the beginning.
+    begun: isize,
+    /// Where the measurement of the work around it stands.
+    outer: isize,
+}
+
+impl<'m> Measuring<'m> {
+    fn begin(memory: &'m Measured) -> Self {
+        let begun = allocation::balance();
+        Measuring { memory, begun, outer: MEASURED_AT.replace(begun) }
+    }
+}
+
+impl Drop for Measuring<'_> {
+    /// Also after a panic.
+    fn drop(&mut self) {
+        measure(self.memory);
+        // What was measured here is not measured again by the work around it.
+        let measured = MEASURED_AT.get().wrapping_sub(self.begun);
+        MEASURED_AT.set(self.outer.wrapping_add(measured));
+    }
+}
+
+/// Notes what the thread has allocated and freed since the last measurement.
+fn measure(memory: &Measured) {
+    let balance = allocation::balance();
+    memory.note(balance.wrapping_sub(MEASURED_AT.replace(balance)));
+}
+
+/// Runs a task's work with these limits. The memory of the work is measured while it is polled and
+/// dropped.
+pub fn ended_by<T>(limits: Limits, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let memory = limits.memory.clone();
+    let work = STATEMENT.scope(Ending { limits, refusal: RefCell::default() }, work);
+    MeasuredWork { memory, work: Some(Box::pin(work)) }
+}
+
+struct MeasuredWork<F> {
+    memory: Option<Arc<Measured>>,
+    /// The work; `None` once it is dropped.
+    work: Option<Pin<Box<F>>>,
+}
+
+impl<F: Future> Future for MeasuredWork<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let MeasuredWork { memory, work } = &mut *self;
+        let _measuring = memory.as_deref().map(Measuring::begin);
+        match work {
+            Some(work) => work.as_mut().poll(context),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<F> Drop for MeasuredWork<F> {
+    fn drop(&mut self) {
+        let _measuring = self.memory.as_deref().map(Measuring::begin);
+        self.work = None;
+    }
 }
 
 /// The limits of this task's statement, if it has one.
 pub fn limits() -> Option<Limits> {
     STATEMENT.try_with(|ending| ending.limits.clone()).ok()
+}
+
+/// The bytes that this task's statement holds now; 0 if they are not measured.
+pub fn held() -> usize {
+    let held = STATEMENT.try_with(|ending| {
+        let memory = ending.limits.memory.as_deref()?;
+        measure(memory);
+        Some(memory.held())
+    });
+    held.ok().flatten().unwrap_or(0)
 }
 
 /// Records that a part of the statement takes too much memory. The planner treats the error of a
@@ -181,11 +281,17 @@ pub fn refuse(error: SqlError) -> DataFusionError {
 /// Checks whether this task's statement may continue.
 ///
 /// # Errors
-/// 57014 if it has ended early, or the error that it was refused with.
+/// 57014 if it has ended early, 53200 if it holds too much memory, or the error that it was refused
+/// with.
 pub fn check() -> PlanResult<()> {
     let over = STATEMENT.try_with(|ending| {
-        let is_over = ending.limits.are_over();
-        if is_over { Some(ending.limits.why_over()) } else { ending.refusal.borrow().clone() }
+        if ending.limits.are_over() {
+            return Some(ending.limits.why_over());
+        }
+        if let Some(memory) = &ending.limits.memory {
+            measure(memory);
+        }
+        ending.refusal.borrow().clone().or_else(|| ending.limits.check_memory().err())
     });
     over.ok().flatten().map_or(Ok(()), |error| Err(carried(error)))
 }

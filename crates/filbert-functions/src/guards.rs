@@ -23,8 +23,7 @@ use std::cell::Cell;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, Result};
-use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{BinaryExpr, Case, Expr, Operator, lit, not};
+use datafusion::logical_expr::{BinaryExpr, Case, Expr, Operator, binary_expr, lit, not};
 
 use crate::fallible;
 
@@ -268,11 +267,37 @@ fn terms_of(chain: Expr, of: Operator) -> Vec<Expr> {
 }
 
 fn connected(terms: impl IntoIterator<Item = Expr>, op: Operator) -> Expr {
-    let joined = match op {
-        Operator::And => conjunction(terms),
-        _ => terms.into_iter().reduce(|left, right| left.or(right)),
-    };
-    joined.unwrap_or_else(|| lit(op == Operator::And))
+    chain(terms.into_iter().collect(), op).unwrap_or_else(|| lit(op == Operator::And))
+}
+
+/// A condition that is true where all terms are; `None` without terms.
+pub fn all_of(terms: impl IntoIterator<Item = Expr>) -> Option<Expr> {
+    chain(terms.into_iter().collect(), Operator::And)
+}
+
+/// Longer chains of terms become balanced trees. The type of an expression is found by a walk over
+/// it, and some of DataFusion's rules do that for each operand: a chain of 5,000 terms takes half a
+/// minute.
+const CHAIN_MAX: usize = 16;
+
+/// The terms under one operator, in order.
+fn chain(mut terms: Vec<Expr>, op: Operator) -> Option<Expr> {
+    if terms.len() <= CHAIN_MAX {
+        return terms.into_iter().reduce(|left, right| binary_expr(left, op, right));
+    }
+    let right = terms.split_off(terms.len().div_ceil(2));
+    Some(binary_expr(chain(terms, op)?, op, chain(right, op)?))
+}
+
+/// The condition with its chains of `AND` balanced, if one is long; `None` otherwise.
+pub fn balanced(condition: &Expr) -> Option<Expr> {
+    let (mut length, mut rest) = (0, condition);
+    while let Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, .. }) = rest {
+        (length, rest) = (length + 1, left.as_ref());
+    }
+    // A balanced tree of 2^60 terms has fewer levels.
+    const LEVELS_MAX: usize = CHAIN_MAX + 60;
+    (length > LEVELS_MAX).then(|| connected(terms_of(condition.clone(), Operator::And), Operator::And))
 }
 
 #[cfg(test)]
@@ -283,6 +308,38 @@ mod tests {
     use datafusion::logical_expr::col;
 
     use super::*;
+
+    /// The number of levels of a tree of `AND`.
+    fn levels(condition: &Expr) -> usize {
+        match condition {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => 1 + levels(left).max(levels(right)),
+            _ => 1,
+        }
+    }
+
+    #[test]
+    fn long_conditions_are_balanced_trees() {
+        let terms: Vec<Expr> = (0..5_000).map(|number| col("a").not_eq(lit(number))).collect();
+        let of_all = all_of(terms.clone()).unwrap();
+        assert!(levels(&of_all) < 40, "{} levels", levels(&of_all));
+        assert_eq!(terms_of(of_all.clone(), Operator::And), terms);
+        assert_eq!(balanced(&of_all), None);
+
+        let chained = terms.iter().take(1_000).cloned().reduce(Expr::and).unwrap();
+        let balanced = balanced(&chained).unwrap();
+        assert!(levels(&balanced) < 40, "{} levels", levels(&balanced));
+        assert_eq!(terms_of(balanced, Operator::And), terms[..1_000]);
+    }
+
+    #[test]
+    fn short_conditions_are_chains() {
+        let terms = ["a", "b", "c", "d"].map(|name| col(name).is_null());
+        let [a, b, c, d] = terms.clone();
+        let chained = a.and(b).and(c).and(d);
+        assert_eq!(all_of(terms), Some(chained.clone()));
+        assert_eq!(balanced(&chained), None);
+        assert_eq!(all_of([]), None);
+    }
 
     fn schema() -> DFSchema {
         let field = |name: &str| Field::new(name, DataType::Int32, true);

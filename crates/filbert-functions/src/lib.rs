@@ -16,6 +16,7 @@
 //! | `types`, `pg_types` | SQL types in Arrow; PostgreSQL types with their OIDs and names |
 //! | `error` | errors of statements: created here, or translated from DataFusion's |
 //! | `context`, `ending`, `settings` | statement context; early end; where a plan finds both |
+//! | `measured` | the memory that a statement holds, as the allocator counts it |
 //! | `native`, `row`, `results` | functions over single values; memory and time of results |
 //! | `fitting`, `literals` | values fitted to declared types; values parsed from text |
 //! | `elements` | `array_like`: arrays with elements of another value's type |
@@ -66,6 +67,7 @@ mod like;
 pub mod lists;
 pub mod literals;
 mod math;
+pub mod measured;
 mod merged;
 mod moments;
 pub mod named;

@@ -35,8 +35,8 @@
 //! type may be in a higher module than the type: [`Grid`] is below the modules of the logs, and
 //! maps are created above those.
 //!
-//! 1. Modules without dependencies: `budget`, `clock`, `random`, `statistics`, `threads`; `groups`
-//!    (of partitions that share a log), and `errors`.
+//! 1. Modules without dependencies: [`allocation`], `budget`, `clock`, `random`, `statistics`,
+//!    `threads`; `groups` (of partitions that share a log), and `errors`.
 //! 2. Declarations and registries of members and clients: `names`, `patterns`, `indexes`, `config`,
 //!    `cluster` (the trait), `definitions`, `schemas`, `clients`, `listeners`, `invalidation`,
 //!    `objects`.
@@ -91,6 +91,7 @@ mod tap;
 mod together;
 mod waiters;
 
+pub mod allocation;
 pub mod metrics;
 pub mod query;
 pub mod replication;

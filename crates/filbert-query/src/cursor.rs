@@ -127,7 +127,14 @@ impl RunningRows {
     async fn fill(&mut self) -> Result<(), SqlError> {
         while self.ready.is_none() && !self.ended {
             match self.stream.next().await {
-                Some(Ok(batch)) if batch.num_rows() > 0 => self.ready = Some(as_promised(batch, &self.columns)?),
+                Some(Ok(batch)) if batch.num_rows() > 0 => {
+                    let ready = as_promised(batch, &self.columns)?;
+                    // The reader frees it.
+                    if let Some(memory) = self.limits.memory() {
+                        memory.hand_over(ready.get_array_memory_size());
+                    }
+                    self.ready = Some(ready);
+                }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     self.ended = true;

@@ -91,9 +91,10 @@ impl Engine {
         let sessions = Sessions::new(&config, limits, &server)?;
         turns::follow_operators();
         let threads = Threads::start(config.thread_count())?;
-        let plans = Plans::new(config.plans_max);
+        let plans = Plans::new(config.plans_max, limits.plans_bytes_max());
         let layout_changes = grid.layout_changes().clone();
-        let parts = Parts { config, tables, layout_changes, sessions, threads, plans, jobs };
+        let measured = limits.measured();
+        let parts = Parts { config, tables, layout_changes, sessions, measured, threads, plans, jobs };
         let engine = Engine { inner: Arc::new(parts) };
         grid.serve_queries(Arc::new(engine.clone()));
         Ok(engine)
@@ -138,7 +139,7 @@ impl QueryEngine for Engine {
             limits: limits.clone(),
             job: self.inner.jobs.begin(statement.text, statement.session.map(Arc::as_ref), limits.clone()),
         };
-        let share = self.inner.threads.turns().share();
+        let share = self.inner.threads.turns().share_for(statement.text);
         self.inner.threads.spawn(async move {
             let (limits, job) = (task.limits.clone(), task.job.clone());
             // A separate task, because the plan may compute for long without yielding.
@@ -167,7 +168,7 @@ impl QueryEngine for Engine {
             let described = describe::of_plan(&inner, &client, &plan, &types);
             return reply(described.map_err(|error| translated(error, statement.text, client.dialect())));
         }
-        let share = inner.threads.turns().share();
+        let share = inner.threads.turns().share_for(statement.text);
         self.inner.threads.spawn(async move {
             let described = async {
                 inner.tables.catch_up().await?;
@@ -181,7 +182,7 @@ impl QueryEngine for Engine {
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
         let (inner, text) = (self.inner.clone(), statement.text.to_owned());
         let (client, limits) = (ClientContext::new(statement.session), self.inner.limits_of(statement));
-        let share = inner.threads.turns().share();
+        let share = inner.threads.turns().share_for(statement.text);
         self.inner.threads.spawn(async move {
             let writer = async {
                 inner.tables.catch_up().await?;
@@ -242,7 +243,7 @@ impl Parts {
     fn limits_of(&self, statement: &Statement<'_>) -> Limits {
         let of_session = || statement.session.and_then(|session| session::statement_timeout_ms(session));
         let timeout = statement.timeout_ms.or_else(of_session).or(self.config.timeout_ms);
-        Limits::new(timeout.filter(|timeout| *timeout > 0).map(Duration::from_millis))
+        Limits::new(timeout.filter(|timeout| *timeout > 0).map(Duration::from_millis)).measured(self.measured.clone())
     }
 
     /// Runs a statement on the caller's thread if its plan is cached and short.

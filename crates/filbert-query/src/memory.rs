@@ -7,7 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
 
+use filbert_functions::ending;
+use filbert_functions::measured::MeasuredTotal;
+
 use crate::config::QueryConfig;
+
+/// What a statement may hold beyond twice the memory that it may reserve: plans, and rows between
+/// operators.
+const UNRESERVED_BYTES: usize = 64 << 20;
 
 /// Limits of the memory of queries, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +37,20 @@ impl MemoryLimits {
     /// Bytes that the results of one function may take for one batch of rows.
     pub(crate) fn results_bytes_max(self) -> usize {
         self.query_bytes_max / 4
+    }
+
+    /// Bytes that the plans of one cache may take. There are six: of texts and of templates for each
+    /// dialect.
+    pub(crate) fn plans_bytes_max(self) -> usize {
+        self.queries_bytes_max / 16
+    }
+
+    /// The limits of the memory that statements hold. Operators copy what they have reserved when
+    /// they hand it on; and not all statements do so at the same time.
+    pub(crate) fn measured(self) -> Arc<MeasuredTotal> {
+        let of_one = self.query_bytes_max.saturating_mul(2).saturating_add(UNRESERVED_BYTES);
+        let of_all = self.queries_bytes_max.saturating_add(self.queries_bytes_max / 2);
+        MeasuredTotal::new(of_one, of_all.max(of_one))
     }
 }
 
@@ -93,6 +114,7 @@ impl MemoryPool for QueryMemory {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        ending::check()?;
         let refused = |limit: &str, used: usize, bytes_max: usize| {
             Err(DataFusionError::ResourcesExhausted(format!(
                 "not enough memory for {}: {additional} more bytes needed, {used} of at most {bytes_max} bytes used; \

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use filbert_functions::measured::MeasuredTotal;
 use filbert_grid::LayoutChanges;
 
 use crate::config::QueryConfig;
@@ -17,6 +18,8 @@ pub(crate) struct Parts {
     pub(crate) tables: Arc<Tables>,
     pub(crate) layout_changes: LayoutChanges,
     pub(crate) sessions: Sessions,
+    /// The memory that statements hold.
+    pub(crate) measured: Arc<MeasuredTotal>,
     pub(crate) threads: Threads,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) plans: Plans,

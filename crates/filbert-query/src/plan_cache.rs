@@ -9,8 +9,13 @@ use parking_lot::RwLock;
 /// Longer texts are planned each time: programs generate them, and they seldom repeat.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
+/// A plan that takes more than this part of the cache is large.
+const LARGE: usize = 8;
+
 struct Kept<P> {
     plan: Arc<P>,
+    /// The approximate size of the plan and its text.
+    bytes: usize,
     /// The version of the plan's sources. The plan is valid while the version is the same.
     version: u64,
     used: AtomicBool,
@@ -18,48 +23,71 @@ struct Kept<P> {
 
 /// A bounded cache. When it is full, it drops entries that were not used since the last round.
 pub(crate) struct PlanCache<P> {
-    by_text: RwLock<HashMap<Box<str>, Kept<P>>>,
+    by_text: RwLock<Plans<P>>,
     plans_max: usize,
+    bytes_max: usize,
+}
+
+struct Plans<P> {
+    plans: HashMap<Box<str>, Kept<P>>,
+    /// The sizes of all plans.
+    bytes: usize,
+}
+
+impl<P> Plans<P> {
+    /// Keeps the plans that satisfy a condition.
+    fn retain(&mut self, mut keep: impl FnMut(&Kept<P>) -> bool) {
+        self.plans.retain(|_, kept| keep(kept));
+        self.bytes = self.plans.values().map(|kept| kept.bytes).sum();
+    }
 }
 
 impl<P> PlanCache<P> {
-    pub(crate) fn new(plans_max: usize) -> Self {
-        PlanCache { by_text: RwLock::default(), plans_max }
+    /// An empty cache for so many plans, of so many bytes together.
+    pub(crate) fn new(plans_max: usize, bytes_max: usize) -> Self {
+        let plans = Plans { plans: HashMap::new(), bytes: 0 };
+        PlanCache { by_text: RwLock::new(plans), plans_max, bytes_max }
     }
 
     /// The plan of a text, if it was made at this version.
     pub(crate) fn find(&self, text: &str, version: u64) -> Option<Arc<P>> {
         let plans = self.by_text.read();
-        let kept = plans.get(text).filter(|kept| kept.version == version)?;
+        let kept = plans.plans.get(text).filter(|kept| kept.version == version)?;
         if !kept.used.load(Ordering::Relaxed) {
             kept.used.store(true, Ordering::Relaxed);
         }
         Some(kept.plan.clone())
     }
 
-    /// Adds a plan.
-    pub(crate) fn keep(&self, text: &str, version: u64, plan: Arc<P>) {
-        if text.len() > TEXT_BYTES_MAX || self.plans_max == 0 {
+    /// Adds a plan of so many bytes. A plan that would take a large part of the cache is not kept.
+    pub(crate) fn keep(&self, text: &str, version: u64, plan: Arc<P>, bytes: usize) {
+        let bytes = bytes.max(text.len());
+        if text.len() > TEXT_BYTES_MAX || bytes > self.bytes_max / LARGE || self.plans_max == 0 {
             return;
         }
         let mut plans = self.by_text.write();
-        if plans.len() >= self.plans_max && !plans.contains_key(text) {
-            plans.retain(|_, kept| kept.version == version && kept.used.swap(false, Ordering::Relaxed));
-            if plans.len() >= self.plans_max {
-                // All entries were used: an arbitrary half of them goes.
-                let mut keep = false;
-                plans.retain(|_, _| {
-                    keep = !keep;
-                    keep
-                });
-            }
+        if let Some(replaced) = plans.plans.remove(text) {
+            plans.bytes -= replaced.bytes;
         }
-        plans.insert(text.into(), Kept { plan, version, used: AtomicBool::new(true) });
+        let is_full = |plans: &Plans<P>| plans.plans.len() >= self.plans_max || plans.bytes + bytes > self.bytes_max;
+        if is_full(&plans) {
+            plans.retain(|kept| kept.version == version && kept.used.swap(false, Ordering::Relaxed));
+        }
+        while is_full(&plans) {
+            // All entries were used: an arbitrary half of them goes.
+            let mut keep = true;
+            plans.retain(|_| {
+                keep = !keep;
+                keep
+            });
+        }
+        plans.bytes += bytes;
+        plans.plans.insert(text.into(), Kept { plan, bytes, version, used: AtomicBool::new(true) });
     }
 
     /// The number of plans that satisfy a condition.
     pub(crate) fn count(&self, which: impl Fn(&P) -> bool) -> usize {
-        self.by_text.read().values().filter(|kept| which(&kept.plan)).count()
+        self.by_text.read().plans.values().filter(|kept| which(&kept.plan)).count()
     }
 }
 
@@ -69,8 +97,8 @@ mod tests {
 
     #[test]
     fn a_plan_is_found_until_its_version_changes() {
-        let cache = PlanCache::new(10);
-        cache.keep("SELECT 1", 1, Arc::new(7));
+        let cache = PlanCache::new(10, 1_000);
+        cache.keep("SELECT 1", 1, Arc::new(7), 0);
         assert_eq!(cache.find("SELECT 1", 1).as_deref(), Some(&7));
         assert_eq!(cache.find("SELECT 1", 2), None);
         assert_eq!(cache.find("SELECT 2", 1), None);
@@ -79,19 +107,36 @@ mod tests {
 
     #[test]
     fn the_cache_stays_within_its_limit_and_keeps_what_is_used() {
-        let cache = PlanCache::new(4);
-        cache.keep("used", 1, Arc::new(0));
+        let cache = PlanCache::new(4, 1 << 30);
+        cache.keep("used", 1, Arc::new(0), 0);
         for number in 0..100 {
-            cache.keep(&number.to_string(), 1, Arc::new(number));
+            cache.keep(&number.to_string(), 1, Arc::new(number), 0);
             cache.find("used", 1);
             assert!(cache.count(|_| true) <= 4);
         }
     }
 
     #[test]
+    fn the_plans_together_stay_within_their_bytes() {
+        let cache = PlanCache::new(100, 1_000);
+        let sizes = (5..=50).cycle().take(1_000).chain([125, 125, 125, 126, 1_000]);
+        for (number, bytes) in sizes.enumerate() {
+            cache.keep(&number.to_string(), 1, Arc::new(bytes), bytes);
+            let plans = cache.by_text.read();
+            let held: usize = plans.plans.values().map(|kept| *kept.plan).sum();
+            assert!(held <= 1_000 && held == plans.bytes, "{held} bytes");
+        }
+        assert_eq!(cache.count(|bytes| *bytes == 125), 3);
+        assert_eq!(cache.count(|bytes| *bytes > 125), 0, "too large");
+        cache.keep("again", 1, Arc::new(60), 60);
+        cache.keep("again", 2, Arc::new(70), 70);
+        assert_eq!(cache.count(|bytes| *bytes == 60), 0);
+    }
+
+    #[test]
     fn a_text_that_is_too_long_is_not_kept() {
-        let cache = PlanCache::new(4);
-        cache.keep(&"x".repeat(TEXT_BYTES_MAX + 1), 1, Arc::new(0));
+        let cache = PlanCache::new(4, 1 << 30);
+        cache.keep(&"x".repeat(TEXT_BYTES_MAX + 1), 1, Arc::new(0), 0);
         assert_eq!(cache.count(|_| true), 0);
     }
 }

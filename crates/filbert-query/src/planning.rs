@@ -39,14 +39,16 @@ impl Parts {
     /// The plan of a text; planned now if it is not cached.
     pub(crate) async fn plan(&self, text: &str, client: &ClientContext) -> Result<Arc<Plan>, SqlError> {
         let key = plan_key(client.session(), text, client.types());
-        let mut attempts = 0;
+        let (mut attempts, held) = (0, ending::held());
         let (version, planned) = loop {
             attempts += 1;
             let version = self.version();
             if let Some(plan) = self.plans.find(client.dialect(), &key, version) {
                 return Ok(plan);
             }
+            let permit = self.threads.may_plan(text).await;
             let planned = self.plan_of_text(text, client).await;
+            drop(permit);
             // If a table was altered meanwhile, planning may have seen parts from before and after
             // the change.
             if self.version() == version || attempts == ATTEMPTS_MAX {
@@ -63,9 +65,10 @@ impl Parts {
         if plan.literal_bytes() > LITERALS_BYTES_MAX {
             return Ok(plan);
         }
+        let bytes = ending::held().saturating_sub(held);
         // A client that writes literals into texts does not send this text again.
-        if !self.keep_for_template(text, &plan, version, client).await {
-            self.plans.texts(client.dialect()).keep(&key, version, plan.clone());
+        if !self.keep_for_template(text, &plan, version, bytes, client).await {
+            self.plans.texts(client.dialect()).keep(&key, version, plan.clone(), bytes);
         }
         Ok(plan)
     }
@@ -91,7 +94,14 @@ impl Parts {
 
     /// Caches the plan of a text for the text's template. Returns whether the template serves such
     /// texts from now on.
-    async fn keep_for_template(&self, text: &str, plan: &Plan, version: u64, client: &ClientContext) -> bool {
+    async fn keep_for_template(
+        &self,
+        text: &str,
+        plan: &Plan,
+        version: u64,
+        bytes: usize,
+        client: &ClientContext,
+    ) -> bool {
         if !plan.is_short() {
             return false;
         }
@@ -110,7 +120,7 @@ impl Parts {
         if ending::check().is_err() {
             return false;
         }
-        templates.keep(&key, version, Arc::new(made.map(Arc::new)));
+        templates.keep(&key, version, Arc::new(made.map(Arc::new)), bytes);
         serves
     }
 

@@ -142,8 +142,8 @@ pub(crate) struct Plans {
 struct ByDialect<P>([PlanCache<P>; 3]);
 
 impl<P> ByDialect<P> {
-    fn new(plans_max: usize) -> Self {
-        ByDialect([(); 3].map(|()| PlanCache::new(plans_max)))
+    fn new(plans_max: usize, bytes_max: usize) -> Self {
+        ByDialect([(); 3].map(|()| PlanCache::new(plans_max, bytes_max)))
     }
 
     fn of(&self, dialect: Dialect) -> &PlanCache<P> {
@@ -158,10 +158,14 @@ impl<P> ByDialect<P> {
 
 impl Plans {
     /// Creates the caches. Each dialect may keep `plans_max` plans of texts and as many of
-    /// templates.
-    pub(crate) fn new(plans_max: usize) -> Plans {
-        let (of_texts, of_templates) = (ByDialect::new(plans_max), ByDialect::new(plans_max));
-        Plans { of_texts, of_templates, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+    /// templates, of `bytes_max` bytes each.
+    pub(crate) fn new(plans_max: usize, bytes_max: usize) -> Plans {
+        Plans {
+            of_texts: ByDialect::new(plans_max, bytes_max),
+            of_templates: ByDialect::new(plans_max, bytes_max),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn statistics(&self) -> PlanCacheStatistics {

@@ -10,6 +10,7 @@ use filbert_grid::{GridError, threads};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::turns::{self, Turns};
 
@@ -37,6 +38,8 @@ pub(crate) struct Threads {
     handle: Handle,
     count: usize,
     turns: Turns,
+    /// For statements that may take long to plan.
+    planning: Arc<Semaphore>,
     _runtime: Arc<Held>,
 }
 
@@ -56,6 +59,9 @@ impl Drop for Held {
 /// thread that is configured, so that these are left for the steps of short statements.
 const THREADS_FOR_SHORT: usize = 2;
 
+/// The length of a text that is planned within some slices of time, in bytes.
+const PROMPT_TEXT_BYTES: usize = 64 << 10;
+
 impl Threads {
     /// Starts threads of which long statements use `count` at a time.
     pub(crate) fn start(count: usize) -> Result<Threads, GridError> {
@@ -72,6 +78,7 @@ impl Threads {
             handle: runtime.handle().clone(),
             count: count.max(1),
             turns: Turns::new(count.max(1)),
+            planning: Arc::new(Semaphore::new(count.div_ceil(2).max(1))),
             _runtime: Arc::new(Held(Mutex::new(Some(runtime)))),
         })
     }
@@ -87,6 +94,16 @@ impl Threads {
     /// The turns that long statements take.
     pub(crate) fn turns(&self) -> &Turns {
         &self.turns
+    }
+
+    /// Waits until a statement with a long text may be planned. Planning does not yield: were all
+    /// threads to plan, no other statement would get a turn for seconds.
+    pub(crate) async fn may_plan(&self, text: &str) -> Option<SemaphorePermit<'_>> {
+        if text.len() <= PROMPT_TEXT_BYTES {
+            return None;
+        }
+        // The semaphore is never closed.
+        self.planning.acquire().await.ok()
     }
 
     /// The number of threads that compute at a time.

@@ -43,6 +43,9 @@ const PROMPT: Duration = Duration::from_millis(5);
 /// The time after which operators yield. The wait of a short statement is a few of these.
 const SLICE: Duration = Duration::from_millis(5);
 
+/// The length of a text that is planned in about the free time, in bytes.
+const FREE_TEXT_BYTES: usize = 8 << 10;
+
 /// Of so many turns, one goes to the task that has waited longest.
 const TURNS_PER_OLDEST: u64 = 8;
 
@@ -74,6 +77,16 @@ impl Turns {
     /// The share of a new statement.
     pub(crate) fn share(&self) -> Share {
         Share { turns: self.clone(), used_ns: Arc::default() }
+    }
+
+    /// The share of a new statement with this text. With a long text it takes turns from the start:
+    /// planning does not yield, and the steps of others would wait for it on every thread.
+    pub(crate) fn share_for(&self, text: &str) -> Share {
+        let share = self.share();
+        if text.len() > FREE_TEXT_BYTES {
+            share.note(FREE);
+        }
+        share
     }
 }
 
@@ -366,6 +379,13 @@ mod tests {
     #[test]
     fn the_statement_that_has_computed_least_is_next() {
         assert_eq!(order(&[3, 1, 2, 1, 0]), [4, 1, 3, 2, 0]);
+    }
+
+    #[test]
+    fn statements_with_long_texts_take_turns_from_the_start() {
+        let turns = Turns::new(1);
+        assert_eq!(turns.share_for("SELECT 1").level(), None);
+        assert_eq!(turns.share_for(&"x".repeat(FREE_TEXT_BYTES + 1)).level(), Some(0));
     }
 
     #[test]

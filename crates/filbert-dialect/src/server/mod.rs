@@ -338,6 +338,11 @@ fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
         while let DataType::Array(ArrayElemTypeDef::SquareBracket(inner, _)) = item {
             item = inner;
         }
+        if values::is_long_array(written) {
+            let text = values::cast(taken(expr), DataType::Text);
+            **expr = text;
+            return Ok(());
+        }
         let Some(array) = values::written_array(written, item) else {
             let message = format!("malformed array literal: {written:?}");
             return Err(filbert_grid::query::data_error(message).with_sqlstate("22P02"));

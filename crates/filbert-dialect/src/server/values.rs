@@ -395,6 +395,17 @@ fn aggregate(function: &mut Function) -> Result<Option<Expr>, SqlError> {
 /// The maximum number of dimensions of an array, as in PostgreSQL.
 const DIMENSIONS_MAX: usize = 6;
 
+/// Beyond so many bytes, the elements of a literal stay in its text. As expressions each of them
+/// takes kilobytes in a plan.
+const ARRAY_BYTES_MAX: usize = 64 << 10;
+
+/// Whether an array literal is cast as a text, like the texts of a column. Those are arrays of one
+/// dimension.
+pub(super) fn is_long_array(written: &str) -> bool {
+    let is_nested = || written.trim_start_matches(filbert_data::is_space).starts_with("{{");
+    written.len() > ARRAY_BYTES_MAX && !is_nested()
+}
+
 /// The elements of an array literal, `{1,2}` or `{{1},{2}}`, each cast to a type; `None` for other
 /// texts, and for more than 6 dimensions.
 pub(super) fn written_array(written: &str, item: &DataType) -> Option<Expr> {

@@ -147,7 +147,8 @@ fn of_arrow(error: &ArrowError) -> SqlError {
     }
 }
 
-fn memory(message: impl Into<String>) -> SqlError {
+/// The error of a statement that needs more memory than there is for it.
+pub(crate) fn memory(message: impl Into<String>) -> SqlError {
     let mut error = SqlError::new(SqlErrorCode::Generic, message).with_sqlstate("53200");
     error.kind = filbert_grid::ErrorKind::OutOfMemory;
     error

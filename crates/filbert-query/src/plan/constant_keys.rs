@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{JoinType, NullEquality, Result};
-use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use filbert_functions::guards;
 
 /// The rule that makes conditions of such keys. It must run before the rule for the order of joins.
 pub(super) fn as_conditions() -> Arc<dyn OptimizerRule + Send + Sync> {
@@ -57,7 +57,7 @@ fn with_conditions(mut join: Join) -> Join {
         .into_iter()
         .map(|(left, right)| Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }));
     join.on = keys;
-    join.filter = conjunction(join.filter.take().into_iter().chain(conditions));
+    join.filter = guards::all_of(join.filter.take().into_iter().chain(conditions));
     join
 }
 

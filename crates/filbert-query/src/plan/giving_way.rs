@@ -18,6 +18,7 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use filbert_functions::ending;
 use futures::Stream;
 use tokio::task::coop;
 
@@ -90,6 +91,7 @@ impl Stream for Batches {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.held.is_none() {
+            ending::check()?;
             let next = ready!(self.below.as_mut().poll_next(context));
             self.held = Some(next);
         }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
-use filbert_functions::fallible;
+use filbert_functions::{fallible, guards};
 
 /// The rule that moves conditions down, without inferred conditions that can fail. The rule infers
 /// conditions from keys that are columns, and from disjunctions. Under an alias it does not see the
@@ -77,7 +77,7 @@ fn whole(condition: Expr, join: &Join) -> Expr {
         true => Expr::IsTrue(Box::new(term.clone())),
         false => term.clone(),
     });
-    conjunction(terms).unwrap_or(condition)
+    guards::all_of(terms).unwrap_or(condition)
 }
 
 /// Whether a term has columns of both sides of a join.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, Filter, Join, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
-use filbert_functions::Constants;
+use filbert_functions::{Constants, guards};
 
 use super::forgetting::Promises;
 use super::inferences::Inferences;
@@ -58,7 +58,10 @@ pub(super) fn logical() -> Vec<LogicalRule> {
             }
             CONDITIONS_DOWN => {
                 let rule = Arc::new(Inferences(rule));
-                rules.push(Arc::new(Unless { applies: is_about_an_own_row, rule }));
+                rules.extend([
+                    Arc::new(Unless { applies: is_about_an_own_row, rule }) as LogicalRule,
+                    Arc::new(Balanced),
+                ]);
             }
             TWO_LEVELS => rules.push(Arc::new(Unless { applies: sums_are_wider, rule })),
             KEYS_OF_JOINS => rules.push(Arc::new(Unless { applies: equals_nulls, rule })),
@@ -129,6 +132,35 @@ fn is_about_an_own_row(plan: &LogicalPlan) -> bool {
         }
         // Conditions above each other are moved together.
         inner => is_about_an_own_row(inner),
+    }
+}
+
+/// Balances the conditions that the rule before has connected one after the other
+/// ([`guards::balanced`]).
+#[derive(Debug)]
+struct Balanced;
+
+impl OptimizerRule for Balanced {
+    fn name(&self) -> &str {
+        "balanced_conditions"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let balanced = match &plan {
+            LogicalPlan::Filter(filter) => guards::balanced(&filter.predicate),
+            LogicalPlan::Join(join) => join.filter.as_ref().and_then(guards::balanced),
+            _ => None,
+        };
+        let Some(balanced) = balanced else { return Ok(Transformed::no(plan)) };
+        Ok(Transformed::yes(match plan {
+            LogicalPlan::Filter(filter) => LogicalPlan::Filter(Filter::try_new(balanced, filter.input)?),
+            LogicalPlan::Join(join) => LogicalPlan::Join(Join { filter: Some(balanced), ..join }),
+            other => other,
+        }))
     }
 }
 

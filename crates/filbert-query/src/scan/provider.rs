@@ -6,7 +6,6 @@ use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Result, Statistics};
-use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
@@ -65,7 +64,7 @@ pub(crate) fn physical_filter(
     schema: &SchemaRef,
     filters: &[Expr],
 ) -> Result<Option<Arc<dyn PhysicalExpr>>> {
-    let Some(filter) = conjunction(filters.iter().cloned().map(unqualified)) else { return Ok(None) };
+    let Some(filter) = guards::all_of(filters.iter().cloned().map(unqualified)) else { return Ok(None) };
     let schema = DFSchema::try_from(schema.clone())?;
     state.create_physical_expr(guards::condition(filter, &schema)?, &schema).map(Some)
 }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Filter, JoinType, LogicalPlan, LogicalPlanBuilder};
+use filbert_functions::guards;
 
 use super::is_lateral;
 
@@ -37,11 +38,13 @@ pub(super) fn narrowed(plan: LogicalPlan) -> Result<LogicalPlan> {
             };
             let (of_left, others): (Vec<Expr>, Vec<Expr>) =
                 split_conjunction_owned(filter.predicate.clone()).into_iter().partition(is_of_left);
-            let Some(of_left) = conjunction(of_left) else { return Ok(Transformed::no(LogicalPlan::Filter(filter))) };
+            let Some(of_left) = guards::all_of(of_left) else {
+                return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+            };
             let mut join = join.clone();
             join.left = Arc::new(LogicalPlanBuilder::from(join.left).filter(of_left)?.build()?);
             let join = LogicalPlan::Join(join);
-            Ok(Transformed::yes(match conjunction(others) {
+            Ok(Transformed::yes(match guards::all_of(others) {
                 Some(others) => LogicalPlan::Filter(Filter::try_new(others, Arc::new(join))?),
                 None => join,
             }))

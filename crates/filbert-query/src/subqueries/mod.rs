@@ -35,13 +35,13 @@ use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::{NamePreserver, strip_outer_reference};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::{split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort, SortExpr,
     Subquery, SubqueryAlias, lit, not, when,
 };
 use filbert_functions::error::{carried, parsing_error};
-use filbert_functions::{compared_with_rows, key_of};
+use filbert_functions::{compared_with_rows, guards, key_of};
 
 use self::forms::{exists_form, has_always_a_row, is_of_table, is_one_row, is_plain_aggregate, narrowed};
 use self::push::Domain;
@@ -140,7 +140,7 @@ impl Unnest {
         self.assume_only(many);
         let is_wider = input.rows.schema().fields().len() != before.len();
         let mut plan = LogicalPlanBuilder::from(input.rows);
-        if let Some(condition) = conjunction(terms) {
+        if let Some(condition) = guards::all_of(terms) {
             plan = plan.filter(condition)?;
         }
         if is_wider { plan.project(before)?.build() } else { plan.build() }
@@ -411,11 +411,11 @@ impl Unnest {
             .into_iter()
             .partition(|term| term.contains_outer() && term.column_refs().is_empty() && !has_subquery(term));
         // A condition on the outer row alone holds for all rows or for none.
-        let outside = conjunction(outside).map(strip_outer_reference);
+        let outside = guards::all_of(outside).map(strip_outer_reference);
         let outside = outside.map(|condition| coalesce(vec![condition, lit(false)]));
         let (rows, within) = distinctly_named(form.rows.clone(), within)?;
         let mut plan = LogicalPlanBuilder::from(rows);
-        if let Some(condition) = conjunction(within.clone()) {
+        if let Some(condition) = guards::all_of(within.clone()) {
             plan = plan.filter(condition)?;
         }
         let plan = plan.build()?;

@@ -19,8 +19,8 @@
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, LogicalPlanBuilder, Operator, lit};
+use filbert_functions::guards;
 
 use super::{Outer, Place, Unnest, has_subquery};
 
@@ -46,7 +46,7 @@ impl Unnest {
     pub(super) fn rows_that_reach(&self, rows: &LogicalPlan) -> Result<LogicalPlan> {
         let is_known =
             |condition: &&Expr| condition.column_refs().iter().all(|column| rows.schema().has_column(column));
-        match conjunction(self.assumed.iter().filter(is_known).cloned()) {
+        match guards::all_of(self.assumed.iter().filter(is_known).cloned()) {
             Some(condition) => LogicalPlanBuilder::from(rows.clone()).filter(condition)?.build(),
             None => Ok(rows.clone()),
         }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::common::Member;
+use crate::common::{Member, each_page};
 use crate::{alone, memory_mib};
-use filbert_grid::query::{Dialect, Session};
+use filbert_grid::query::{Dialect, Session, StatementResult};
 use filbert_query::QueryConfig;
 
 /// Memory that one query may use, and with it all that is computed for a batch of rows.
@@ -129,6 +129,81 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
     assert_eq!(member.rows("SELECT s, repeat(s, 2), replace(s, 'o', 'abc') FROM t"), ["one|oneone|abcne"]);
 }
 
+/// A member with few bytes for queries.
+fn small_member() -> Member {
+    let (one, all) = (Some(64 << 20), Some(128 << 20));
+    let config = QueryConfig { query_memory_bytes_max: one, queries_memory_bytes_max: all, ..QueryConfig::default() };
+    let mut member = Member::with(config);
+    member.session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
+    member
+}
+
+#[test]
+fn all_that_a_statement_holds_is_limited() {
+    let _alone = alone();
+    let member = small_member();
+    member.change("CREATE TABLE crowd (id int PRIMARY KEY, g int, t text)");
+    member.change("INSERT INTO crowd SELECT g, g % 10, repeat('x', 30) FROM generate_series(1, 100000) g");
+    let before = memory_mib("VmRSS");
+    for text in [
+        "SELECT id % 3, string_agg(repeat('x', 3900), ',') AS v FROM crowd GROUP BY id % 3",
+        "SELECT g, count(DISTINCT a.id || '-' || b.i) AS v FROM crowd a, generate_series(1, 1000) AS b(i) GROUP BY g",
+        "SELECT g, array_agg(DISTINCT repeat(t, 50) || id) AS v FROM crowd GROUP BY g",
+    ] {
+        let text = format!("SELECT count(*) FROM ({text}) x WHERE v IS NOT NULL");
+        assert_eq!(member.error(&text).sqlstate(), "53200", "{text}");
+        check_growth(before, &text);
+    }
+    // What the statements held is not held any more.
+    assert_eq!(member.rows("SELECT count(*), count(DISTINCT t || id) FROM crowd"), ["100000|100000"]);
+}
+
+#[test]
+fn rows_that_a_client_has_read_are_not_held_by_their_statement() {
+    let _alone = alone();
+    let member = small_member();
+    let before = memory_mib("VmRSS");
+    let text = "SELECT repeat('x', 1500) || g FROM generate_series(1, 400000) g";
+    let StatementResult::Rows(cursor) = member.run(text, &[]).unwrap() else { panic!("{text} has rows") };
+    let mut rows = 0;
+    each_page(cursor, 1_000, |page| rows += page.num_rows()).unwrap();
+    assert_eq!(rows, 400_000);
+    check_growth(before, text);
+}
+
+#[test]
+fn the_plans_of_wide_statements_do_not_fill_the_memory() {
+    let _alone = alone();
+    let member = small_member();
+    member.change("CREATE TABLE known (id int PRIMARY KEY, n int)");
+    let before = memory_mib("VmRSS");
+    for number in 0..200 {
+        let columns: String = (0..1_000).map(|column| format!(", n + id AS c{number}_{column}")).collect();
+        assert_eq!(member.rows(&format!("SELECT id{columns} FROM known WHERE id = 7")), Vec::<String>::new());
+    }
+    // A plan takes about 1.5 MiB.
+    let now = memory_mib("VmRSS");
+    assert!(now < before + 160, "{before} MiB before, {now} MiB with the plans");
+}
+
+#[test]
+fn many_thousand_conditions_are_planned() {
+    let _alone = alone();
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id int PRIMARY KEY, a int)");
+    member.change("INSERT INTO t VALUES (1, 100000)");
+    let joined = |count: usize, sign: &str, form: &str| {
+        let terms: Vec<String> = (0..count).map(|number| form.replace('@', &number.to_string())).collect();
+        format!("SELECT id FROM t WHERE {}", terms.join(sign))
+    };
+    assert_eq!(member.rows(&joined(4_000, " AND ", "a <> @")), ["1"]);
+    assert_eq!(member.rows(&joined(4_000, " AND ", "a <> @ + 100000 * 0 + 1")), ["1"]);
+    assert_eq!(member.rows(&joined(4_000, " OR ", "a = @ AND id = 1")), Vec::<String>::new());
+    let numbers: Vec<String> = (0..200_000).map(|number| number.to_string()).collect();
+    let text = format!("SELECT cardinality('{{{}}}'::int[]), ('{{{0}}}'::int[])[7]", numbers.join(","));
+    assert_eq!(member.rows(&text), ["200000|6"]);
+}
+
 #[test]
 fn texts_that_hardly_grow_are_replaced_however_long_they_are() {
     let _alone = alone();
@@ -142,8 +217,13 @@ fn texts_that_hardly_grow_are_replaced_however_long_they_are() {
 fn a_chain_of_more_joins_than_a_turn_of_a_task_has_steps_comes_to_its_end() {
     let _alone = alone();
     let member = Member::of(Dialect::Postgres);
-    let relations: Vec<String> = (0..200).map(|at| format!("(SELECT 1 AS id) t{at}")).collect();
-    let conditions: Vec<String> = (1..200).map(|at| format!("t{}.id = t{at}.id", at - 1)).collect();
-    let text = format!("SELECT count(*) FROM {} WHERE {}", relations.join(", "), conditions.join(" AND "));
-    assert_eq!(member.rows(&text), ["1"]);
+    // Two parts, because one FROM has fewer relations.
+    let joined = |first: &str, numbers: std::ops::Range<usize>| {
+        let relations: String = numbers.clone().map(|at| format!(", (SELECT 1 AS id) t{at}")).collect();
+        let conditions: Vec<String> = numbers.map(|at| format!("t{}.id = t{at}.id", at - 1)).collect();
+        format!("FROM {first}{relations} WHERE {}", conditions.join(" AND "))
+    };
+    let inner = joined("(SELECT 1 AS id) t0", 1..100);
+    let outer = joined(&format!("(SELECT t0.id {inner}) t99"), 100..200);
+    assert_eq!(member.rows(&format!("SELECT count(*) {outer}")), ["1"]);
 }

@@ -17,9 +17,11 @@ mod greedy_functions;
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use filbert_grid::allocation::Counting;
+
 /// The program's allocator: what another one keeps for later is not what is measured here.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 /// Waits until no other test of this program runs, and keeps the others from running.
 fn alone() -> MutexGuard<'static, ()> {

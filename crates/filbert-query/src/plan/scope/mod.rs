@@ -27,6 +27,7 @@ mod decided;
 mod keys;
 mod names;
 mod sets;
+mod sizes;
 mod sources;
 mod whole_rows;
 
@@ -66,6 +67,7 @@ type Names = Option<Vec<String>>;
 /// # Errors
 /// A name is ambiguous, or unknown where all names are known.
 pub(crate) fn resolve(tables: &Tables, dialect: Dialect, query: &mut Query) -> Result<(), SqlError> {
+    sizes::check(query)?;
     let mut resolver = Resolver {
         tables,
         dialect,

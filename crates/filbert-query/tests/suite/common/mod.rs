@@ -137,8 +137,18 @@ impl Member {
 }
 
 /// All pages of a cursor.
-pub fn pages(mut cursor: Box<dyn Cursor>, rows_max: usize) -> Result<Vec<RecordBatch>, SqlError> {
+pub fn pages(cursor: Box<dyn Cursor>, rows_max: usize) -> Result<Vec<RecordBatch>, SqlError> {
     let mut batches = Vec::new();
+    each_page(cursor, rows_max, |rows| batches.push(rows))?;
+    Ok(batches)
+}
+
+/// Reads a cursor page by page.
+pub fn each_page(
+    mut cursor: Box<dyn Cursor>,
+    rows_max: usize,
+    mut see: impl FnMut(RecordBatch),
+) -> Result<(), SqlError> {
     loop {
         let page = match cursor.page_now(rows_max) {
             Some(page) => page?,
@@ -150,9 +160,9 @@ pub fn pages(mut cursor: Box<dyn Cursor>, rows_max: usize) -> Result<Vec<RecordB
                 page?
             }
         };
-        batches.push(page.rows);
+        see(page.rows);
         if page.last {
-            return Ok(batches);
+            return Ok(());
         }
     }
 }
