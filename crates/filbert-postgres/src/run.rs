@@ -188,8 +188,13 @@ impl Session {
         let _reservation = self.reserve_for_execution(text, &[])?;
         let (sender, receiver) = oneshot::channel();
         let reply = Box::new(move |result| drop(sender.send(result)));
-        engine.describe(&self.statement(text, &[], Known { types, columns: None }), types, reply);
-        let described = self.wait(receiver).await?;
+        let running = engine.describe(&self.statement(text, &[], Known { types, columns: None }), types, reply);
+        self.slot().set_running(running.clone());
+        let described = self.wait(receiver).await;
+        if described.is_err() {
+            running.cancel();
+        }
+        let described = described?;
         if self.slot().is_cancelled() {
             return Err(PgError::cancelled().into());
         }

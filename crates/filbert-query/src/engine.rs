@@ -157,7 +157,7 @@ impl QueryEngine for Engine {
         Running::new(move || limits.cancel())
     }
 
-    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) {
+    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) -> Running {
         let (inner, text, types) = (self.inner.clone(), statement.text.to_owned(), types.to_vec());
         let client = ClientContext::new(statement.session).declaring(&types);
         // A cached plan needs no other thread.
@@ -166,17 +166,20 @@ impl QueryEngine for Engine {
         let is_in_cluster = inner.tables.is_in_cluster();
         if !is_in_cluster && let Some(plan) = inner.plans.find(client.dialect(), &key, inner.version()) {
             let described = describe::of_plan(&inner, &client, &plan, &types);
-            return reply(described.map_err(|error| translated(error, statement.text, client.dialect())));
+            reply(described.map_err(|error| translated(error, statement.text, client.dialect())));
+            return Running::done();
         }
         let share = inner.threads.turns().share_for(statement.text);
+        let running = limits.clone();
         self.inner.threads.spawn(async move {
             let described = async {
                 inner.tables.catch_up().await?;
                 describe::describe(&inner, &text, &client, &types).await
             };
-            let described = turns::run(limits, share, caught(described)).await;
+            let described = limits.run(turns::run(limits.clone(), share, caught(described))).await;
             reply(described.map_err(|error| translated(error, &text, client.dialect())));
         });
+        Running::new(move || running.cancel())
     }
 
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {

@@ -84,7 +84,7 @@ impl Turns {
     pub(crate) fn share_for(&self, text: &str) -> Share {
         let share = self.share();
         if text.len() > FREE_TEXT_BYTES {
-            share.note(FREE);
+            share.note(PROMPT);
         }
         share
     }
@@ -385,7 +385,7 @@ mod tests {
     fn statements_with_long_texts_take_turns_from_the_start() {
         let turns = Turns::new(1);
         assert_eq!(turns.share_for("SELECT 1").level(), None);
-        assert_eq!(turns.share_for(&"x".repeat(FREE_TEXT_BYTES + 1)).level(), Some(0));
+        assert_eq!(turns.share_for(&"x".repeat(FREE_TEXT_BYTES + 1)).level(), Some(2));
     }
 
     #[test]

@@ -201,7 +201,7 @@ impl QueryEngine for Engine {
         nothing()
     }
 
-    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) {
+    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) -> Running {
         let text = statement.text;
         let script = Script::of(text);
         let parameter = |at: usize| {
@@ -218,6 +218,7 @@ impl QueryEngine for Engine {
             None => Err(failures::unknown(text)),
         };
         thread::spawn(move || reply(description));
+        Running::done()
     }
 
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {

@@ -268,8 +268,8 @@ impl QueryEngine for Metered {
         self.engine.execute(statement, reply)
     }
 
-    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) {
-        self.engine.describe(statement, types, reply);
+    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) -> Running {
+        self.engine.describe(statement, types, reply)
     }
 
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {

@@ -59,10 +59,11 @@ pub trait QueryEngine: Send + Sync {
     fn execute(&self, statement: &Statement<'_>, reply: StatementReply) -> Running;
 
     /// Describes a statement without executing it. `types` contains the types of its parameters, as
-    /// far as the caller knows them.
-    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) {
+    /// far as the caller knows them. `reply` is called as by [`QueryEngine::execute`].
+    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) -> Running {
         let _ = (statement, types);
         reply(Err(SqlError::new(SqlErrorCode::Generic, "statements cannot be described here")));
+        Running::done()
     }
 
     /// Prepares a statement that writes many rows; see [`RowWriter`].

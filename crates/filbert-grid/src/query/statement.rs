@@ -124,6 +124,11 @@ impl Running {
         Running(Arc::new(cancel))
     }
 
+    /// The handle of a statement whose reply has been called.
+    pub fn done() -> Self {
+        Running::new(|| {})
+    }
+
     /// Cancels the statement if it still runs. Its reply is then called with an error.
     pub fn cancel(&self) {
         (self.0)();

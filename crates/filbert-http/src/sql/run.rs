@@ -57,14 +57,17 @@ pub(crate) async fn run(
     Ok((result?, running))
 }
 
-/// Describes a statement.
+/// Describes a statement. Cancel safety: as [`run`].
 pub(crate) async fn describe(
     engine: &Arc<dyn QueryEngine>,
     statement: &Statement<'_>,
 ) -> Result<Arc<Description>, SqlError> {
     let (sender, receiver) = oneshot::channel();
-    engine.describe(statement, &[], Box::new(move |description| _ = sender.send(description)));
-    receiver.await.unwrap_or_else(|_| Err(gone()))
+    let reply = Box::new(move |description| _ = sender.send(description));
+    let mut guard = CancelOnDrop::new(Some(engine.describe(statement, &[], reply)));
+    let described = receiver.await.unwrap_or_else(|_| Err(gone()));
+    guard.disarm();
+    described
 }
 
 /// Prepares a statement for writing rows.

@@ -85,6 +85,19 @@ fn planning_ends_with_its_statement() {
         if ended * PART > whole {
             late.push(format!("{size} {name} took {ended} of {whole} hundredths of a second after their end"));
         }
+        // The same for a description whose client has left.
+        let text = format!("{} -- described", text_of(size));
+        let before = processor();
+        let (sender, receiver) = mpsc::channel();
+        let statement = member.statement(&text, &[]);
+        let running = member.engine.describe(&statement, &[], Box::new(move |told| sender.send(told).unwrap()));
+        running.cancel();
+        let error = receiver.recv().unwrap().err().unwrap();
+        assert_eq!(error.sqlstate(), "57014", "{size} {name}: {error}");
+        let ended = processor() - before;
+        if ended * PART > whole {
+            late.push(format!("{size} {name} described: {ended} of {whole} hundredths of a second after their end"));
+        }
     }
     assert!(late.is_empty(), "{late:#?}");
 }
