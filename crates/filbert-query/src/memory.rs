@@ -39,8 +39,8 @@ impl MemoryLimits {
         self.query_bytes_max / 4
     }
 
-    /// Bytes that the plans of one cache may take. There are six: of texts and of templates for each
-    /// dialect.
+    /// Bytes that the plans of one cache may take. There are six: of texts and of templates, for
+    /// each dialect.
     pub(crate) fn plans_bytes_max(self) -> usize {
         self.queries_bytes_max / 16
     }
