@@ -33,7 +33,7 @@ pub(crate) fn loads() -> Vec<Load> {
         t.does("savepoints-100000", Postgres, kept::savepoints),
         t.does("copy-without-end", Postgres, |target| kept::copy(target, b"7\tx\n")),
         t.does("copy-without-newline", Postgres, |target| kept::copy(target, b"xxxxxxxx")).short(),
-        t.does("copy-by-8-at-once", Postgres, kept::copy_at_once).open("takes 677 to 685 MiB, of 704"),
+        t.does("copy-by-8-at-once", Postgres, kept::copy_at_once),
         t.does("copy-to-unread", Postgres, |target| unread(target, 50, "COPY crowd TO STDOUT")),
         t.does("results-unread-by-50", Postgres, |target| {
             unread(target, 50, "SELECT * FROM crowd, generate_series(1, 100)")
@@ -47,8 +47,7 @@ pub(crate) fn loads() -> Vec<Load> {
         }),
         t.does("10mb-pages-unread-by-120", Postgres, |target| {
             unread(target, 120, "SELECT repeat('x', 1000000 + g::int) FROM generate_series(1, 10) g")
-        })
-        .open("settles at 506 MiB, but pages of queries that run at once are made before the first counts: 1,007 MiB"),
+        }),
         t.does("pipeline-100000-unread", Postgres, pipeline_unread).short(),
         t.does("pipeline-of-endless-queries", Postgres, pipeline_of_endless)
             .open("the end of a connection behind unread statements is not seen"),
