@@ -20,7 +20,7 @@ pub(crate) fn loads() -> Vec<Load> {
     vec![
         t.does("literals-of-1mb-by-300", Postgres, |target| literals(target, 300, 1 << 20)),
         t.does("literals-of-100kb-by-3000", Postgres, |target| literals(target, 3_000, 100 << 10)),
-        t.does("plans-of-2000-wide-statements", Postgres, wide_statements).open("planning lets short statements wait for ten seconds"),
+        t.does("plans-of-2000-wide-statements", Postgres, wide_statements).open("takes more than a minute: each statement is planned twice"),
         t.does("prepared-large-by-300", Postgres, prepared),
         t.does("long-statements-100-closed", Postgres, |target| at_once(target, 100, CROSS)),
         t.does("sorts-50-closed", Postgres, |target| at_once(target, 50, "SELECT i FROM generate_series(1, 1000000000) s(i) ORDER BY i DESC")),
