@@ -48,13 +48,12 @@ impl Limits {
         self.memory.as_deref()
     }
 
-    /// Checks the memory that the statement holds. A statement that changes rows gives them to
-    /// maps.
+    /// Checks the memory that the statement holds; within one of its tasks. A statement that
+    /// changes rows gives them to maps, and is not checked.
     fn check_memory(&self) -> Result<(), SqlError> {
-        match &self.memory {
-            Some(memory) if self.stage.at.load(Ordering::Acquire) == OPEN => memory.check(),
-            _ => Ok(()),
-        }
+        let Some(memory) = &self.memory else { return Ok(()) };
+        measure(memory);
+        if self.stage.at.load(Ordering::Acquire) == OPEN { memory.check() } else { Ok(()) }
     }
 
     /// Cancels the statement.
@@ -288,10 +287,17 @@ pub fn check() -> PlanResult<()> {
         if ending.limits.are_over() {
             return Some(ending.limits.why_over());
         }
-        if let Some(memory) = &ending.limits.memory {
-            measure(memory);
-        }
         ending.refusal.borrow().clone().or_else(|| ending.limits.check_memory().err())
     });
     over.ok().flatten().map_or(Ok(()), |error| Err(carried(error)))
+}
+
+/// Checks the memory that this task's statement holds. Operators check it for each batch; their
+/// tasks are dropped when the statement is ended early.
+///
+/// # Errors
+/// 53200 if the statement holds too much.
+pub fn check_memory() -> PlanResult<()> {
+    let over = STATEMENT.try_with(|ending| ending.limits.check_memory());
+    over.unwrap_or(Ok(())).map_err(carried)
 }

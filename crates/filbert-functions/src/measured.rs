@@ -1,4 +1,4 @@
-//! The memory that a statement really holds, as the allocator counts it
+//! The memory that a statement holds, as the allocator counts it
 //! ([`filbert_grid::allocation`]).
 //!
 //! Operators reserve memory for the rows that they keep. Plans, rows on their way between
@@ -36,7 +36,8 @@ impl MeasuredTotal {
     }
 
     /// The memory that all statements hold, in bytes.
-    pub fn held(&self) -> usize {
+    #[cfg(test)]
+    fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed).try_into().unwrap_or(0)
     }
 }

@@ -63,6 +63,7 @@ pub use embedded::{
 #[cfg(feature = "sql")]
 pub use embedded::{SqlResult, SqlRows};
 pub use filbert_data::{Blob, FieldType, FromBlob, Interval, Json, List, ToBlob, Value};
+pub use filbert_grid::allocation::Counting as CountingAllocator;
 pub use filbert_grid::query::{ColumnMeta, Dialect, ExpectedResult, Session, SqlError, SqlErrorCode, Statement};
 pub use filbert_grid::{
     EventJournalConfig, EvictionConfig, EvictionPolicy, GridConfig, InMemoryFormat, MapConfig, MaxSizePolicy,

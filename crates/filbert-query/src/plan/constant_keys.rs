@@ -68,12 +68,8 @@ mod tests {
     use datafusion::logical_expr::{LogicalPlanBuilder, lit};
     use datafusion::prelude::{cast, col};
 
+    use super::super::tests::relation;
     use super::*;
-
-    fn relation(name: &str) -> LogicalPlan {
-        let rows = LogicalPlanBuilder::values(vec![vec![lit(1)]]).unwrap();
-        rows.alias(name).unwrap().build().unwrap()
-    }
 
     #[track_caller]
     fn check(key: Expr, expected: &str) {

@@ -153,12 +153,8 @@ mod tests {
     use datafusion::logical_expr::{LogicalPlanBuilder, lit};
     use datafusion::prelude::col;
 
+    use super::super::tests::relation;
     use super::*;
-
-    fn relation(name: &str) -> LogicalPlan {
-        let rows = LogicalPlanBuilder::values(vec![vec![lit(1)]]).unwrap();
-        rows.alias(name).unwrap().build().unwrap()
-    }
 
     #[track_caller]
     fn check(condition: Expr, expected: &str) {

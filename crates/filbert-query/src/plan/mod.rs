@@ -39,3 +39,17 @@ mod union_names;
 mod unnested;
 pub(crate) mod values;
 pub(crate) mod windows;
+
+/// What the tests of several rules use.
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it is wrong")]
+
+    use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
+
+    /// A relation with one row and one column.
+    pub(super) fn relation(name: &str) -> LogicalPlan {
+        let rows = LogicalPlanBuilder::values(vec![vec![lit(1)]]).unwrap();
+        rows.alias(name).unwrap().build().unwrap()
+    }
+}
