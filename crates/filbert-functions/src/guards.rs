@@ -60,6 +60,36 @@ fn needs_guards(expression: &Expr, schema: &DFSchema) -> bool {
     has_connective(expression) && fallible::can_fail(expression, schema)
 }
 
+/// The expression with the operands of each chain of `AND` and `OR` in the order in which they are
+/// evaluated; `None` if they are in this order.
+///
+/// # Errors
+/// As [`condition`].
+pub fn in_order(expression: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    if !needs_guards(expression, schema) {
+        return Ok(None);
+    }
+    let ordered = ordered(expression.clone(), schema)?.expression;
+    Ok((ordered != *expression).then_some(ordered))
+}
+
+#[recursive::recursive]
+fn ordered(expression: Expr, schema: &DFSchema) -> Result<Term> {
+    if let Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) = expression {
+        let terms = terms_of(expression, op).into_iter().map(|term| ordered(term, schema));
+        let terms = safe_first(terms.collect::<Result<Vec<_>>>()?, |term| term.can_fail);
+        let can_fail = terms.last().is_some_and(|term| term.can_fail);
+        return Ok(Term { expression: connected(terms.into_iter().map(|term| term.expression), op), can_fail });
+    }
+    let mut can_fail = fallible::is_partial(&expression, schema);
+    let mapped = expression.map_children(|child| {
+        let term = ordered(child, schema)?;
+        can_fail |= term.can_fail;
+        Ok(Transformed::yes(term.expression))
+    })?;
+    Ok(Term { expression: mapped.data, can_fail })
+}
+
 /// Whether an expression contains `AND` or `OR`.
 pub fn has_connective(expression: &Expr) -> bool {
     let is_connective =

@@ -8,6 +8,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Filter, Join, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use filbert_functions::named::{map_named, schema_within};
 use filbert_functions::{Constants, guards};
 
 use super::forgetting::Promises;
@@ -34,6 +35,9 @@ const KEYS_OF_JOINS: &str = "extract_equijoin_predicate";
 /// sums beside it become sums of sums. A sum of sums has another type where a sum has a wider type
 /// than its operand, as sums of whole numbers have.
 const TWO_LEVELS: &str = "single_distinct_aggregation_to_group_by";
+/// Computes an expression that occurs several times once, for all rows, if one of its occurrences is
+/// evaluated for all of them. That depends on the order of the operands of `AND` and `OR`.
+const REPEATED: &str = "common_sub_expression_eliminate";
 /// Removes relations without rows.
 const WITHOUT_ROWS: &str = "propagate_empty_relation";
 
@@ -65,6 +69,7 @@ pub(super) fn logical() -> Vec<LogicalRule> {
             }
             TWO_LEVELS => rules.push(Arc::new(Unless { applies: sums_are_wider, rule })),
             KEYS_OF_JOINS => rules.push(Arc::new(Unless { applies: equals_nulls, rule })),
+            REPEATED => rules.extend([Arc::new(InOrder), rule]),
             WITHOUT_ROWS => rules.extend([rule, Arc::new(UnionNames)]),
             _ => rules.push(rule),
         }
@@ -164,6 +169,39 @@ impl OptimizerRule for Balanced {
     }
 }
 
+/// Puts the operands of `AND` and `OR` in the order in which they are evaluated
+/// ([`guards::in_order`]).
+#[derive(Debug)]
+struct InOrder;
+
+impl OptimizerRule for InOrder {
+    fn name(&self) -> &str {
+        "operands_in_order"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let mut found = false;
+        plan.apply_expressions(|expression| {
+            found |= guards::has_connective(expression);
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !found {
+            return Ok(Transformed::no(plan));
+        }
+        let schema = schema_within(&plan)?;
+        map_named(plan, |expression| {
+            Ok(match guards::in_order(&expression, &schema)? {
+                Some(ordered) => Transformed::yes(ordered),
+                None => Transformed::no(expression),
+            })
+        })
+    }
+}
+
 /// A rule that skips the plans with some property.
 #[derive(Debug)]
 struct Unless {
@@ -197,9 +235,14 @@ mod tests {
     #[test]
     fn the_rules_that_are_guarded_are_there() {
         let names: Vec<String> = Optimizer::new().rules.iter().map(|rule| rule.name().to_owned()).collect();
-        for guarded in
-            BELIEVERS.iter().chain([&ORDER_OF_JOINS, &KEYS_OF_JOINS, &WITHOUT_ROWS, &CONDITIONS_DOWN, &TWO_LEVELS])
-        {
+        for guarded in BELIEVERS.iter().chain([
+            &ORDER_OF_JOINS,
+            &KEYS_OF_JOINS,
+            &WITHOUT_ROWS,
+            &CONDITIONS_DOWN,
+            &TWO_LEVELS,
+            &REPEATED,
+        ]) {
             assert_eq!(names.iter().filter(|name| name == guarded).count(), 1, "{guarded}");
         }
     }

@@ -225,6 +225,10 @@ impl Guarded {
         }
     }
 
+    fn has_subquery(&self) -> bool {
+        self.leaves().iter().any(|at| LEAVES.get(*at).unwrap().2)
+    }
+
     fn of(&self, a: Option<i32>, b: Option<i32>) -> Truth {
         let of = |inner: &Guarded| inner.of(a, b);
         Ok(match self {
@@ -270,13 +274,26 @@ fn fails_on_one_side(condition: &Guarded) -> bool {
     let terms = terms(condition, false);
     [true, false].into_iter().any(|of_left| {
         let own = |(term, _): &&(&Guarded, bool)| term.leaves().iter().all(|at| is_of_left(at) == of_left);
-        let own: Vec<_> = terms.iter().filter(own).collect();
-        PAIRS.iter().any(|(_, a, b)| {
-            own.iter()
-                .map(|(term, negated)| term.of(*a, *b).map(|value| value.map(|value| value != *negated)))
-                .find(|value| !matches!(value, Ok(Some(true))))
-                .is_some_and(|value| value.is_err())
-        })
+        fail_in_order(&terms.iter().filter(own).copied().collect::<Vec<_>>())
+    })
+}
+
+/// Whether the terms of a condition of rows fail when those with subqueries are evaluated last, as
+/// here and in PostgreSQL: they do not guard the others.
+fn fails_without_guards_of_subqueries(condition: &Guarded) -> bool {
+    let mut terms = terms(condition, false);
+    terms.sort_by_key(|(term, _)| term.has_subquery());
+    fail_in_order(&terms)
+}
+
+/// Whether terms that are evaluated in this order, up to the first that is not true, fail for a row.
+fn fail_in_order(terms: &[(&Guarded, bool)]) -> bool {
+    PAIRS.iter().any(|(_, a, b)| {
+        terms
+            .iter()
+            .map(|(term, negated)| term.of(*a, *b).map(|value| value.map(|value| value != *negated)))
+            .find(|value| !matches!(value, Ok(Some(true))))
+            .is_some_and(|value| value.is_err())
     })
 }
 
@@ -323,8 +340,10 @@ proptest! {
         let is_true = values.iter().filter(|(_, value)| *value == Some(true));
         let true_for: Vec<String> = is_true.map(|(id, _)| id.to_string()).collect();
         for table in ["plain", "keyed"] {
-            let where_it_is = format!("SELECT t.id FROM {table} AS t WHERE {text} ORDER BY t.id");
-            prop_assert_eq!(&MEMBER.try_rows(&where_it_is, &[]).unwrap(), &true_for, "{}", where_it_is);
+            if !fails_without_guards_of_subqueries(&condition) {
+                let where_it_is = format!("SELECT t.id FROM {table} AS t WHERE {text} ORDER BY t.id");
+                prop_assert_eq!(&MEMBER.try_rows(&where_it_is, &[]).unwrap(), &true_for, "{}", where_it_is);
+            }
             let counted = format!("SELECT count(*) FILTER (WHERE {text}) FROM {table} AS t");
             prop_assert_eq!(MEMBER.try_rows(&counted, &[]).unwrap(), [true_for.len().to_string()], "{}", counted);
         }
@@ -343,8 +362,7 @@ proptest! {
     /// The same for joins: `a` is a column of one row and `b` of another.
     #[test]
     fn joins_do_not_fail_for_pairs_that_are_not_reached(condition in guarded()) {
-        let leaves = condition.leaves();
-        if leaves.iter().any(|at| LEAVES.get(*at).unwrap().2) {
+        if condition.has_subquery() {
             return Ok(());
         }
         let pairs = PAIRS.iter().flat_map(|(left, a, _)| PAIRS.iter().map(move |(right, _, b)| (left, right, a, b)));
