@@ -48,12 +48,18 @@ impl Limits {
         self.memory.as_deref()
     }
 
-    /// Checks the memory that the statement holds; within one of its tasks. A statement that
-    /// changes rows gives them to maps, and is not checked.
-    fn check_memory(&self) -> Result<(), SqlError> {
-        let Some(memory) = &self.memory else { return Ok(()) };
-        measure(memory);
-        if self.stage.at.load(Ordering::Acquire) == OPEN { memory.check() } else { Ok(()) }
+    /// Checks whether the statement has ended early or holds too much memory; within one of its
+    /// tasks. A statement that changes rows gives them to maps, and goes on.
+    fn check_batch(&self) -> Result<(), SqlError> {
+        if let Some(memory) = &self.memory {
+            measure(memory);
+        }
+        match (self.stage.at.load(Ordering::Acquire), &self.memory) {
+            (CHANGING, _) => Ok(()),
+            _ if self.are_over() => Err(self.why_over()),
+            (OPEN, Some(memory)) => memory.check(),
+            _ => Ok(()),
+        }
     }
 
     /// Cancels the statement.
@@ -287,17 +293,19 @@ pub fn check() -> PlanResult<()> {
         if ending.limits.are_over() {
             return Some(ending.limits.why_over());
         }
-        ending.refusal.borrow().clone().or_else(|| ending.limits.check_memory().err())
+        ending.refusal.borrow().clone().or_else(|| ending.limits.check_batch().err())
     });
     over.ok().flatten().map_or(Ok(()), |error| Err(carried(error)))
 }
 
-/// Checks the memory that this task's statement holds. Operators check it for each batch; their
-/// tasks are dropped when the statement is ended early.
+/// Checks whether this task's statement may continue with its next batch of rows, or may hold more
+/// of them. Operators check it: most of them are dropped when the statement is ended early, but some
+/// take many batches in one step.
 ///
 /// # Errors
-/// 53200 if the statement holds too much.
-pub fn check_memory() -> PlanResult<()> {
-    let over = STATEMENT.try_with(|ending| ending.limits.check_memory());
+/// 57014 if the statement has ended early, 53200 if it holds too much memory. None while it changes
+/// rows.
+pub fn check_batch() -> PlanResult<()> {
+    let over = STATEMENT.try_with(|ending| ending.limits.check_batch());
     over.unwrap_or(Ok(())).map_err(carried)
 }

@@ -17,6 +17,10 @@ pub struct QueryConfig {
     /// Memory that all queries may use together. `None` = half of the memory limit of maps, from
     /// 128 MiB to 2 GiB.
     pub queries_memory_bytes_max: Option<usize>,
+    /// Disk space that all queries together may use for rows that they sort or group.
+    pub queries_spill_bytes_max: u64,
+    /// The directory of these rows; `None` = the directory of the system for temporary files.
+    pub spill_directory: Option<PathBuf>,
     /// The number of plans in the plan cache.
     pub plans_max: usize,
     /// The maximum length of a statement.
@@ -46,6 +50,8 @@ impl Default for QueryConfig {
             threads: None,
             query_memory_bytes_max: None,
             queries_memory_bytes_max: None,
+            queries_spill_bytes_max: 10 << 30,
+            spill_directory: None,
             plans_max: 1_000,
             statement_bytes_max: 10 << 20,
             parameters_max: 10_000,

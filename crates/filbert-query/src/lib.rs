@@ -24,7 +24,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `config`, `memory`, `jobs` | settings, memory of queries, running statements |
+//! | `config`, `memory`, `spill`, `jobs` | settings, memory and disk of queries, running statements |
 //! | `turns`, `threads`, `error_dialects` | fair shares; threads of queries; error dialects |
 //! | `catalog` | declared mappings, tables, views and sequences |
 //! | `scan`, `predicates`, `subqueries` | reading maps; map API queries; subqueries as joins |
@@ -80,6 +80,7 @@ mod scan;
 mod server;
 mod session;
 mod short;
+mod spill;
 mod subqueries;
 mod system;
 mod table_catalog;

@@ -114,7 +114,7 @@ impl MemoryPool for QueryMemory {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        ending::check_memory()?;
+        ending::check_batch()?;
         let refused = |limit: &str, used: usize, bytes_max: usize| {
             Err(DataFusionError::ResourcesExhausted(format!(
                 "not enough memory for {}: {additional} more bytes needed, {used} of at most {bytes_max} bytes used; \

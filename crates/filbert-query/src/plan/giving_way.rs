@@ -91,7 +91,7 @@ impl Stream for Batches {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.held.is_none() {
-            ending::check_memory()?;
+            ending::check_batch()?;
             let next = ready!(self.below.as_mut().poll_next(context));
             self.held = Some(next);
         }

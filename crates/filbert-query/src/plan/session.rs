@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
@@ -31,6 +32,7 @@ use crate::plan::windows::Frames;
 use crate::plan::{ended, rules};
 use crate::scan::scanner::BATCH_ROWS;
 use crate::server::{Server, ServerOfSession};
+use crate::spill::SpillFiles;
 use crate::system;
 use crate::table_catalog::TableCatalog;
 use crate::tables::SCHEMA;
@@ -52,7 +54,9 @@ impl Sessions {
         let failed = |error: datafusion::error::DataFusionError| {
             GridError::Internal(format!("the query engine cannot be started: {error}"))
         };
-        let environment = RuntimeEnvBuilder::new().build().map_err(failed)?;
+        let spill = SpillFiles::new(config.spill_directory.clone(), config.queries_spill_bytes_max).map_err(failed)?;
+        let disk = DiskManagerBuilder::default().with_temp_file_factory(Arc::new(spill));
+        let environment = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build().map_err(failed)?;
         let states = [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres]
             .map(|dialect| state(config, limits, server, &environment, dialect));
         server.set_functions(function_names(&states));

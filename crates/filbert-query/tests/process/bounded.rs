@@ -227,3 +227,46 @@ fn a_chain_of_more_joins_than_a_turn_of_a_task_has_steps_comes_to_its_end() {
     let outer = joined(&format!("(SELECT t0.id {inner}) t99"), 100..200);
     assert_eq!(member.rows(&format!("SELECT count(*) {outer}")), ["1"]);
 }
+
+/// A member with little memory for a query, and `spill` bytes of disk in this directory.
+fn sorts_on_disk(spill: u64, directory: &std::path::Path) -> Member {
+    let config = QueryConfig {
+        query_memory_bytes_max: Some(16 << 20),
+        queries_spill_bytes_max: spill,
+        spill_directory: Some(directory.to_owned()),
+        ..QueryConfig::default()
+    };
+    let mut member = Member::with(config);
+    member.session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
+    member
+}
+
+/// The files below a directory.
+fn files_below(directory: &std::path::Path) -> usize {
+    std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| if entry.file_type().unwrap().is_dir() { files_below(&entry.path()) } else { 1 })
+        .sum()
+}
+
+#[test]
+fn rows_that_are_sorted_on_disk_are_limited_and_leave_nothing_behind() {
+    let _alone = alone();
+    let text = "SELECT count(*), sum(n) FROM (SELECT i - lag(i) OVER (ORDER BY -i) AS n \
+                FROM generate_series(1, 2000000) s(i)) x";
+    let directory = tempfile::tempdir().unwrap();
+    let member = sorts_on_disk(1 << 30, directory.path());
+    assert_eq!(member.rows(text), ["2000000|-1999999"]);
+    assert_eq!(files_below(directory.path()), 0);
+    drop(member);
+
+    let member = sorts_on_disk(1 << 20, directory.path());
+    for _ in 0..3 {
+        let error = member.error(text);
+        assert_eq!(error.sqlstate(), "53400", "{error}");
+        assert!(error.message.contains("filbert.queries.spill.max"), "{error}");
+    }
+    assert_eq!(files_below(directory.path()), 0);
+    assert_eq!(member.rows("SELECT count(*) FROM generate_series(1, 10)"), ["10"]);
+}

@@ -494,6 +494,31 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         doc: "Memory that all queries together may hold. Without it, half of `filbert.memory.max`, at least 128MiB and at most 2GiB.",
     },
     Setting {
+        name: "filbert.queries.spill.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.query.queries_spill_bytes_max),
+            set: |draft, value| draft.config.query.queries_spill_bytes_max = value,
+        },
+        unit: "",
+        doc: "Disk space that all queries together may use for rows that they sort or group and cannot hold in memory.",
+    },
+    Setting {
+        name: "filbert.queries.spill.directory",
+        kind: Kind::Text {
+            what: "the path of a directory",
+            get: |draft| {
+                draft.config.query.spill_directory.as_ref().map_or_else(none, |path| path.display().to_string())
+            },
+            set: |draft, text| {
+                draft.config.query.spill_directory = Some(text.into());
+                !text.is_empty()
+            },
+        },
+        unit: "",
+        doc: "The directory of these rows. It is created when it is missing. Without it, the directory of the system for temporary \
+              files.",
+    },
+    Setting {
         name: "filbert.query.lock.wait.millis",
         kind: Kind::Whole {
             min: 1,
