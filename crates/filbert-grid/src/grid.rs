@@ -49,6 +49,7 @@ pub struct Grid {
     queries: OnceLock<Arc<dyn QueryEngine>>,
     metrics: Arc<Metrics>,
     budget: MemoryBudget,
+    kept_budget: MemoryBudget,
 }
 
 impl fmt::Debug for Grid {
@@ -108,6 +109,8 @@ impl Grid {
         let schemas = Arc::new(Schemas::new(config.schemas_max, config.schema_fields_max));
         let clients = Clients::new(config.client_statistics_bytes_max);
         let budget = MemoryBudget::new(config.buffers_bytes(), "buffers_bytes_max");
+        let kept_bytes_max = budget.bytes_max() / 4 * 3;
+        let kept_budget = budget.share(kept_bytes_max, "buffers_bytes_max, of which clients may keep three quarters");
         let shared = Arc::new(Shared {
             clock: environment.clock,
             member,
@@ -134,12 +137,19 @@ impl Grid {
             config,
         });
         let (queries, metrics) = Default::default();
-        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, metrics, budget }))
+        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, metrics, budget, kept_budget }))
     }
 
     /// The budget of all buffers that grow with client requests and responses.
     pub fn budget(&self) -> &MemoryBudget {
         &self.budget
+    }
+
+    /// The share of that budget for all that clients keep: open cursors and portals with their unread
+    /// rows, prepared statements, settings, listeners. The rest is left for requests that are in
+    /// progress, however much clients keep.
+    pub fn kept_budget(&self) -> &MemoryBudget {
+        &self.kept_budget
     }
 
     /// The cluster name that clients must send.

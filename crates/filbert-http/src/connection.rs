@@ -60,7 +60,7 @@ impl ConnectionState {
             Some(current) if current.session.user() == user => current,
             other => {
                 let session = Session::new(Dialect::Crate, user);
-                let session = session.within(shared.config.session_bytes_max, shared.grid.budget());
+                let session = session.within(shared.config.session_bytes_max, shared.grid.kept_budget());
                 other.insert(UserSession { session: Arc::new(session), schema: None })
             }
         };

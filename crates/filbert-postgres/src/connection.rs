@@ -122,7 +122,7 @@ async fn negotiate(shared: &Arc<Shared>, socket: &mut BufferedSocket, peer: IpAd
                 if major != 3 {
                     return Err(unsupported(major, minor));
                 }
-                let memory = SessionMemory::new(shared.grid.budget());
+                let memory = SessionMemory::new(shared.grid.kept_budget());
                 // Memory for the largest number of settings that a message of this length can have,
                 // until their real number is known.
                 let lease = memory.reserve(message.len() / SETTING_IN_MESSAGE_BYTES * SETTING_BYTES + message.len());

@@ -111,7 +111,7 @@ impl Session {
             *left -= 1;
             if self.socket.out.len() >= self.shared.config.write_buffer_bytes {
                 // Back-pressure: no more is written than the client reads.
-                let reservation = rows.reservation.get_or_insert_with(|| self.shared.grid.budget().empty());
+                let reservation = rows.reservation.get_or_insert_with(|| self.shared.grid.kept_budget().empty());
                 self.socket.flush_beside(reservation, bytes).await?.map_err(|exhausted| unread(&exhausted))?;
                 if self.slot().is_cancelled() {
                     return Err(PgError::cancelled().into());
@@ -137,7 +137,7 @@ impl Session {
                 }
                 None => {
                     let (sender, receiver) = oneshot::channel();
-                    let budget = self.shared.grid.budget().clone();
+                    let budget = self.shared.grid.kept_budget().clone();
                     // The receiver is gone if the client disconnected. The dropped cursor then ends
                     // the query.
                     let reply = move |cursor, page| drop(sender.send((cursor, with_reservation(page, &budget))));

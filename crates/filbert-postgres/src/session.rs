@@ -60,7 +60,7 @@ impl Session {
     pub(crate) fn new(shared: Arc<Shared>, mut socket: BufferedSocket, opened: Opened) -> Session {
         let Opened { opening, registration, memory, opening_lease } = opened;
         let state = query::Session::new(opening.dialect, opening.user.as_str());
-        let budget = shared.grid.budget();
+        let budget = shared.grid.kept_budget();
         let state = state.within(shared.config.session_bytes_max, budget);
         let state = Arc::new(state.with_defaults(opening.defaults()));
         state.set_process(registration.process);

@@ -494,7 +494,7 @@ impl Task {
         let state = self.inner.sessions.begin_for(&self.client, Some(&self.limits));
         let physical = self.physical(&state, planned, optimized).await?;
         let infinite = physical.boundedness().is_unbounded();
-        let budget = self.inner.tables.grid()?.budget().clone();
+        let budget = self.inner.tables.grid()?.kept_budget().clone();
         let stream = counted(physical, &budget).and_then(|physical| execute_stream(physical, state.task_ctx()));
         let stream = stream.map_err(|error| of_datafusion(&error))?;
         // A parameter's value may decide a column's type.

@@ -80,6 +80,8 @@ impl Parts {
             ..dialect::Limits::default()
         };
         let statement = dialect::parse(text, client.dialect(), &limits, &self.path(client))?;
+        // The parts of a long statement take hundreds of times its text.
+        ending::check().map_err(|error| of_datafusion(&error))?;
         if !client.types().is_empty()
             && matches!(statement.parsed, Parsed::Query(_))
             && let Ok(plan) = self.make_plan(statement.clone(), &ClientContext::new(client.session())).await

@@ -43,8 +43,11 @@ const PROMPT: Duration = Duration::from_millis(5);
 /// The time after which operators yield. The wait of a short statement is a few of these.
 const SLICE: Duration = Duration::from_millis(5);
 
-/// The length of a text that is planned in about the free time, in bytes.
+/// The length of a text that takes turns from the start, in bytes.
 const FREE_TEXT_BYTES: usize = 8 << 10;
+
+/// The length of a text that is planned in about the free time, in bytes.
+const TEXT_BYTES: u32 = 1 << 10;
 
 /// Of so many turns, one goes to the task that has waited longest.
 const TURNS_PER_OLDEST: u64 = 8;
@@ -80,11 +83,13 @@ impl Turns {
     }
 
     /// The share of a new statement with this text. With a long text it takes turns from the start:
-    /// planning does not yield, and the steps of others would wait for it on every thread.
+    /// planning does not yield, and the steps of others would wait for it on every thread. The time
+    /// that planning will take counts as used, so that statements that computed less come first.
     pub(crate) fn share_for(&self, text: &str) -> Share {
         let share = self.share();
         if text.len() > FREE_TEXT_BYTES {
-            share.note(PROMPT);
+            let slices = u32::try_from(text.len()).unwrap_or(u32::MAX) / TEXT_BYTES;
+            share.note(FREE.saturating_mul(slices));
         }
         share
     }
@@ -385,7 +390,8 @@ mod tests {
     fn statements_with_long_texts_take_turns_from_the_start() {
         let turns = Turns::new(1);
         assert_eq!(turns.share_for("SELECT 1").level(), None);
-        assert_eq!(turns.share_for(&"x".repeat(FREE_TEXT_BYTES + 1)).level(), Some(2));
+        assert_eq!(turns.share_for(&"x".repeat(FREE_TEXT_BYTES + 1)).level(), Some(3));
+        assert_eq!(turns.share_for(&"x".repeat(1 << 20)).level(), Some(10));
     }
 
     #[test]

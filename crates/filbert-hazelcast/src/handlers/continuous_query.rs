@@ -396,7 +396,7 @@ fn handle_add_listener(session: &mut Session, message: &Message<'_>) -> Outcome 
     let response = Uuid::from_u64_pair(connection, correlation.0.cast_unsigned());
     let listener = (response, session.link.clone(), correlation);
     let listeners_max = session.config.query_cache_listeners_max;
-    let budget = session.grid.budget();
+    let budget = session.grid.kept_budget();
     let own = session.caches.subscribe(request.listener_name, session.client, listener, listeners_max, budget)?;
     for cache in own {
         // The announcement to the other members ended with the client's last connection. It is

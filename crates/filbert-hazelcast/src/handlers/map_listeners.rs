@@ -49,7 +49,7 @@ impl ToClient {
     /// Creates a sender for the client of a session. `bytes` is the size of the key and the
     /// predicate.
     fn new(session: &Session, correlation: CorrelationId, bytes: usize) -> Result<ToClient, Box<Failure>> {
-        let room = session.grid.budget().reserve(LISTENER_BYTES + bytes).map_err(GridError::from)?;
+        let room = session.grid.kept_budget().reserve(LISTENER_BYTES + bytes).map_err(GridError::from)?;
         Ok(ToClient { link: session.link.clone(), correlation, _room: room })
     }
 }

@@ -55,7 +55,9 @@ pub(crate) async fn receive(shared: &Arc<Shared>, headers: &HeaderMap, mut body:
             if frame.len() > limit {
                 return Err(Failure::body_too_large(limit));
             }
-            let reservation = shared.bodies.reserve(frame.len())?;
+            // A short body always fits.
+            let mut reservation = shared.bodies.empty();
+            reservation.follow(frame.len())?;
             first = Some((frame, reservation));
             continue;
         }

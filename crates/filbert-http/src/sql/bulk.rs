@@ -96,7 +96,8 @@ impl Results {
     /// Reserves memory for the results of `rows` rows.
     fn expect(&mut self, rows: usize) -> Result<(), Failure> {
         let one = ANSWER_BYTES + size_of::<Result<u64, Option<Box<Failure>>>>();
-        self.reservation.grow(rows.saturating_mul(one))?;
+        // The results of few rows always fit.
+        self.reservation.follow((self.rows.len() + rows).saturating_mul(one))?;
         self.rows.reserve_exact(rows);
         Ok(())
     }

@@ -21,6 +21,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, 
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias, Query, Statement};
+use filbert_functions::ending;
 use filbert_functions::types::{field, with_pg_type};
 use filbert_functions::{mark_types, related_within, with_related_types};
 use filbert_grid::query::{Dialect, ParameterType};
@@ -53,6 +54,8 @@ pub(crate) async fn plan_statement(
     }
     let mut statement = Statement::Query(Box::new(query));
     let is_to_be_settled = calls::written(&mut statement);
+    // These steps are long for a long statement, and copy it.
+    ending::check()?;
     let planner = SqlToRel::new_with_options(&context, options(state));
     let plan = planner.sql_statement_to_plan_with_context(statement, &mut with_types(types))?;
     growth::check(&plan)?;

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Distinct, Expr as LogicalExpr, LogicalPlan, lit};
 use datafusion::sql::sqlparser::ast::{Query, SetExpr};
 use filbert_data::{FieldType, Value};
 use filbert_dialect::narrow_values;
+use filbert_functions::ending;
 use filbert_functions::error::{data_error, of_datafusion, parsing_error};
 use filbert_functions::reported_parameters;
 use filbert_functions::types::{
@@ -67,6 +68,7 @@ pub(crate) async fn plan_query(
         groups::tell_aliases_apart(&mut query);
     }
     scope::resolve(tables, dialect, &mut query)?;
+    ending::check().map_err(|error| of_datafusion(&error))?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
     let plan = plan_rewritten(state, tables, client, query).await?;
     let lengths = plan.schema().fields().iter().map(|field| match Mark::of(field).length {

@@ -109,6 +109,11 @@ pub(crate) fn startup(parameters: &[(&str, &str)]) -> Vec<u8> {
 }
 
 impl Session {
+    /// Makes the end of the session a reset: bytes that are not sent yet are dropped.
+    pub(crate) fn resets(&self) -> Result<()> {
+        self.stream.get_ref().set_zero_linger().context("the socket cannot be set to reset")
+    }
+
     /// Connects and authenticates.
     pub(crate) async fn open(address: SocketAddr) -> Result<Session> {
         let stream = TcpStream::connect(address).await.context("connecting to PostgreSQL's door")?;

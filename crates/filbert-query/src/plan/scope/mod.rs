@@ -320,7 +320,10 @@ impl Resolver<'_> {
             self.item(item)?;
         }
         part(&mut select.projection, self.depth > 1);
-        let outputs: Vec<Output> = select.projection.iter().map(Output::of).collect();
+        // Only keys refer to the expressions of the result, which may be long.
+        let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+        let has_keys = is_grouped || matches!(select.distinct, Some(Distinct::On(_))) || order.is_some();
+        let outputs: Vec<Output> = select.projection.iter().map(|item| Output::of(item, has_keys)).collect();
         for condition in select.selection.iter_mut().chain(&mut select.qualify) {
             self.expression(condition, &Clause::Plain)?;
         }
@@ -472,21 +475,23 @@ struct Output {
     name: Option<String>,
     /// Its name in the plan, if different.
     planned: Option<String>,
+    /// Its expression, if keys may refer to it.
     expression: Option<Expr>,
 }
 
 impl Output {
-    fn of(item: &SelectItem) -> Output {
+    fn of(item: &SelectItem, has_keys: bool) -> Output {
+        let expression_of = |expr: &Expr| has_keys.then(|| expr.clone());
         match item {
             SelectItem::ExprWithAlias { expr, alias } => {
                 let name = result_name(&alias.value).to_owned();
                 let planned = (name != alias.value).then(|| alias.value.clone());
-                Output { name: Some(name), planned, expression: Some(expr.clone()) }
+                Output { name: Some(name), planned, expression: expression_of(expr) }
             }
             SelectItem::UnnamedExpr(expr) => {
                 // A column without a name gets one that no statement contains.
                 let name = Output::of_expression(expr).unwrap_or_else(|| format!("{REPEATED}{expr}"));
-                Output { name: Some(name), planned: None, expression: Some(expr.clone()) }
+                Output { name: Some(name), planned: None, expression: expression_of(expr) }
             }
             _ => Output { name: None, planned: None, expression: None },
         }

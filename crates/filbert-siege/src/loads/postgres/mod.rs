@@ -49,8 +49,8 @@ pub(crate) fn loads() -> Vec<Load> {
             unread(target, 120, "SELECT repeat('x', 1000000 + g::int) FROM generate_series(1, 10) g")
         }),
         t.does("pipeline-100000-unread", Postgres, pipeline_unread).short(),
-        t.does("pipeline-of-endless-queries", Postgres, pipeline_of_endless)
-            .open("the end of a connection behind unread statements is not seen"),
+        t.does("pipeline-of-endless-queries", Postgres, |target| pipeline_of_endless(target, End::Closed)),
+        t.does("pipeline-of-endless-queries-reset", Postgres, |target| pipeline_of_endless(target, End::Reset)),
         t.does("idle-connections-2000", Postgres, idle_connections),
         t.does("half-open-startup-2000", Postgres, |target| half_open(target, &[0, 0, 0])),
         t.does("half-open-tls-1000", Postgres, half_open_tls),
@@ -136,15 +136,34 @@ async fn pipeline_unread(target: Target) -> Result<String> {
     Ok(if all { "all taken" } else { "not all taken" }.to_owned())
 }
 
-async fn pipeline_of_endless(target: Target) -> Result<String> {
+/// The end of a connection with statements that the member has not read.
+#[derive(Clone, Copy)]
+enum End {
+    /// With as many statements as the buffers of the sockets take: behind more of them, the end does
+    /// not arrive.
+    Closed,
+    /// With more statements than that. A reset arrives in any case.
+    Reset,
+}
+
+async fn pipeline_of_endless(target: Target, end: End) -> Result<String> {
+    let statements = match end {
+        End::Closed => 1_500,
+        End::Reset => 100_000,
+    };
     let open = crowd(20, |_| async move {
         let mut session = target.session().await?;
         // The member reads ahead only a little while a statement runs.
-        let _ = timeout(HOLD, session.send(&query("SELECT count(*) FROM crowd a, crowd b").repeat(100_000))).await;
-        Ok(session)
+        let endless = query("SELECT count(*) FROM crowd a, crowd b").repeat(statements);
+        let all = timeout(HOLD, session.send(&endless)).await.is_ok();
+        if let End::Reset = end {
+            session.resets()?;
+        }
+        Ok((session, all))
     })
     .await?;
-    Ok(format!("{} closed", open.len()))
+    let all = open.iter().filter(|(_, all)| *all).count();
+    Ok(format!("{} closed, {all} with all statements sent", open.len()))
 }
 
 async fn idle_connections(target: Target) -> Result<String> {
