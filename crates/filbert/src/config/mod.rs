@@ -62,6 +62,10 @@ pub struct Config {
     /// The member's name in its own log.
     #[cfg(feature = "server")]
     pub instance_name: Option<String>,
+    /// Whether the memory of the program `filbert` may be in huge pages. Default `false`. An embedded
+    /// member does not use it.
+    #[cfg(feature = "server")]
+    pub huge_pages: bool,
     /// The number of threads that serve clients. Default `None`: one per CPU.
     #[cfg(feature = "server")]
     pub threads: Option<usize>,
@@ -91,6 +95,8 @@ impl Default for Config {
             postgres: None,
             #[cfg(feature = "server")]
             instance_name: None,
+            #[cfg(feature = "server")]
+            huge_pages: false,
             #[cfg(feature = "server")]
             threads: None,
             listener_events_max: 100_000,

@@ -8,6 +8,7 @@
 mod args;
 mod cluster;
 mod failure;
+mod huge_pages;
 mod memory;
 mod serve;
 mod settings;
@@ -47,6 +48,9 @@ fn run(args: &Args) -> Result<(), Failure> {
     let loaded = settings::load(args)?;
     if args.check_config {
         return write_out(&settings::report(&loaded));
+    }
+    if !loaded.config.huge_pages {
+        huge_pages::disable();
     }
     settings::log_notices(&loaded);
     settings::log_cluster(&loaded.config);

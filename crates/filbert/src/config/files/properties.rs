@@ -494,6 +494,14 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         doc: "Memory that all queries together may hold. Without it, half of `filbert.memory.max`, at least 128MiB and at most 2GiB.",
     },
     Setting {
+        name: "filbert.memory.huge.pages",
+        kind: Kind::Flag { get: |draft| draft.config.huge_pages, set: |draft, on| draft.config.huge_pages = on },
+        unit: "",
+        doc: "Whether memory may be in huge pages of 2 MiB. With them, pipelined gets of a million entries take up to a tenth less \
+              processor time; queries may then hold several times the memory that they use, and `filbert.memory.max` with the \
+              reserve of 192 MiB is no bound.",
+    },
+    Setting {
         name: "filbert.queries.spill.max",
         kind: Kind::Bytes {
             get: |draft| Some(draft.config.query.queries_spill_bytes_max),
