@@ -299,8 +299,8 @@ pub fn check() -> PlanResult<()> {
 }
 
 /// Checks whether this task's statement may continue with its next batch of rows, or may hold more
-/// of them. Operators check it: most of them are dropped when the statement is ended early, but some
-/// take many batches in one step.
+/// of them. Operators check it: most of them are dropped when the statement is ended early, but
+/// some take many batches in one step.
 ///
 /// # Errors
 /// 57014 if the statement has ended early, 53200 if it holds too much memory. None while it changes

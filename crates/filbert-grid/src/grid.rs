@@ -145,9 +145,9 @@ impl Grid {
         &self.budget
     }
 
-    /// The share of that budget for all that clients keep: open cursors and portals with their unread
-    /// rows, prepared statements, settings, listeners. The rest is left for requests that are in
-    /// progress, however much clients keep.
+    /// The share of that budget for all that clients keep: open cursors and portals with their
+    /// unread rows, prepared statements, settings, listeners. The rest is left for requests that
+    /// are in progress, however much clients keep.
     pub fn kept_budget(&self) -> &MemoryBudget {
         &self.kept_budget
     }

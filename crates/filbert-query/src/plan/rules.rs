@@ -35,8 +35,8 @@ const KEYS_OF_JOINS: &str = "extract_equijoin_predicate";
 /// sums beside it become sums of sums. A sum of sums has another type where a sum has a wider type
 /// than its operand, as sums of whole numbers have.
 const TWO_LEVELS: &str = "single_distinct_aggregation_to_group_by";
-/// Computes an expression that occurs several times once, for all rows, if one of its occurrences is
-/// evaluated for all of them. That depends on the order of the operands of `AND` and `OR`.
+/// Computes an expression that occurs several times once, for all rows, if one of its occurrences
+/// is evaluated for all of them. That depends on the order of the operands of `AND` and `OR`.
 const REPEATED: &str = "common_sub_expression_eliminate";
 /// Removes relations without rows.
 const WITHOUT_ROWS: &str = "propagate_empty_relation";

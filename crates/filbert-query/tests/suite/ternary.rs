@@ -286,7 +286,8 @@ fn fails_without_guards_of_subqueries(condition: &Guarded) -> bool {
     fail_in_order(&terms)
 }
 
-/// Whether terms that are evaluated in this order, up to the first that is not true, fail for a row.
+/// Whether terms that are evaluated in this order, up to the first that is not true, fail for some
+/// row.
 fn fail_in_order(terms: &[(&Guarded, bool)]) -> bool {
     PAIRS.iter().any(|(_, a, b)| {
         terms

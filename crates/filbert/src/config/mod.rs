@@ -62,8 +62,8 @@ pub struct Config {
     /// The member's name in its own log.
     #[cfg(feature = "server")]
     pub instance_name: Option<String>,
-    /// Whether the memory of the program `filbert` may be in huge pages. Default `false`. An embedded
-    /// member does not use it.
+    /// Whether the memory of the program `filbert` may be in huge pages. Default `false`. An
+    /// embedded member does not use it.
     #[cfg(feature = "server")]
     pub huge_pages: bool,
     /// The number of threads that serve clients. Default `None`: one per CPU.

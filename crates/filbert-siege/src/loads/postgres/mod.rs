@@ -139,8 +139,8 @@ async fn pipeline_unread(target: Target) -> Result<String> {
 /// The end of a connection with statements that the member has not read.
 #[derive(Clone, Copy)]
 enum End {
-    /// With as many statements as the buffers of the sockets take: behind more of them, the end does
-    /// not arrive.
+    /// With as many statements as the buffers of the sockets take: behind more of them, the end
+    /// does not arrive.
     Closed,
     /// With more statements than that. A reset arrives in any case.
     Reset,

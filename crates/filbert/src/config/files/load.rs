@@ -8,7 +8,7 @@ use super::error::{ConfigError, Problem};
 use super::member::{Draft, MEMBER};
 use super::tree::{Node, Position};
 use super::walk::{Environment, Notice, NoticeKind, Path as Place, Walk};
-use super::{Config, properties, xml, yaml};
+use super::{Config, environment, xml, yaml};
 
 /// The file names that are tried in the working directory if no file is named. The first existing
 /// file is read.
@@ -143,7 +143,7 @@ impl<'a> Loader<'a> {
     }
 
     fn finish(&self, mut draft: Draft, file: String, notices: Vec<Notice>) -> Result<Loaded, ConfigError> {
-        properties::override_from(self.environment, &mut draft)?;
+        environment::override_from(self.environment, &mut draft)?;
         let (mut config, needs_memory_limit) = draft.finish();
         config.serve_clients = true;
         Ok(Loaded { config, file, notices, needs_memory_limit })

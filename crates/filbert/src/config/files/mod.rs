@@ -10,6 +10,7 @@
 //! it loses nothing. So no request of a file is ignored silently.
 
 mod columns;
+mod environment;
 mod error;
 mod join;
 mod known;

@@ -1,23 +1,17 @@
 //! `properties` of the file: the supported properties of Hazelcast, and Filbert's own properties.
 //!
-//! Filbert's own properties begin with `filbert.`. An environment variable can set each of them and
-//! overrides the file: `FILBERT_LOCK_WAITERS_MAX` sets `filbert.lock.waiters.max`.
+//! Filbert's own properties begin with `filbert.`. Environment variables override them
+//! (`environment.rs`).
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use filbert_postgres::PostgresTls;
 
-use super::error::ConfigError;
 use super::member::{Draft, saturating};
 use super::setting::{Kind, Setting};
-use super::tree::quote;
-use super::variable_name;
-use super::walk::Environment;
 use crate::config::TlsFiles;
 
-/// The prefix of Filbert's own properties.
-const OWN: &str = "filbert.";
 const INT_MAX: u64 = i32::MAX as u64;
 
 /// The properties.
@@ -97,10 +91,7 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         kind: Kind::Text {
             what: PEM,
             get: |draft| draft.cluster.tls.as_ref().map_or_else(none, |tls| tls.authority.display().to_string()),
-            set: |draft, text| {
-                member_tls(draft).authority = text.into();
-                !text.is_empty()
-            },
+            set: |draft, text| set_path(&mut member_tls(draft).authority, text),
         },
         unit: "",
         doc: "Certificates of the authority that signs those of members; as `--member-tls-authority`. With it, members show each other \
@@ -111,10 +102,7 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         kind: Kind::Text {
             what: PEM,
             get: |draft| draft.cluster.tls.as_ref().map_or_else(none, |tls| tls.certificate.display().to_string()),
-            set: |draft, text| {
-                member_tls(draft).certificate = text.into();
-                !text.is_empty()
-            },
+            set: |draft, text| set_path(&mut member_tls(draft).certificate, text),
         },
         unit: "",
         doc: "This member's certificate for connections between members, and those that vouch for it behind it; as \
@@ -125,10 +113,7 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         kind: Kind::Text {
             what: PEM,
             get: |draft| draft.cluster.tls.as_ref().map_or_else(none, |tls| tls.key.display().to_string()),
-            set: |draft, text| {
-                member_tls(draft).key = text.into();
-                !text.is_empty()
-            },
+            set: |draft, text| set_path(&mut member_tls(draft).key, text),
         },
         unit: "",
         doc: "The private key of that certificate; as `--member-tls-key`.",
@@ -379,10 +364,7 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         kind: Kind::Text {
             what: "the path of a PEM file",
             get: |draft| draft.postgres.tls.as_ref().map_or_else(none, |tls| tls.certificate.display().to_string()),
-            set: |draft, text| {
-                tls(draft).certificate = text.into();
-                !text.is_empty()
-            },
+            set: |draft, text| set_path(&mut tls(draft).certificate, text),
         },
         unit: "",
         doc: "The certificate for connections of PostgreSQL's clients within TLS, and those that vouch for it behind it. The member does \
@@ -393,10 +375,7 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         kind: Kind::Text {
             what: "the path of a PEM file",
             get: |draft| draft.postgres.tls.as_ref().map_or_else(none, |tls| tls.key.display().to_string()),
-            set: |draft, text| {
-                tls(draft).key = text.into();
-                !text.is_empty()
-            },
+            set: |draft, text| set_path(&mut tls(draft).key, text),
         },
         unit: "",
         doc: "The private key of that certificate.",
@@ -419,13 +398,8 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         name: "filbert.copy.directory",
         kind: Kind::Text {
             what: "the path of a directory",
-            get: |draft| {
-                draft.config.query.copy_directory.as_ref().map_or_else(none, |path| path.display().to_string())
-            },
-            set: |draft, text| {
-                draft.config.query.copy_directory = Some(text.into());
-                !text.is_empty()
-            },
+            get: |draft| shown(draft.config.query.copy_directory.as_ref()),
+            set: |draft, text| set_path(draft.config.query.copy_directory.get_or_insert_default(), text),
         },
         unit: "",
         doc: "The directory whose files `COPY table FROM 'path'` and `TO 'path'` read and write. Without it, COPY goes to and from clients \
@@ -514,13 +488,8 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         name: "filbert.queries.spill.directory",
         kind: Kind::Text {
             what: "the path of a directory",
-            get: |draft| {
-                draft.config.query.spill_directory.as_ref().map_or_else(none, |path| path.display().to_string())
-            },
-            set: |draft, text| {
-                draft.config.query.spill_directory = Some(text.into());
-                !text.is_empty()
-            },
+            get: |draft| shown(draft.config.query.spill_directory.as_ref()),
+            set: |draft, text| set_path(draft.config.query.spill_directory.get_or_insert_default(), text),
         },
         unit: "",
         doc: "The directory of these rows. It is created when it is missing. Without it, the directory of the system for temporary \
@@ -799,6 +768,16 @@ fn none() -> String {
     "none".to_owned()
 }
 
+/// Sets a path, and returns whether it is one.
+fn set_path(path: &mut PathBuf, text: &str) -> bool {
+    *path = text.into();
+    !text.is_empty()
+}
+
+fn shown(path: Option<&PathBuf>) -> String {
+    path.map_or_else(none, |path| path.display().to_string())
+}
+
 /// Returns the TLS settings of the PostgreSQL front door. Each of these settings enables TLS.
 fn tls(draft: &mut Draft) -> &mut PostgresTls {
     let nothing = || PostgresTls { certificate: PathBuf::new(), key: PathBuf::new(), required: false };
@@ -807,21 +786,4 @@ fn tls(draft: &mut Draft) -> &mut PostgresTls {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Returns the environment variable that overrides a property, if there is one.
-pub(crate) fn variable(property: &str) -> Option<String> {
-    property.starts_with(OWN).then(|| variable_name(property))
-}
-
-/// Overrides properties of the file with environment variables.
-pub(crate) fn override_from(environment: Environment<'_>, draft: &mut Draft) -> Result<(), ConfigError> {
-    for setting in PROPERTIES {
-        let Some(name) = variable(setting.name) else { continue };
-        let Some(text) = environment(&name) else { continue };
-        if let Err(expected) = setting.read_text(draft, text.trim()) {
-            return Err(ConfigError::Value { name, found: quote(&text), expected });
-        }
-    }
-    Ok(())
 }

@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use filbert_grid::MapConfig;
 
+use super::environment::variable;
 use super::known::{NO_EFFECT, NOT_NEEDED};
 use super::map::MAP;
 use super::member::{Draft, MEMBER};
-use super::properties::{PROPERTIES, variable};
+use super::properties::PROPERTIES;
 use super::security::{SECURITY, Security};
 use super::setting::Setting;
 
