@@ -48,18 +48,20 @@ impl Limits {
         self.memory.as_deref()
     }
 
-    /// Checks whether the statement has ended early or holds too much memory; within one of its
-    /// tasks. A statement that changes rows gives them to maps, and goes on.
+    /// Checks the memory that the statement holds; within one of its tasks. A statement that
+    /// changes rows gives them to maps, and is not checked.
+    fn check_memory(&self) -> Result<(), SqlError> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        measure(memory);
+        if self.stage.at.load(Ordering::Acquire) == OPEN { memory.check() } else { Ok(()) }
+    }
+
+    /// Also checks whether the statement has ended early. A statement that changes rows goes on.
     fn check_batch(&self) -> Result<(), SqlError> {
-        if let Some(memory) = &self.memory {
-            measure(memory);
+        if self.stage.at.load(Ordering::Acquire) != CHANGING && self.are_over() {
+            return Err(self.why_over());
         }
-        match (self.stage.at.load(Ordering::Acquire), &self.memory) {
-            (CHANGING, _) => Ok(()),
-            _ if self.are_over() => Err(self.why_over()),
-            (OPEN, Some(memory)) => memory.check(),
-            _ => Ok(()),
-        }
+        self.check_memory()
     }
 
     /// Cancels the statement.
@@ -293,7 +295,7 @@ pub fn check() -> PlanResult<()> {
         if ending.limits.are_over() {
             return Some(ending.limits.why_over());
         }
-        ending.refusal.borrow().clone().or_else(|| ending.limits.check_batch().err())
+        ending.refusal.borrow().clone().or_else(|| ending.limits.check_memory().err())
     });
     over.ok().flatten().map_or(Ok(()), |error| Err(carried(error)))
 }

@@ -5,7 +5,7 @@
 //! that it holds in one step.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +16,9 @@ use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskM
 use datafusion::execution::{SpillFile, SpillWriter, TempFileFactory};
 use filbert_functions::ending;
 use filbert_functions::error::carried;
+use filbert_grid::GridError;
 use filbert_grid::query::{SqlError, SqlErrorCode};
-use futures::Stream;
+use futures::{Stream, TryStreamExt};
 
 /// Creates the spill files of a member.
 pub(crate) struct SpillFiles {
@@ -30,14 +31,21 @@ impl SpillFiles {
     /// of them together take up to `bytes_max` bytes.
     ///
     /// # Errors
-    /// The directory cannot be created or written.
-    pub(crate) fn new(directory: Option<PathBuf>, bytes_max: u64) -> Result<SpillFiles> {
+    /// [`GridError::InvalidConfiguration`]: the directory cannot be created or written.
+    pub(crate) fn new(directory: Option<&Path>, bytes_max: u64) -> std::result::Result<SpillFiles, GridError> {
         let mode = match directory {
-            Some(directory) => DiskManagerMode::Directories(vec![directory]),
+            Some(directory) => DiskManagerMode::Directories(vec![directory.to_owned()]),
             None => DiskManagerMode::OsTmpDirectory,
         };
         // The bytes are counted here: the library's error for a full directory has no SQLSTATE.
-        let files = DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(u64::MAX).build()?;
+        let files = DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(u64::MAX).build();
+        let files = files.map_err(|error| {
+            let directory = directory.unwrap_or(Path::new("")).display();
+            GridError::InvalidConfiguration(format!(
+                "no files can be created in spill_directory '{directory}', whose parent must exist: {}",
+                error.strip_backtrace()
+            ))
+        })?;
         Ok(SpillFiles {
             files: Arc::new(files),
             bytes: Arc::new(SpillBytes { used: AtomicU64::new(0), max: bytes_max }),
@@ -47,11 +55,8 @@ impl SpillFiles {
 
 impl TempFileFactory for SpillFiles {
     fn create_temp_file(&self, description: &str) -> Result<Arc<dyn SpillFile>> {
-        ending::check()?;
-        let file = self.files.create_tmp_file(description).map_err(|error| match error {
-            DataFusionError::IoError(error) => carried(failed(&error)),
-            error => error,
-        })?;
+        ending::check_batch()?;
+        let file = self.files.create_tmp_file(description).map_err(told)?;
         let bytes = Counted { all: Arc::clone(&self.bytes), own: AtomicU64::new(0) };
         Ok(Arc::new(CountedFile { file, bytes: Arc::new(bytes) }))
     }
@@ -78,7 +83,7 @@ impl Counted {
         let Ok(_) = taken else {
             let text = format!(
                 "not enough room for the rows that queries keep on disk: all of them may take {max} bytes; see \
-                 filbert.queries.spill.max"
+                 queries_spill_bytes_max"
             );
             return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("53400"));
         };
@@ -108,11 +113,12 @@ impl SpillFile for CountedFile {
     }
 
     fn read_stream(&self) -> Result<Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>> {
-        self.file.read_stream()
+        Ok(Box::pin(self.file.read_stream()?.map_err(told)))
     }
 
     fn open_writer(&self) -> Result<Box<dyn SpillWriter>> {
-        Ok(Box::new(CountedWriter { writer: self.file.open_writer()?, bytes: Arc::clone(&self.bytes) }))
+        let writer = self.file.open_writer().map_err(told)?;
+        Ok(Box::new(CountedWriter { writer, bytes: Arc::clone(&self.bytes) }))
     }
 }
 
@@ -123,7 +129,7 @@ struct CountedWriter {
 
 impl Write for CountedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        ending::check().map_err(io::Error::other)?;
+        ending::check_batch().map_err(io::Error::other)?;
         self.bytes.add(bytes.len() as u64).map_err(|error| io::Error::other(carried(error)))?;
         self.writer.write_all(bytes).map_err(|error| io::Error::other(carried(failed(&error))))?;
         Ok(bytes.len())
@@ -140,7 +146,15 @@ impl SpillWriter for CountedWriter {
     }
 }
 
-/// The error of a file that cannot be written. Its text names no path: clients read it.
+/// The same error with a text for clients, if it is one of the system.
+fn told(error: DataFusionError) -> DataFusionError {
+    match error {
+        DataFusionError::IoError(error) => carried(failed(&error)),
+        error => error,
+    }
+}
+
+/// The error of a file that cannot be written or read. Its text names no path: clients read it.
 fn failed(error: &io::Error) -> SqlError {
     tracing::warn!(%error, "rows of a query cannot be kept on disk");
     // DataFusion wraps the error of the system.

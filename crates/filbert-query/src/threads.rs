@@ -59,12 +59,6 @@ impl Drop for Held {
 /// thread that is configured, so that these are left for the steps of short statements.
 const THREADS_FOR_SHORT: usize = 2;
 
-/// The length of a text that is planned within some slices of time, in bytes.
-const PROMPT_TEXT_BYTES: usize = 8 << 10;
-
-/// The same for an INSERT: most of a long one is values, which are parsed and not planned.
-const PROMPT_INSERT_BYTES: usize = 64 << 10;
-
 impl Threads {
     /// Starts threads of which long statements use `count` at a time.
     pub(crate) fn start(count: usize) -> Result<Threads, GridError> {
@@ -99,14 +93,10 @@ impl Threads {
         &self.turns
     }
 
-    /// Waits until a statement with a long text may be planned. Planning does not yield: were all
+    /// Waits until a statement with long planning may be planned. Planning does not yield: were all
     /// threads to plan, no other statement would get a turn for seconds.
     pub(crate) async fn may_plan(&self, text: &str) -> Option<SemaphorePermit<'_>> {
-        let first = text.trim_start().as_bytes().get(..6);
-        let is_insert = first.is_some_and(|word| word.eq_ignore_ascii_case(b"insert"));
-        if text.len() <= if is_insert { PROMPT_INSERT_BYTES } else { PROMPT_TEXT_BYTES } {
-            return None;
-        }
+        turns::long_planning(text)?;
         // The semaphore is never closed.
         self.planning.acquire().await.ok()
     }

@@ -43,11 +43,14 @@ const PROMPT: Duration = Duration::from_millis(5);
 /// The time after which operators yield. The wait of a short statement is a few of these.
 const SLICE: Duration = Duration::from_millis(5);
 
-/// The length of a text that takes turns from the start, in bytes.
-const FREE_TEXT_BYTES: usize = 8 << 10;
+/// The time to plan each KiB of a text: between release builds and builds for tests.
+const PLANNING: Duration = Duration::from_millis(1);
 
-/// The length of a text that is planned in about the free time, in bytes.
-const TEXT_BYTES: u32 = 1 << 10;
+/// The same for an INSERT. Most of a long one is values, which are parsed and not planned.
+const PLANNING_OF_INSERT: Duration = Duration::from_micros(125);
+
+/// The planning of a text that takes longer is long.
+const LONG_PLANNING: Duration = Duration::from_millis(8);
 
 /// Of so many turns, one goes to the task that has waited longest.
 const TURNS_PER_OLDEST: u64 = 8;
@@ -67,6 +70,15 @@ pub(crate) fn is_slice_over() -> bool {
     SLICE_END.get().is_some_and(|end| Instant::now() >= end)
 }
 
+/// The estimated time to plan a text, if it is long: planning does not yield.
+pub(crate) fn long_planning(text: &str) -> Option<Duration> {
+    let first = text.trim_start().as_bytes().get(..6);
+    let is_insert = first.is_some_and(|word| word.eq_ignore_ascii_case(b"insert"));
+    let of_one = if is_insert { PLANNING_OF_INSERT } else { PLANNING };
+    let planning = of_one.saturating_mul(u32::try_from(text.len()).unwrap_or(u32::MAX)) / 1_024;
+    (planning > LONG_PLANNING).then_some(planning)
+}
+
 /// The turns of the threads of an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns(Arc<Mutex<Queue>>);
@@ -82,14 +94,13 @@ impl Turns {
         Share { turns: self.clone(), used_ns: Arc::default() }
     }
 
-    /// The share of a new statement with this text. With a long text it takes turns from the start:
-    /// planning does not yield, and the steps of others would wait for it on every thread. The time
-    /// that planning will take counts as used, so that statements that computed less come first.
+    /// The share of a new statement with this text. If its planning is long, the time counts as
+    /// used: the statement takes turns from the start, because the steps of others would wait for
+    /// it on every thread, and statements that have computed less come first.
     pub(crate) fn share_for(&self, text: &str) -> Share {
         let share = self.share();
-        if text.len() > FREE_TEXT_BYTES {
-            let slices = u32::try_from(text.len()).unwrap_or(u32::MAX) / TEXT_BYTES;
-            share.note(FREE.saturating_mul(slices));
+        if let Some(planning) = long_planning(text) {
+            share.note(planning);
         }
         share
     }
@@ -390,8 +401,11 @@ mod tests {
     fn statements_with_long_texts_take_turns_from_the_start() {
         let turns = Turns::new(1);
         assert_eq!(turns.share_for("SELECT 1").level(), None);
-        assert_eq!(turns.share_for(&"x".repeat(FREE_TEXT_BYTES + 1)).level(), Some(3));
+        assert_eq!(turns.share_for(&"x".repeat(8 << 10)).level(), None);
+        assert_eq!(turns.share_for(&"x".repeat((8 << 10) + 1)).level(), Some(3));
         assert_eq!(turns.share_for(&"x".repeat(1 << 20)).level(), Some(10));
+        assert_eq!(turns.share_for(&format!(" insert {}", "x".repeat(60 << 10))).level(), None);
+        assert_eq!(turns.share_for(&format!("INSERT {}", "x".repeat(64 << 10))).level(), Some(3));
     }
 
     #[test]

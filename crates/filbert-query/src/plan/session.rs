@@ -54,7 +54,7 @@ impl Sessions {
         let failed = |error: datafusion::error::DataFusionError| {
             GridError::Internal(format!("the query engine cannot be started: {error}"))
         };
-        let spill = SpillFiles::new(config.spill_directory.clone(), config.queries_spill_bytes_max).map_err(failed)?;
+        let spill = SpillFiles::new(config.spill_directory.as_deref(), config.queries_spill_bytes_max)?;
         let disk = DiskManagerBuilder::default().with_temp_file_factory(Arc::new(spill));
         let environment = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build().map_err(failed)?;
         let states = [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres]

@@ -265,7 +265,7 @@ fn rows_that_are_sorted_on_disk_are_limited_and_leave_nothing_behind() {
     for _ in 0..3 {
         let error = member.error(text);
         assert_eq!(error.sqlstate(), "53400", "{error}");
-        assert!(error.message.contains("filbert.queries.spill.max"), "{error}");
+        assert!(error.message.contains("queries_spill_bytes_max"), "{error}");
     }
     assert_eq!(files_below(directory.path()), 0);
     assert_eq!(member.rows("SELECT count(*) FROM generate_series(1, 10)"), ["10"]);

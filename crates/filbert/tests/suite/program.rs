@@ -337,3 +337,24 @@ fn the_committed_reference_of_settings_is_up_to_date() {
         "docs/reference/settings.md is old: filbert settings --markdown writes it"
     );
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn huge_pages_are_taken_only_if_the_setting_says_so() {
+    for (value, expected) in [(None, "THP_enabled:\t0"), (Some("true"), "THP_enabled:\t1")] {
+        let directory = Directory::new();
+        let mut command = directory.command(&["--listen", "127.0.0.1:0"]);
+        command.envs(value.map(|value| ("FILBERT_MEMORY_HUGE_PAGES", value)));
+        let program = Program::start(command);
+        let status = std::fs::read_to_string(format!("/proc/{}/status", program.child.id())).unwrap();
+        assert!(status.lines().any(|line| line == expected), "{value:?}: {status}");
+    }
+}
+
+#[test]
+fn a_directory_of_spill_files_that_cannot_be_made_is_told() {
+    let directory = Directory::new().with("file", "");
+    let mut command = directory.command(&["--listen", "127.0.0.1:0"]);
+    command.env("FILBERT_QUERIES_SPILL_DIRECTORY", directory.0.join("file").join("below"));
+    check_failure(&command.output().unwrap(), 3, "spill_directory");
+}

@@ -90,7 +90,7 @@ pub(crate) fn loads() -> Vec<Load> {
         t.does("locks-on-1000000-keys", Hazelcast, many::locks),
         t.does("lock-waiters-20000", Hazelcast, many::lock_waiters),
         t.does("ttl-entries-300000", Hazelcast, many::expiring),
-        t.does("sql-cursors-open-1000", Hazelcast, sql_cursors),
+        t.does("sql-cursors-open-1000", Hazelcast, sql_cursors).short(),
         t.does("sql-endless-closed", Hazelcast, sql_endless),
         t.does("sql-timeout-holds", Hazelcast, sql_timeout),
         t.does("indexes-on-300000", Hazelcast, indexes),
