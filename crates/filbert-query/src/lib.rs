@@ -65,6 +65,7 @@ mod engine;
 mod error_dialects;
 mod execution;
 mod explain;
+mod extent;
 mod jobs;
 mod memory;
 mod oids;

@@ -27,6 +27,7 @@ use filbert_functions::{mark_types, related_within, with_related_types};
 use filbert_grid::query::{Dialect, ParameterType};
 
 use crate::client_context::ParameterTypes;
+use crate::extent;
 use crate::plan::parameters::{infer, infer_in_plan};
 use crate::plan::relations::Relations;
 use crate::plan::session::dialect_of;
@@ -58,6 +59,7 @@ pub(crate) async fn plan_statement(
     ending::check()?;
     let planner = SqlToRel::new_with_options(&context, options(state));
     let plan = planner.sql_statement_to_plan_with_context(statement, &mut with_types(types))?;
+    extent::check(&plan)?;
     growth::check(&plan)?;
     let plan = if is_to_be_settled { calls::settled(state, plan)? } else { plan };
     let plan = with_related_types(plan, dialect_of(state))?;

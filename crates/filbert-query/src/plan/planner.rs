@@ -24,6 +24,7 @@ use filbert_functions::types::{
 use filbert_grid::query::{ColumnMeta, Dialect, SqlError, arrow_type};
 
 use crate::client_context::ClientContext;
+use crate::extent;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
 use crate::plan::{digits, groups, listed, order, references, scope, unnested, values, windows};
@@ -147,6 +148,10 @@ pub(crate) async fn plan_rewritten(
         unnested::check(&plan).map_err(|error| of_datafusion(&error))?;
     }
     let plan = groups::each_once(plan).and_then(order::keep).and_then(subqueries::unnest);
+    let plan = plan.and_then(|plan| {
+        extent::check(&plan)?;
+        Ok(plan)
+    });
     plan.map_err(|error| of_datafusion(&error))
 }
 

@@ -6,8 +6,9 @@ use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Result, Statistics};
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_plan::ExecutionPlan;
 use filbert_functions::error::carried;
 use filbert_functions::{fallible, guards};
@@ -47,7 +48,7 @@ impl MapProvider {
         }
         let mut spec = ScanSpec::new(table.clone(), columns, width)?;
         spec.access = AccessPlan::choose(table, filters).resolve(table, &[]).map_err(carried)?;
-        spec.filter = physical_filter(state, &spec.schema, filters)?;
+        spec.filter = filter_of_plan(state, &spec.schema, filters)?;
         Ok(spec)
     }
 }
@@ -56,6 +57,15 @@ fn has_subquery(filter: &Expr) -> bool {
     use datafusion::common::tree_node::TreeNode;
     let is_subquery = |expr: &Expr| matches!(expr, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_));
     filter.exists(|expr| Ok(is_subquery(expr))).unwrap_or(true)
+}
+
+/// All filters of an optimized plan as one expression over the columns of a schema. Their operands
+/// have common types already: to make sure of it takes seconds for deep expressions.
+fn filter_of_plan(state: &dyn Session, schema: &SchemaRef, filters: &[Expr]) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    let Some(filter) = guards::all_of(filters.iter().cloned().map(unqualified)) else { return Ok(None) };
+    let schema = DFSchema::try_from(schema.clone())?;
+    let filter = guards::condition(filter, &schema)?;
+    create_physical_expr(&filter, &schema, state.execution_props(), &PhysicalPlanningContext::default()).map(Some)
 }
 
 /// All filters as one expression over the columns of a schema.

@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::logical_plan::{FetchType, SkipType};
@@ -30,6 +30,9 @@ use crate::threads::Threads;
 const ROWS_IN_PLACE_MAX: usize = 1_000;
 /// The maximum number of candidates that a network task checks in place.
 const CANDIDATES_IN_PLACE_MAX: usize = 4_000;
+/// The maximum number of operations for a row. They are prepared and evaluated for a batch of rows
+/// in one step each.
+const OPERATIONS_MAX: usize = 500;
 
 /// A query of one map that needs no further planning.
 pub(crate) struct ShortQuery {
@@ -65,6 +68,12 @@ impl ShortQuery {
         let provider = (provider.as_ref() as &dyn std::any::Any).downcast_ref::<MapProvider>()?;
         let table = provider.0.clone();
         let filters: Vec<Expr> = scan.filters.iter().cloned().chain(short.filters.drain(..)).map(unqualified).collect();
+        let of_steps = short.steps.iter().flat_map(|step| match step {
+            LogicalStep::Project(expressions, _) | LogicalStep::Aggregate(expressions, _) => expressions,
+        });
+        if filters.iter().chain(of_steps).map(operations).fold(0, usize::saturating_add) > OPERATIONS_MAX {
+            return None;
+        }
         let asked: Vec<usize> = match &scan.projection {
             Some(projection) => projection.clone(),
             None => (0..table.columns().len()).collect(),
@@ -466,6 +475,17 @@ fn compile(state: &SessionState, step: LogicalStep, input: &SchemaRef) -> Option
             Some((Step::Aggregate(aggregates), schema))
         }
     }
+}
+
+/// The number of operations of an expression: its nodes but for values and columns.
+fn operations(expr: &Expr) -> usize {
+    let mut count = 0;
+    let counted = expr.apply(|inner| {
+        count +=
+            usize::from(!matches!(inner, Expr::Literal(..) | Expr::Column(_) | Expr::Placeholder(_) | Expr::Alias(_)));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    if counted.is_ok() { count } else { usize::MAX }
 }
 
 fn has_placeholder(expr: &Expr) -> bool {

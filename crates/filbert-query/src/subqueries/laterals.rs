@@ -4,14 +4,16 @@
 //!
 //! The right side is computed for all values of the left side once it is no subquery any more, so
 //! this has to happen before.
+//!
+//! Also the part of the left side that these values are taken from.
 
 use std::sync::Arc;
 
-use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::utils::{merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Filter, JoinType, LogicalPlan, LogicalPlanBuilder};
-use filbert_functions::guards;
+use filbert_functions::{fallible, guards};
 
 use super::is_lateral;
 
@@ -50,6 +52,53 @@ pub(super) fn narrowed(plan: LogicalPlan) -> Result<LogicalPlan> {
             }))
         })?
         .data)
+}
+
+/// The part of the left side that the right side takes its outer values from: the narrowest one
+/// that has the columns. If it took them from the whole left side, each lateral join would double
+/// the plan.
+///
+/// An inner join and a condition may drop rows whose values the right side is then computed for in
+/// vain. Therefore they stay part of it if the right side can fail.
+pub(super) fn values_from<'p>(left: &'p LogicalPlan, right: &LogicalPlan, columns: &[Column]) -> &'p LogicalPlan {
+    let has_all = |plan: &LogicalPlan| columns.iter().all(|column| plan.schema().has_column(column));
+    let may_drop = !can_fail(right);
+    let (mut narrowest, mut plan) = (left, left);
+    loop {
+        plan = match plan {
+            LogicalPlan::Projection(projection)
+                if projection.expr.iter().all(|item| matches!(item, Expr::Column(_))) && has_all(&projection.input) =>
+            {
+                &projection.input
+            }
+            LogicalPlan::Filter(filter) if may_drop => &filter.input,
+            LogicalPlan::Join(join)
+                if has_all(&join.left)
+                    && (join.join_type == JoinType::Left || may_drop && join.join_type == JoinType::Inner) =>
+            {
+                narrowest = &join.left;
+                &join.left
+            }
+            LogicalPlan::Join(join) if may_drop && join.join_type == JoinType::Inner && has_all(&join.right) => {
+                narrowest = &join.right;
+                &join.right
+            }
+            _ => return narrowest,
+        };
+    }
+}
+
+/// Whether an expression of a plan can fail for some rows.
+fn can_fail(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let known = plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        node.apply_expressions(|expression| {
+            found |= fallible::can_fail(expression, &schema);
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    });
+    found || known.is_err()
 }
 
 fn is_subquery(expression: &Expr) -> bool {

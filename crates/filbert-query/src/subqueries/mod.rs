@@ -41,10 +41,11 @@ use datafusion::logical_expr::{
     Subquery, SubqueryAlias, lit, not, when,
 };
 use filbert_functions::error::{carried, parsing_error};
-use filbert_functions::{compared_with_rows, guards, key_of};
+use filbert_functions::{compared_with_rows, ending, guards, key_of};
 
 use self::forms::{exists_form, has_always_a_row, is_of_table, is_one_row, is_plain_aggregate, narrowed};
 use self::push::Domain;
+use crate::extent;
 
 /// Gives every subquery of a plan a form that DataFusion plans correctly.
 pub(crate) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -108,6 +109,7 @@ enum Place {
 
 impl Unnest {
     fn node(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        ending::check()?;
         match plan {
             LogicalPlan::Join(join) if is_lateral(&join.right) => self.lateral(join),
             plan if !has_subqueries(&plan) => Ok(Transformed::no(plan)),
@@ -143,7 +145,8 @@ impl Unnest {
         if let Some(condition) = guards::all_of(terms) {
             plan = plan.filter(condition)?;
         }
-        if is_wider { plan.project(before)?.build() } else { plan.build() }
+        let plan = plan.build()?;
+        if is_wider { project(plan, before) } else { Ok(plan) }
     }
 
     fn projection(&mut self, projection: Projection) -> Result<LogicalPlan> {
@@ -190,7 +193,7 @@ impl Unnest {
             rewritten.push(key.with_expr(Expr::Column(Column::new_unqualified(name))));
         }
         let wider = self.projection(Projection::try_new(items, projection.input.clone())?)?;
-        LogicalPlanBuilder::from(wider).sort(rewritten)?.project(before)?.build()
+        project(LogicalPlanBuilder::from(wider).sort(rewritten)?.build()?, before)
     }
 
     /// Subqueries of other plans become columns of their input.
@@ -210,7 +213,7 @@ impl Unnest {
             let value = self.value(expression, &mut input, Place::Item)?;
             items.push(value.alias(name));
         }
-        let input = LogicalPlanBuilder::from(input.rows).project(items)?.build()?;
+        let input = project(input.rows, items)?;
         let plan = rewritten.data;
         let expressions = plan.expressions();
         let plan = plan.with_new_exprs(expressions, vec![input])?.recompute_schema()?;
@@ -218,7 +221,7 @@ impl Unnest {
             return Ok(plan);
         }
         // Columns that were added to the input are not part of the result.
-        LogicalPlanBuilder::from(plan).project(before.columns().into_iter().map(Expr::Column))?.build()
+        project(plan, before.columns().into_iter().map(Expr::Column))
     }
 
     /// Replaces the expressions with subqueries by columns: the whole expressions over rows. Their
@@ -271,13 +274,13 @@ impl Unnest {
             let mut items = columns(&side.rows);
             let value = self.value(inner, side, Place::Item)?;
             items.push(value.alias(name.clone()));
-            side.rows = LogicalPlanBuilder::from(side.rows.clone()).project(items)?.build()?;
+            side.rows = project(side.rows.clone(), items)?;
             Ok(Transformed::new(Expr::Column(Column::new_unqualified(name)), true, TreeNodeRecursion::Jump))
         })?;
         self.assume_only(many);
         let on = join.on.into_iter().map(|(left, right)| left.eq(right));
         let on: Vec<Expr> = on.chain([transformed.data]).collect();
-        LogicalPlanBuilder::from(left.rows).join_on(right.rows, join.join_type, on)?.project(before)?.build()
+        project(LogicalPlanBuilder::from(left.rows).join_on(right.rows, join.join_type, on)?.build()?, before)
     }
 
     /// `LATERAL`: the rows of a subquery for each row of the left side.
@@ -292,14 +295,16 @@ impl Unnest {
         let on = join.on.iter().map(|(left, right)| left.clone().eq(right.clone())).chain(join.filter.clone());
         if correlated.is_empty() {
             let rows = unwrapped(rows)?;
-            let plan = LogicalPlanBuilder::from(left).join_on(rows, join.join_type, on)?.project(before)?.build()?;
-            return Ok(Transformed::yes(plan));
+            let plan = LogicalPlanBuilder::from(left).join_on(rows, join.join_type, on)?.build()?;
+            return project(plan, before).map(Transformed::yes);
         }
-        let domain = Domain::of(&left, &correlated, self)?;
+        let domain = Domain::of(laterals::values_from(&left, rows, &correlated), &correlated, self)?;
         let rows = self.push(rows, &domain)?;
         let on: Vec<Expr> = on.chain(domain.equal(&correlated)).collect();
-        let plan = LogicalPlanBuilder::from(left).join_on(rows, join.join_type, on)?.project(before)?.build()?;
-        Ok(Transformed::yes(plan))
+        let plan = LogicalPlanBuilder::from(left).join_on(rows, join.join_type, on)?.build()?;
+        // Where the left side had to be copied, the next join copies it again.
+        extent::check(&plan)?;
+        project(plan, before).map(Transformed::yes)
     }
 
     /// A term of a conjunction, where unknown is equivalent to false.
@@ -341,7 +346,7 @@ impl Unnest {
             // DataFusion finds the subquery's column only in a projection.
             let rows = match rows {
                 LogicalPlan::Projection(_) => rows.clone(),
-                other => LogicalPlanBuilder::from(other.clone()).project(columns(other))?.build()?,
+                other => project(other.clone(), columns(other))?,
             };
             return Ok(Expr::InSubquery(InSubquery::new(Box::new(expr), subquery_of(rows), negated)));
         }
@@ -465,6 +470,7 @@ impl Unnest {
     /// Joins the result of a subquery to each outer row. The returned expression uses the new
     /// column of `input`.
     fn attach(&mut self, input: &mut Outer, rows: &LogicalPlan, wanted: Wanted) -> Result<Expr> {
+        ending::check()?;
         let correlated = outer_columns(rows, input.rows.schema());
         let (name, known) = (self.name("found"), columns(&input.rows));
         let domain = match correlated.is_empty() {
@@ -483,19 +489,19 @@ impl Unnest {
             Wanted::Existence => {
                 let mut items = names.clone();
                 items.push(lit(true).alias(&name));
-                let plan = LogicalPlanBuilder::from(pushed).project(items)?;
-                plan.distinct()?.build()?
+                LogicalPlanBuilder::from(project(pushed, items)?).distinct()?.build()?
             }
             Wanted::Value => {
                 let at = names.len();
                 let value = Expr::Column(Column::from(pushed.schema().qualified_field(at)));
-                let plan = LogicalPlanBuilder::from(pushed.clone());
                 if is_one_row(rows) {
                     let mut items = names.clone();
                     items.push(value.alias(&name));
-                    plan.project(items)?.build()?
+                    project(pushed, items)?
                 } else {
-                    plan.aggregate(names.clone(), [single::of(value).alias(&name)])?.build()?
+                    LogicalPlanBuilder::from(pushed)
+                        .aggregate(names.clone(), [single::of(value).alias(&name)])?
+                        .build()?
                 }
             }
         };
@@ -509,7 +515,7 @@ impl Unnest {
         };
         let column = Expr::Column(Column::new_unqualified(name));
         // The names of the outer values must not be visible in the result.
-        input.widen(joined.project(known.into_iter().chain([column.clone()]))?.build()?);
+        input.widen(project(joined.build()?, known.into_iter().chain([column.clone()]))?);
         Ok(match wanted {
             Wanted::Value => column,
             Wanted::Existence => column.is_not_null(),
@@ -595,6 +601,12 @@ fn negation(found: Expr) -> Expr {
     }
 }
 
+/// A projection of columns that have the names of the plan's schema. The builder's method would
+/// look up each column in the whole plan.
+fn project(plan: LogicalPlan, items: impl IntoIterator<Item = Expr>) -> Result<LogicalPlan> {
+    Ok(LogicalPlan::Projection(Projection::try_new(items.into_iter().collect(), Arc::new(plan))?))
+}
+
 /// The columns of a plan as expressions.
 fn columns(plan: &LogicalPlan) -> Vec<Expr> {
     plan.schema().columns().into_iter().map(Expr::Column).collect()
@@ -651,7 +663,7 @@ fn distinctly_named(rows: LogicalPlan, terms: Vec<Expr>) -> Result<(LogicalPlan,
     let columns = rows.schema().columns();
     let name = |at: usize| format!("$of{at}");
     let items = columns.iter().enumerate().map(|(at, column)| Expr::Column(column.clone()).alias(name(at)));
-    let renamed = LogicalPlanBuilder::from(rows.clone()).project(items.collect::<Vec<_>>())?.build()?;
+    let renamed = project(rows.clone(), items)?;
     let terms = terms.into_iter().map(|term| {
         let transformed = term.transform_up(|inner| match &inner {
             Expr::Column(column) => {

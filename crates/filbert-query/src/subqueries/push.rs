@@ -28,7 +28,7 @@ use datafusion::logical_expr::{
 };
 
 use super::forms::limited;
-use super::{Unnest, columns, is_same, unsupported};
+use super::{Unnest, columns, is_same, project, unsupported};
 
 /// The distinct values of some outer columns.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ impl Domain {
         let named: Vec<String> = outer.iter().map(|_| unnest.name("outer")).collect();
         let items = outer.iter().zip(&named).map(|(column, name)| Expr::Column(column.clone()).alias(name));
         let items: Vec<Expr> = items.collect();
-        let plan = LogicalPlanBuilder::from(rows.clone()).project(items)?.distinct()?.build()?;
+        let plan = LogicalPlanBuilder::from(project(rows.clone(), items)?).distinct()?.build()?;
         Ok(Domain { plan, outer: outer.to_vec(), named })
     }
 
@@ -54,7 +54,7 @@ impl Domain {
     fn again(&self, unnest: &mut Unnest) -> Result<Domain> {
         let named: Vec<String> = self.named.iter().map(|_| unnest.name("outer")).collect();
         let items = self.columns().zip(&named).map(|(column, name)| column.alias(name));
-        let plan = LogicalPlanBuilder::from(self.plan.clone()).project(items.collect::<Vec<_>>())?.build()?;
+        let plan = project(self.plan.clone(), items)?;
         Ok(Domain { plan, outer: self.outer.clone(), named })
     }
 
@@ -120,7 +120,7 @@ impl Domain {
                 if own.relation.as_ref() == qualifier && own.name == *field.name());
             items.push(if is_same { column } else { column.alias_qualified(qualifier.cloned(), field.name()) });
         }
-        LogicalPlanBuilder::from(plan).project(items)?.build()
+        project(plan, items)
     }
 }
 
@@ -174,7 +174,7 @@ impl Unnest {
         let items = carried.into_iter().zip(names.chain(rest));
         let items: Vec<Expr> =
             items.map(|(column, (qualifier, name))| column.alias_qualified(qualifier, name)).collect();
-        LogicalPlanBuilder::from(plan).project(items)?.build()
+        project(plan, items)
     }
 
     fn leaf(&mut self, plan: &LogicalPlan, domain: &Domain) -> Result<LogicalPlan> {
@@ -192,7 +192,7 @@ impl Unnest {
         for (item, (qualifier, field)) in projection.expr.iter().zip(projection.schema.iter()) {
             items.push(domain.named(item.clone(), qualifier, field.name())?);
         }
-        LogicalPlanBuilder::from(input).project(items)?.build()
+        project(input, items)
     }
 
     fn push_aggregate(&mut self, aggregate: &Aggregate, domain: &Domain) -> Result<LogicalPlan> {
@@ -219,7 +219,7 @@ impl Unnest {
         let (every, mark) = (domain.again(self)?, self.name("grouped"));
         let mut marked = columns(&grouped);
         marked.push(lit(true).alias(&mark));
-        let marked = LogicalPlanBuilder::from(grouped).project(marked)?.build()?;
+        let marked = project(grouped, marked)?;
         let joined =
             LogicalPlanBuilder::from(every.plan.clone()).join_on(marked, JoinType::Left, every.is_same_as(domain))?;
         let mut items: Vec<Expr> =
@@ -339,7 +339,7 @@ impl Unnest {
             })
             .collect();
         let items = carried.into_iter().chain(join.schema.columns().into_iter().map(Expr::Column));
-        LogicalPlanBuilder::from(left).join_on(right, join.join_type, on)?.project(items.collect::<Vec<_>>())?.build()
+        project(LogicalPlanBuilder::from(left).join_on(right, join.join_type, on)?.build()?, items)
     }
 
     /// `VALUES` with outer columns: a row of the values for each row.
@@ -350,7 +350,7 @@ impl Unnest {
             for (value, (_, field)) in row.iter().zip(values.schema.iter()) {
                 items.push(domain.within(value.clone())?.alias(field.name()));
             }
-            rows.push(Arc::new(LogicalPlanBuilder::from(domain.plan.clone()).project(items)?.build()?));
+            rows.push(Arc::new(project(domain.plan.clone(), items)?));
         }
         let plan = match rows.as_slice() {
             [row] => row.as_ref().clone(),
@@ -364,7 +364,7 @@ impl Unnest {
 fn renamed_values(plan: LogicalPlan, domain: &Domain, other: &Domain) -> Result<LogicalPlan> {
     let mut items: Vec<Expr> = domain.columns().zip(other.names()).map(|(column, name)| column.alias(name)).collect();
     items.extend(columns(&plan).into_iter().skip(items.len()));
-    LogicalPlanBuilder::from(plan).project(items)?.build()
+    project(plan, items)
 }
 
 /// The result of an aggregate over no rows.

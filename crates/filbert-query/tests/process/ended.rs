@@ -14,6 +14,11 @@ use filbert_query::QueryConfig;
 const LONG: u64 = 60;
 /// What an ended one may take of that: some steps are whole before anybody looks.
 const PART: u64 = 2;
+/// The longest step takes less than this part of the time.
+const STEPS: u64 = 6;
+/// The library's rule `eliminate_cross_join` orders all joins in one step, half of the time. Their
+/// number is limited.
+const ONE_STEP: &str = "joins";
 
 /// Processor time of this process so far, in hundredths of a second.
 fn processor() -> u64 {
@@ -30,7 +35,7 @@ fn joined(count: usize, separator: &str, part: impl Fn(usize) -> String) -> Stri
 type TextOf = fn(usize) -> String;
 
 /// Statements that take the longer to plan the larger they are.
-const KINDS: [(&str, TextOf); 4] = [
+const KINDS: [(&str, TextOf); 8] = [
     ("conditions that all hold", |size| {
         format!("SELECT 1 FROM t WHERE {}", joined(size, " AND ", |at| format!("a <> {at}")))
     }),
@@ -40,6 +45,23 @@ const KINDS: [(&str, TextOf); 4] = [
     ("joins", |size| {
         let relations = joined(size, ", ", |at| format!("t t{at}"));
         format!("SELECT 1 FROM {relations} WHERE {}", joined(size, " AND ", |at| format!("t{at}.a = t0.b")))
+    }),
+    ("windows", |size| {
+        let windows = joined(size, ", ", |at| format!("sum(a) OVER (PARTITION BY b % {} ORDER BY id)", at + 2));
+        format!("SELECT {windows} FROM t")
+    }),
+    ("subqueries", |size| {
+        let items = joined(size, ", ", |at| format!("(SELECT max(a) FROM t t{at} WHERE t{at}.id = t.id + {at})"));
+        format!("SELECT {items} FROM t")
+    }),
+    ("lateral joins", |size| {
+        let joins = joined(size, ", ", |at| format!("LATERAL (SELECT a FROM t t{at} WHERE t{at}.id = t.id) l{at}"));
+        format!("SELECT 1 FROM t, {joins}")
+    }),
+    ("WITH queries", |size| {
+        let queries =
+            joined(size, ", ", |at| format!("c{} AS (SELECT id + 1 AS id FROM c{at} WHERE id > {at})", at + 1));
+        format!("WITH c0 AS (SELECT id FROM t), {queries} SELECT * FROM c{size}")
     }),
     ("parts of a pattern", |size| format!("SELECT repeat('a', {}) LIKE repeat('%a_', {size}) || 'b'", size * 1_000)),
 ];
@@ -57,7 +79,7 @@ fn planning_ends_with_its_statement() {
         let mut size = 64;
         let (size, whole) = loop {
             let before = processor();
-            let told = member.describe(&text_of(size));
+            let told = member.try_rows(&text_of(size), &[]);
             let taken = processor() - before;
             match told {
                 // It has a limit before it takes long.
@@ -84,6 +106,25 @@ fn planning_ends_with_its_statement() {
         println!("{size} {name}: {ended} of {whole}");
         if ended * PART > whole {
             late.push(format!("{size} {name} took {ended} of {whole} hundredths of a second after their end"));
+        }
+        // Late steps are as short as early ones.
+        for quarters in 1..if name == ONE_STEP { 2 } else { 4 } {
+            let text = format!("{} -- {quarters} quarters", text_of(size));
+            let before = processor();
+            let (sender, receiver) = mpsc::channel();
+            let allowed = whole * quarters / 4;
+            let statement = Statement { timeout_ms: Some(allowed * 10), ..member.statement(&text, &[]) };
+            let running = member.engine.execute(&statement, Box::new(move |result| drop(sender.send(result))));
+            let error = receiver.recv().unwrap().err();
+            drop(running);
+            member.describe(&format!("SELECT b + {size} + {quarters} FROM t")).unwrap();
+            let ended = processor() - before;
+            println!("{size} {name}: {ended} of {whole}, {allowed} allowed");
+            if error.is_some() && ended > allowed + whole / STEPS {
+                late.push(format!(
+                    "{size} {name}, ended after {allowed} of {whole}: took {ended} hundredths of a second"
+                ));
+            }
         }
         // The same for a description whose client has left.
         let text = format!("{} -- described", text_of(size));

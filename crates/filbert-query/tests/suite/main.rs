@@ -26,6 +26,7 @@ mod objects;
 mod parameters;
 mod patterns;
 mod races;
+mod repeating;
 mod result_order;
 mod sessions;
 mod statements;

@@ -55,6 +55,10 @@ const VIEW_DEPTH_MAX: usize = 32;
 /// previous one twice reads a million. It is not a setting, because planning is too expensive on
 /// any member.
 const RELATIONS_MAX: usize = 500;
+/// The maximum number of queries within each other, after views and `WITH` queries are expanded. A
+/// chain of thousands of `WITH` queries, each of which reads the previous one, is a short text, and
+/// its plan would be too deep for the stack of a thread.
+const LEVELS_MAX: usize = 250;
 
 /// Functions whose results differ each time that they are called.
 const VOLATILE: [&str; 6] = ["clock_timestamp", "gen_random_uuid", "nextval", "rand", "random", "timeofday"];
@@ -78,6 +82,7 @@ pub(crate) fn resolve(tables: &Tables, dialect: Dialect, query: &mut Query) -> R
         views: 0,
         depth: 0,
         relations: 0,
+        levels: 0,
     };
     resolver.query(query).map(|_| ())
 }
@@ -91,6 +96,8 @@ struct Named {
     columns: Names,
     /// The number of relations that it reads.
     relations: usize,
+    /// The number of queries within each other that it consists of.
+    levels: usize,
     /// Whether its rows differ each time that it is evaluated.
     is_volatile: bool,
 }
@@ -117,14 +124,26 @@ struct Resolver<'t> {
     depth: usize,
     /// The number of relations read so far.
     relations: usize,
+    /// The number of queries within each other below the current query, as far as it is resolved.
+    levels: usize,
 }
 
 impl Resolver<'_> {
     /// Resolves a query; returns the names of its result.
     fn query(&mut self, query: &mut Query) -> Result<Names, SqlError> {
         self.depth += 1;
+        let beside = std::mem::take(&mut self.levels);
         let names = self.query_within(query);
         self.depth -= 1;
+        self.levels += 1;
+        if names.is_ok() && self.levels > LEVELS_MAX {
+            let text = format!(
+                "the statement has more than {LEVELS_MAX} queries within each other, once its views and WITH queries \
+                 stand in their places"
+            );
+            return Err(parsing_error(text).with_sqlstate("54001"));
+        }
+        self.levels = self.levels.max(beside);
         names
     }
 
@@ -162,9 +181,15 @@ impl Resolver<'_> {
             self.number += 1;
             let planned = format!("$with{}", self.number);
             let declared: Vec<String> = cte.alias.columns.iter().map(|column| column.name.value.clone()).collect();
-            let known =
-                Named { written: name, planned: planned.clone(), columns: None, relations: 1, is_volatile: false };
-            let outside = self.relations;
+            let known = Named {
+                written: name,
+                planned: planned.clone(),
+                columns: None,
+                relations: 1,
+                levels: 1,
+                is_volatile: false,
+            };
+            let (outside, beside) = (self.relations, std::mem::take(&mut self.levels));
             let names = if with.recursive {
                 // A recursive query sees itself.
                 let itself = Named { columns: (!declared.is_empty()).then(|| declared.clone()), ..known.clone() };
@@ -187,6 +212,7 @@ impl Resolver<'_> {
             // Its relations count where the query is used.
             let relations = (self.relations - outside).max(1);
             self.relations = outside;
+            let levels = std::mem::replace(&mut self.levels, beside);
             cte.alias.name = Ident::with_quote('"', &planned);
             let columns = if with.recursive && !declared.is_empty() {
                 Some(declared)
@@ -194,7 +220,7 @@ impl Resolver<'_> {
                 complete(&mut cte.alias.columns, names, &known.written)?
             };
             let is_volatile = self.dialect == Dialect::Postgres && self.is_volatile(&cte.query);
-            self.visible.push(Named { columns, relations, is_volatile, ..known });
+            self.visible.push(Named { columns, relations, levels, is_volatile, ..known });
         }
         Ok(())
     }

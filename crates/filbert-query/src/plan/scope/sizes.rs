@@ -1,10 +1,11 @@
 //! Limits of parts of a query whose costs grow faster than their number.
 //!
 //! Comparing rows by their first keys takes steps for each pair of keys, ordering joins takes steps
-//! for each triple of relations, and each grouping set groups all rows again. A hundred thousand
-//! of them are a short text. The limits are no settings: no member would plan or run much more, and
-//! other databases have similar limits.
+//! for each triple of relations, each grouping set groups all rows again, and each different
+//! window is a node above the one before. A hundred thousand of them are a short text. The limits
+//! are no settings: no member would plan or run much more, and other databases have similar limits.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -22,30 +23,44 @@ const JOINED_MAX: usize = 128;
 /// The maximum number of grouping sets of one query, as in PostgreSQL.
 const GROUPING_SETS_MAX: usize = 4_096;
 
+/// The maximum number of different windows of one `SELECT`.
+const WINDOWS_MAX: usize = 128;
+
 /// Checks all parts of a query.
 ///
 /// # Errors
-/// 54011: too many sort keys; 54001: too many joined relations or grouping sets.
+/// 54011: too many sort keys; 54001: too many joined relations, grouping sets or windows.
 pub(super) fn check(query: &Query) -> Result<(), SqlError> {
-    match walk::read(query, &mut Sizes) {
+    match walk::read(query, &mut Sizes::default()) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
 }
 
-struct Sizes;
+#[derive(Default)]
+struct Sizes {
+    /// The different windows of each enclosing query, the innermost last.
+    windows: Vec<HashSet<WindowType>>,
+}
 
 impl Visitor for Sizes {
     type Break = SqlError;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
+        self.windows.push(HashSet::new());
         match &query.order_by {
             Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) => sort_keys(keys.len()),
             _ => ControlFlow::Continue(()),
         }
     }
 
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<SqlError> {
+        self.windows.pop();
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<SqlError> {
+        self.windows.push(HashSet::new());
         let joined = select.from.iter().map(|tree| 1 + tree.joins.len()).sum();
         at_most(joined, JOINED_MAX, "54001", "joined relations in one FROM")?;
         for window in &select.named_window {
@@ -62,12 +77,21 @@ impl Visitor for Sizes {
         }
     }
 
+    fn post_visit_select(&mut self, _: &Select) -> ControlFlow<SqlError> {
+        self.windows.pop();
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<SqlError> {
         let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
         let of_window = match &function.over {
             Some(WindowType::WindowSpec(window)) => keys_of(window),
             _ => 0,
         };
+        if let (Some(over), Some(windows)) = (&function.over, self.windows.last_mut()) {
+            windows.insert(without_frame(over));
+            at_most(windows.len(), WINDOWS_MAX, "54001", "different windows in one SELECT")?;
+        }
         sort_keys(of_window.max(keys_of_arguments(function)).max(function.within_group.len()))
     }
 }
@@ -75,6 +99,15 @@ impl Visitor for Sizes {
 /// The sort keys of a window. Its rows are also sorted by its partitions.
 fn keys_of(window: &WindowSpec) -> usize {
     window.partition_by.len() + window.order_by.len()
+}
+
+/// A window without its frame. Windows that differ only in their frames are computed together.
+fn without_frame(window: &WindowType) -> WindowType {
+    let mut window = window.clone();
+    if let WindowType::WindowSpec(window) = &mut window {
+        window.window_frame = None;
+    }
+    window
 }
 
 /// The sort keys of an aggregate's arguments.
@@ -156,6 +189,20 @@ mod tests {
         assert_eq!(grouped(&cube(70)).as_deref(), Some("54001"));
         assert_eq!(grouped(&format!("{}, ROLLUP (x)", cube(12))).as_deref(), Some("54001"));
         assert_eq!(grouped(&format!("{}, x, y", cube(12))), None);
+    }
+
+    #[test]
+    fn different_windows_are_limited_in_each_select() {
+        let windows = |count| listed(count, |window| format!("sum(a) OVER (PARTITION BY b % {window} ORDER BY a)"));
+        let (most, more) = (windows(128), windows(129));
+        assert_eq!(sqlstate_of(&format!("SELECT {most} FROM t")), None);
+        assert_eq!(sqlstate_of(&format!("SELECT {more} FROM t")).as_deref(), Some("54001"));
+        assert_eq!(sqlstate_of(&format!("SELECT a FROM t ORDER BY {}", windows(100))), None);
+        let within =
+            format!("SELECT (SELECT {most} FROM t) FROM t UNION ALL SELECT {most} FROM (SELECT {most} FROM t) t");
+        assert_eq!(sqlstate_of(&within), None);
+        let same = listed(1_000, |at| format!("sum(a + {at}) OVER (ORDER BY a ROWS {at} PRECEDING)"));
+        assert_eq!(sqlstate_of(&format!("SELECT {same} FROM t")), None);
     }
 
     #[test]

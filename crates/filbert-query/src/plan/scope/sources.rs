@@ -301,8 +301,9 @@ impl Resolver<'_> {
             && let Some(known) = self.visible.iter().rev().find(|known| known.written == bare.value).cloned()
         {
             self.uses(&known)?;
-            let Named { written, planned, columns, relations, .. } = known;
+            let Named { written, planned, columns, relations, levels, .. } = known;
             self.reads(relations)?;
+            self.levels = self.levels.max(levels);
             *name = ObjectName::from(vec![Ident::with_quote('"', planned)]);
             let alias = alias.get_or_insert_with(|| alias_of(Ident::with_quote('"', written)));
             return derived(Some(alias), columns);
@@ -382,9 +383,11 @@ impl Resolver<'_> {
             views: self.views + 1,
             depth: self.depth,
             relations: self.relations,
+            levels: 0,
         };
         let names = within.query(query);
         (self.number, self.relations) = (within.number, within.relations);
+        self.levels = self.levels.max(within.levels);
         names
     }
 
