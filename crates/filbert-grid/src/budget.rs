@@ -98,16 +98,16 @@ impl MemoryBudget {
         self.0.bytes_max
     }
 
-    /// The number of refused reservations since the start.
+    /// The number of refused reservations since the start, those of its shares included.
     pub fn refusals(&self) -> u64 {
         self.0.refusals.load(Ordering::Relaxed)
     }
 
     fn take(&self, bytes: usize) -> Result<(), Exhausted> {
-        let Inner { used, bytes_max, setting, refusals, whole } = &*self.0;
+        let Inner { used, bytes_max, setting, refusals: _, whole } = &*self.0;
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| sum <= bytes_max);
         if let Err(used) = used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, fits) {
-            refusals.fetch_add(1, Ordering::Relaxed);
+            self.count_refusal();
             return Err(Exhausted { needed: bytes, used, bytes_max: *bytes_max, setting });
         }
         if let Some(whole) = whole
@@ -117,6 +117,14 @@ impl MemoryBudget {
             return Err(exhausted);
         }
         Ok(())
+    }
+
+    /// Counts a refusal, here and in the budget that this one is a share of.
+    fn count_refusal(&self) {
+        self.0.refusals.fetch_add(1, Ordering::Relaxed);
+        if let Some(whole) = &self.0.whole {
+            whole.count_refusal();
+        }
     }
 
     fn count(&self, bytes: usize) {
@@ -239,6 +247,7 @@ mod tests {
         assert_eq!((share.used(), budget.used()), (50, 95));
         drop((held, other));
         assert_eq!((share.used(), budget.used()), (0, 0));
+        assert_eq!(budget.refusals(), 2, "its own and its share's");
     }
 
     #[test]
