@@ -86,7 +86,7 @@ fn always_fits(from: &DataType, to: &DataType) -> bool {
 }
 
 /// Functions with a result for all arguments.
-const TOTAL: [&str; 41] = [
+const TOTAL: [&str; 42] = [
     "array_length",
     "array_order",
     "ascii",
@@ -121,6 +121,7 @@ const TOTAL: [&str; 41] = [
     "num_nonnulls",
     "num_nulls",
     "octet_length",
+    "of_each_row",
     "position",
     "reverse",
     "rtrim",

@@ -6,13 +6,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, FieldRef};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
@@ -21,6 +22,11 @@ const NAME: &str = "kept";
 static KEPT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::uniform(1, vec![DataType::Boolean], Volatility::Immutable);
     Arc::new(ScalarUDF::new_from_impl(Kept { signature }))
+});
+
+static OF_EACH_ROW: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(OfEachRow { signature }))
 });
 
 /// Hides a condition from the optimizer, which then does not merge it with others.
@@ -34,6 +40,13 @@ pub fn what_is_kept(condition: &Expr) -> Option<&Expr> {
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == NAME => args.first(),
         _ => None,
     }
+}
+
+/// An item of a list with a value for each row. DataFusion evaluates lists over no rows, and takes
+/// an item that has one value for all of them for a constant, such as `CASE WHEN a THEN 1 ELSE b
+/// END`.
+pub fn of_each_row(item: Expr) -> Expr {
+    OF_EACH_ROW.call(vec![item])
 }
 
 /// The list with both zeros of floating-point numbers, if it contains one of them.
@@ -118,6 +131,42 @@ impl ScalarUDFImpl for Kept {
         match args.args.into_iter().next() {
             Some(condition) => Ok(condition),
             None => internal_err!("a condition is kept"),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OfEachRow {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OfEachRow {
+    fn name(&self) -> &str {
+        "of_each_row"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types.first() {
+            Some(of) => Ok(of.clone()),
+            None => internal_err!("an item has values"),
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        match args.arg_fields.first() {
+            Some(field) => Ok(field.clone()),
+            None => internal_err!("an item has values"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.into_iter().next() {
+            Some(item) => item.into_array(args.number_rows).map(ColumnarValue::Array),
+            None => internal_err!("an item has values"),
         }
     }
 }

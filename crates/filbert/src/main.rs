@@ -8,6 +8,6 @@ mod program;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    allocator::return_memory_at_once();
+    allocator::set_options();
     program::main()
 }

@@ -7,6 +7,8 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, FieldRef, Schema};
@@ -41,7 +43,7 @@ pub(crate) fn fair(plan: Arc<dyn ExecutionPlan>, limits: &Limits) -> Result<Arc<
 /// The join with a watched condition; `None` if it has no condition.
 fn watched(join: &NestedLoopJoinExec, limits: &Limits) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(filter) = join.filter() else { return Ok(None) };
-    let condition = Arc::new(Watched { condition: filter.expression().clone(), limits: limits.clone() });
+    let condition = Arc::new(Watched::new(filter.expression().clone(), limits.clone()));
     let filter = JoinFilter::new(condition, filter.column_indices().to_vec(), filter.schema().clone());
     let projection = join.projection().as_ref().map(|projection| projection.to_vec());
     let (left, right) = (join.left().clone(), join.right().clone());
@@ -49,12 +51,35 @@ fn watched(join: &NestedLoopJoinExec, limits: &Limits) -> Result<Option<Arc<dyn 
     Ok(Some(Arc::new(join)))
 }
 
+/// The time for which a join keeps its thread, in milliseconds. Each time that it hands other tasks
+/// over, a thread is woken, and if none is idle at this moment, one is started.
+const KEPT_MS: u64 = 5;
+
 /// The condition of a join. It is evaluated for some thousand pairs at a time. Between these
 /// batches other tasks get the thread, and an ended query stops.
 #[derive(Debug)]
 struct Watched {
     condition: Arc<dyn PhysicalExpr>,
     limits: Limits,
+    began: Instant,
+    /// When the other tasks of the thread move to another one next, in milliseconds since then.
+    next_ms: AtomicU64,
+}
+
+impl Watched {
+    fn new(condition: Arc<dyn PhysicalExpr>, limits: Limits) -> Watched {
+        Watched { condition, limits, began: Instant::now(), next_ms: AtomicU64::new(0) }
+    }
+
+    /// Whether the other tasks of the thread have waited long enough.
+    fn hands_over(&self) -> bool {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let is_due = now >= self.next_ms.load(Ordering::Relaxed);
+        if is_due {
+            self.next_ms.store(now.saturating_add(KEPT_MS), Ordering::Relaxed);
+        }
+        is_due
+    }
 }
 
 impl fmt::Display for Watched {
@@ -94,8 +119,11 @@ impl PhysicalExpr for Watched {
         if self.limits.are_over() {
             return Err(carried(self.limits.why_over()));
         }
-        // Other tasks of this thread move to another thread meanwhile.
-        tokio::task::block_in_place(|| self.condition.evaluate(batch))
+        if self.hands_over() {
+            // Other tasks of this thread move to another thread meanwhile.
+            return tokio::task::block_in_place(|| self.condition.evaluate(batch));
+        }
+        self.condition.evaluate(batch)
     }
 
     fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
@@ -104,7 +132,7 @@ impl PhysicalExpr for Watched {
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn PhysicalExpr>>) -> Result<Arc<dyn PhysicalExpr>> {
         let condition = children.into_iter().next().unwrap_or_else(|| self.condition.clone());
-        Ok(Arc::new(Watched { condition, limits: self.limits.clone() }))
+        Ok(Arc::new(Watched::new(condition, self.limits.clone())))
     }
 
     fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

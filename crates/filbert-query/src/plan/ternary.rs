@@ -66,6 +66,7 @@ impl AnalyzerRule for Lists {
 /// `a IN (1, b + 1)` becomes `a IN (1) OR a = b + 1`. DataFusion evaluates the list once over no
 /// rows. It then takes the value of a `CASE` or `coalesce` over no rows for a constant, and a list
 /// of one scalar subquery for all its rows. A list of constants and columns is returned unchanged.
+/// If `a` is volatile, all items must be compared with one value of it, so the list remains.
 fn compared(list: InList) -> std::result::Result<Expr, InList> {
     let is_plain = |item: &Expr| match uncast(item) {
         Expr::Column(_) => true,
@@ -74,10 +75,15 @@ fn compared(list: InList) -> std::result::Result<Expr, InList> {
                 && !item.exists(|inner| Ok(matches!(inner, Expr::ScalarSubquery(_)))).unwrap_or(true)
         }
     };
-    if list.list.iter().all(is_plain) || list.expr.is_volatile() {
+    if list.list.iter().all(is_plain) {
         return Err(list);
     }
     let InList { expr, list, negated } = list;
+    if expr.is_volatile() {
+        // It must have one value for all items.
+        let of_each_row = |item| if is_plain(&item) { item } else { lists::of_each_row(item) };
+        return Err(InList { expr, list: list.into_iter().map(of_each_row).collect(), negated });
+    }
     let (plain, computed): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(is_plain);
     let plain = (!plain.is_empty()).then(|| of_unknown_items(InList { expr: expr.clone(), list: plain, negated }));
     Ok(joined(&expr, plain, computed, negated))
