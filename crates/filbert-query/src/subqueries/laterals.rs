@@ -88,13 +88,22 @@ pub(super) fn values_from<'p>(left: &'p LogicalPlan, right: &LogicalPlan, column
     }
 }
 
+/// Aggregates with a result for all rows. Sums overflow, and a subquery with one value fails for
+/// several rows.
+const TOTAL: [&str; 3] = ["count", "max", "min"];
+
 /// Whether an expression of a plan can fail for some rows.
 fn can_fail(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let known = plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         node.apply_expressions(|expression| {
-            found |= fallible::can_fail(expression, &schema);
+            let is_partial = |inner: &Expr| match inner {
+                Expr::AggregateFunction(aggregate) => !TOTAL.contains(&aggregate.func.name()),
+                Expr::WindowFunction(_) | Expr::ScalarSubquery(_) => true,
+                _ => false,
+            };
+            found |= fallible::can_fail(expression, &schema) || expression.exists(|inner| Ok(is_partial(inner)))?;
             Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })
     });
