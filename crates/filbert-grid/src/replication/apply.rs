@@ -323,8 +323,13 @@ impl Applying<'_> {
         }
     }
 
-    /// Records that the log has created a map.
+    /// Records that the log has created a map. A change that was under way when the map was dropped
+    /// creates the map anew if it comes behind the destruction in the log: the leader destroys that
+    /// one too.
     fn created(&mut self, state: &mut CellState, map: MapId) -> Option<Arc<MapCore>> {
+        if self.role.leads && self.shared.replication.as_ref().is_some_and(|logs| !logs.replicator.knows_map(map)) {
+            self.next.push_own(self.partition, &LogCommand::DestroyMap { map }, PendingAnswer::Nothing, state);
+        }
         let map = self.map_of(map)?;
         map.adopt_from_log(self.shared, &mut state.partition);
         Some(map)

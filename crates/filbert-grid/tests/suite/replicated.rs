@@ -422,6 +422,31 @@ fn a_change_that_is_refused_at_once_is_not_answered_as_well() {
     assert!(matches!(refused, Err(Refused::Error(error)) if is_refusal(&error)));
 }
 
+/// The first change of a partition creates the map there. It may come to the log after the map was
+/// dropped.
+#[test]
+fn a_change_under_way_while_its_map_is_dropped_leaves_nothing() {
+    let (member, loopback) = started();
+    loopback.pause();
+    // No log has created the map anywhere when the change is made.
+    let map = member.grid.map("m").unwrap();
+    let (mut to, given) = (map.submissions(), Answers::default());
+    let (change, replies) = (owned_put(7, b"v"), given.clone());
+    let callback = Box::new(move |answer: Result<Reply<'_>, GridError>| {
+        replies.lock().unwrap().push((1, answer.map_or_else(Said::Error, said)));
+    });
+    let partition = map.partition_of(&key(7));
+    map.submit(&mut to, partition, caller(1, 1), change.borrow(), WhenLocked::Answer, callback).unwrap();
+    loopback.resume();
+    loopback.settle();
+    assert!(member.grid.destroy_map("m").unwrap());
+    loopback.settle();
+    to.send();
+    loopback.settle();
+    assert_eq!(answers(&given).iter().map(|(_, said)| kind(said)).collect::<Vec<_>>(), [Some(ErrorKind::Destroyed)]);
+    assert_eq!(member.grid.statistics().memory_bytes, 0);
+}
+
 /// A client that lost a connection sends its request again while the first request is about to get
 /// the lock.
 #[test]

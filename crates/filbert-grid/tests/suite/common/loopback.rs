@@ -67,6 +67,7 @@ struct State {
     paused: bool,
     log: Vec<Entry>,
     last_map: u32,
+    dropped: Vec<MapId>,
 }
 
 pub struct Loopback {
@@ -301,11 +302,12 @@ impl Replicator for Loopback {
         Ok((MapId(state.last_map), settings))
     }
 
-    fn knows_map(&self, _: MapId) -> bool {
-        true
+    fn knows_map(&self, map: MapId) -> bool {
+        !self.lock().dropped.contains(&map)
     }
 
-    fn drop_map(&self, _: MapId) -> Result<(), GridError> {
+    fn drop_map(&self, map: MapId) -> Result<(), GridError> {
+        self.lock().dropped.push(map);
         Ok(())
     }
 }
