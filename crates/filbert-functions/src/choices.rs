@@ -22,7 +22,7 @@ use filbert_grid::query::Dialect;
 
 use super::around::{Around, around};
 use super::numbers::{self, written};
-use super::postgres::{dates, operators};
+use super::postgres::{dates, operands, operators};
 use super::row::{is_text, types_of, wrong_arguments};
 use crate::elements::ARRAY_LIKE_UDF;
 use crate::types::is_untyped;
@@ -81,7 +81,14 @@ pub fn case_of(call: &ScalarFunction) -> Option<Case> {
 
 /// The `CASE` that a call stands for. Numbers, dates and timestamps among its results get their
 /// common type. In PostgreSQL's dialect string literals get it as well.
+///
+/// # Errors
+/// In PostgreSQL's dialect: the value and another one cannot be compared, or the results have no
+/// common type.
 pub fn settled(mut case: Case, schema: &DFSchema, dialect: Dialect) -> Result<Expr> {
+    if dialect == Dialect::Postgres {
+        operands::check(&Expr::Case(case.clone()), schema)?;
+    }
     let mut fields = fields_of(&case, schema)?;
     let mut wanted = common(fields.iter().map(|(field, is_quoted)| (field, *is_quoted)));
     // A string literal keeps its digits, and the others get them, too.

@@ -15,6 +15,7 @@ use crate::elements::ARRAY_LIKE_UDF;
 use crate::named::{map_named, schema_within};
 use crate::numbers::written::{exact, is_quoted, widen_operands};
 use crate::postgres::marked::field_of_items;
+use crate::postgres::operands;
 use crate::postgres::operators::{self, literal_like, type_literals};
 
 /// Sets the types in a plan.
@@ -46,7 +47,7 @@ pub fn with_related_types(plan: LogicalPlan, dialect: Dialect) -> Result<Logical
 /// Like [`with_related_types`], for an expression over rows with this schema.
 ///
 /// # Errors
-/// None of its own.
+/// In PostgreSQL's dialect: the operands of `IS DISTINCT FROM` cannot be compared.
 pub fn related_within(expression: Expr, schema: &DFSchema, dialect: Dialect) -> Result<Transformed<Expr>> {
     if !concerns(&expression)? {
         return Ok(Transformed::no(expression));
@@ -68,6 +69,7 @@ pub fn related_within(expression: Expr, schema: &DFSchema, dialect: Dialect) -> 
                 widen_operands(&mut inner, schema) || is_typed
             }
             Expr::BinaryExpr(compared) if is_distinction(compared.op) && dialect == Dialect::Postgres => {
+                operands::equal(&compared.left, [&*compared.right].into_iter(), schema)?;
                 match distinction(compared, schema) {
                     Some(distinction) => {
                         inner = distinction;

@@ -27,8 +27,8 @@ impl Interval {
 
     fn add(&mut self, amount: f64, unit: &str) -> Option<()> {
         let nanoseconds_per = |seconds: f64| seconds * NANOSECONDS_PER_SECOND as f64;
-        let whole =
-            |amount: f64| (amount.fract() == 0.0 && amount.abs() < f64::from(i32::MAX)).then_some(amount as i32);
+        let range = f64::from(i32::MIN)..=f64::from(i32::MAX);
+        let whole = |amount: f64| (amount.fract() == 0.0 && range.contains(&amount)).then_some(amount as i32);
         let unit = unit.to_ascii_lowercase();
         match unit.strip_suffix('s').filter(|unit| !unit.is_empty()).unwrap_or(&unit) {
             "year" | "y" | "yr" => {

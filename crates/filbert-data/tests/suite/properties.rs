@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use filbert_data::{Blob, DataError, FromBlob, Json, List, ToBlob, TypeId, partition_of, type_id};
+use filbert_data::{Blob, DataError, FromBlob, Interval, Json, List, ToBlob, TypeId, partition_of, type_id};
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -121,4 +121,16 @@ fn a_blob_passes_through_as_it_is() {
     let list = List(vec![7i32.to_blob().unwrap()]).to_blob().unwrap();
     assert_eq!(List::<i32>::from_blob(&list).unwrap(), List(vec![7]));
     assert_eq!(List::<Blob>::from_blob(&list).unwrap(), List(vec![7i32.to_blob().unwrap()]));
+}
+
+proptest! {
+    #[test]
+    fn intervals_read_what_they_write(months: i32, days: i32, nanoseconds: i64) {
+        for (months, days, nanoseconds) in
+            [(months, days, nanoseconds), (i32::MIN, i32::MAX, i64::MIN), (i32::MAX, i32::MIN, i64::MAX)]
+        {
+            let interval = Interval { months, days, nanoseconds };
+            prop_assert_eq!(interval.to_string().parse(), Ok(interval));
+        }
+    }
 }

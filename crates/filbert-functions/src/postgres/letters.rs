@@ -28,6 +28,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::udf("length", coerce_measured, returns_int, length),
         Function::udf("char_length", coerce_text, returns_int, length),
         Function::udf("character_length", coerce_text, returns_int, length),
+        Function::udf("strpos", coerce_sought, returns_int, place),
         Function::udf("substr", coerce_section, returns_section, substring),
         Function::udf("substring", coerce_section, returns_section, substring),
     ]
@@ -59,6 +60,14 @@ fn coerce_measured(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [bytes] if bytes.is_binary() => Ok(vec![DataType::BinaryView]),
         _ => coerce_text(name, types),
+    }
+}
+
+/// A text, and the text that is sought in it.
+fn coerce_sought(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [whole, sought] if is_text(whole) && is_text(sought) => Ok(vec![DataType::Utf8View; 2]),
+        _ => Err(wrong_arguments(name, types)),
     }
 }
 
@@ -114,8 +123,21 @@ fn capitals(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(one).collect())
 }
 
+fn whole(length: usize) -> i32 {
+    i32::try_from(length).unwrap_or(i32::MAX)
+}
+
+/// The place of a text within another one, in characters from 1; 0 if it is not there.
+fn place(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (texts, sought) = (Texts::of(args, 0)?, Texts::of(args, 1)?);
+    integers(args, |row| {
+        let (text, sought) = (texts.get(row)?, sought.get(row)?);
+        let before = text.find(sought).and_then(|at| text.get(..at));
+        Some(before.map_or(0, |before| whole(before.chars().count() + 1)))
+    })
+}
+
 fn length(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let whole = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
     if args.args.iter().any(|value| value.data_type().is_binary()) {
         let bytes = bytes_of(args)?;
         let bytes = bytes.as_binary_view();

@@ -39,7 +39,7 @@ mod letters;
 pub(crate) mod marked;
 mod matcher;
 mod members;
-mod operands;
+pub(crate) mod operands;
 pub(crate) mod operators;
 mod patterns;
 mod quantified;

@@ -52,7 +52,7 @@ pub(super) fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<
 ///
 /// # Errors
 /// The operator does not exist, or is not supported.
-pub(super) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
+pub(crate) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
     match expression {
         Expr::Like(Like { expr, .. }) if known(expr, schema) == Kind::Bytes => {
             Err(super::unserved("LIKE of bytea is not served"))
@@ -83,7 +83,10 @@ pub(super) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
 }
 
 /// Rejects values that cannot be compared for equality.
-fn equal<'e>(value: &Expr, mut others: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
+///
+/// # Errors
+/// The operator `=` does not exist for the value and one of the others.
+pub(crate) fn equal<'e>(value: &Expr, mut others: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
     others.try_for_each(|other| compares(&BinaryOperator::Eq, value, other, schema))
 }
 

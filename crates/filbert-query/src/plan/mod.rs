@@ -2,6 +2,7 @@
 //! names are resolved (`scope`), and DataFusion plans and optimizes the result.
 
 pub(crate) mod ahead;
+mod bounds;
 mod branches;
 mod calls;
 pub(crate) mod columns;
@@ -37,6 +38,7 @@ mod sorts_of_unions;
 pub(crate) mod ternary;
 mod union_names;
 mod unnested;
+mod unreached;
 pub(crate) mod values;
 pub(crate) mod windows;
 

@@ -17,7 +17,7 @@ use super::projections::{self, Projections};
 use super::result_order::ResultOrder;
 use super::sorts_of_unions::SortsOfUnions;
 use super::union_names::UnionNames;
-use super::{branches, constant_keys, dependencies, ended, marks};
+use super::{bounds, branches, constant_keys, dependencies, ended, marks, unreached};
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -51,7 +51,7 @@ const ORDERS_CHECKED: &str = "SanityCheckPlan";
 
 /// The rules for logical plans.
 pub(super) fn logical() -> Vec<LogicalRule> {
-    let mut rules = vec![dependencies::distinct_rows(), branches::kept()];
+    let mut rules = vec![unreached::removed(), dependencies::distinct_rows(), branches::kept()];
     for rule in Optimizer::new().rules {
         match rule.name() {
             COLUMNS => rules.extend([dependencies::independence(), marks::columns(), rule]),
@@ -74,7 +74,7 @@ pub(super) fn logical() -> Vec<LogicalRule> {
             _ => rules.push(rule),
         }
     }
-    rules.extend([branches::released(), Arc::new(Constants)]);
+    rules.extend([branches::released(), Arc::new(Constants), bounds::hidden()]);
     rules.into_iter().map(ended::optimizing).collect()
 }
 

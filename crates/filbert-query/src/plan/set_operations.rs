@@ -56,11 +56,11 @@ fn wanted(union: &Union) -> Vec<Option<Field>> {
     let of_column = |at: usize| {
         let (quoted, typed): (Vec<_>, Vec<_>) = union.inputs.iter().partition(|input| is_quoted(input, at));
         let fields = typed.into_iter().filter_map(|input| field_at(input, at));
-        let fields: Vec<Field> = fields.filter(|field| !field.data_type().is_null()).collect();
+        let (nulls, fields): (Vec<Field>, Vec<Field>) = fields.partition(|field| field.data_type().is_null());
         let types: Vec<&DataType> = fields.iter().map(Field::data_type).collect();
         let (first, rest) = types.split_first()?;
-        let is_of_null = union.schema.field(at).data_type().is_null();
-        let differ = rest.iter().any(|other| other != first) || is_of_null || !quoted.is_empty();
+        let has_nulls = !nulls.is_empty();
+        let differ = rest.iter().any(|other| other != first) || has_nulls || !quoted.is_empty();
         let has_literals = !quoted.is_empty();
         let common = common_with_literals(&types, quoted.into_iter().filter_map(|input| quoted_at(input, at)))
             .or_else(|| numbers::common_type(&types))
@@ -70,7 +70,7 @@ fn wanted(union: &Union) -> Vec<Option<Field>> {
         }
         let one = fields.first()?;
         let are_alike = fields.iter().all(|field| field.data_type() == *first && Mark::of(field) == Mark::of(one));
-        let is_of_one = are_alike && (is_of_null || has_literals && !is_text(one));
+        let is_of_one = are_alike && (has_nulls || has_literals && !is_text(one));
         is_of_one.then(|| one.clone())
     };
     (0..union.schema.fields().len()).map(of_column).collect()
@@ -115,7 +115,10 @@ fn quoted_at(query: &LogicalPlan, at: usize) -> Option<&Expr> {
         _ => return None,
     };
     let item = projection.expr.get(at).map(unaliased)?;
-    matches!(item, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()).then_some(item)
+    let is_quoted = matches!(item, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some());
+    // A literal of another type, such as `'{}'::jsonb`, has its own.
+    let takes_others = || field_of(item, projection.input.schema()).is_none_or(|field| is_text(&field));
+    (is_quoted && takes_others()).then_some(item)
 }
 
 /// A union with all columns in their common types.

@@ -95,3 +95,82 @@ fn rows_of_a_union_come_in_an_order_of_equal_columns() {
         }
     }
 }
+
+/// Values of a type, of which several become the same in other types.
+const VALUES: [(&str, &[&str]); 13] = [
+    ("smallint", &["3", "2", "1", "0"]),
+    ("integer", &["16777217", "16777216", "3", "1", "0"]),
+    ("bigint", &["9007199254740993", "9007199254740992", "16777217", "16777216", "2", "1", "0"]),
+    ("real", &["2.4", "2.3", "1.9", "0.4", "0.3"]),
+    ("double precision", &["2.4000000001", "2.4", "1.9", "0.4", "0.3"]),
+    ("numeric(6,2)", &["2.41", "2.4", "1.9", "0.4", "0.3"]),
+    ("boolean", &["true", "false"]),
+    ("text", &["3", "2", " 2", "02", "1", "true", "t"]),
+    ("varchar(9)", &["2024-01-01 02:00", "2024-01-1", "20240101"]),
+    ("date", &["2024-01-02", "2024-01-01"]),
+    ("timestamp", &["2024-01-01 03:00", "2024-01-01 02:00", "2024-01-01 00:00", "2023-12-31 23:00"]),
+    ("timestamptz", &["2024-11-03 06:30Z", "2024-11-03 05:45Z", "2024-11-03 05:30Z", "2024-11-03 04:00Z"]),
+    ("interval", &["1 mon", "30 days", "29 days 24:00", "1 day"]),
+];
+
+/// The types of dialects other than PostgreSQL's.
+fn name_in(dialect: Dialect, data_type: &str) -> Option<&str> {
+    match (dialect, data_type) {
+        (Dialect::Postgres, name) => Some(name),
+        (_, "double precision") => Some("double"),
+        (Dialect::Hazelcast, "numeric(6,2)") => Some("decimal(6,2)"),
+        (Dialect::Hazelcast, "text" | "varchar(9)") => Some("varchar"),
+        (Dialect::Hazelcast, "timestamptz") => Some("timestamp with time zone"),
+        (Dialect::Hazelcast, "interval") | (Dialect::Crate, "interval" | "date") => None,
+        (_, name) => Some(name),
+    }
+}
+
+/// The optimizer concludes from a condition which values a column may have. Several values may have
+/// the same cast.
+#[test]
+fn rows_come_in_order_whatever_a_filter_says_of_their_casts() {
+    let mut compared = 0;
+    for dialect in [Dialect::Postgres, Dialect::Crate, Dialect::Hazelcast] {
+        for (of, values) in VALUES {
+            let Some(of) = name_in(dialect, of) else { continue };
+            let member = Member::of(dialect);
+            // Twice the same hour.
+            let _others_have_none = member.run("set time zone 'America/New_York'", &[]);
+            let rows: Vec<String> =
+                values.iter().enumerate().map(|(id, value)| format!("({id}, cast('{value}' as {of}))")).collect();
+            let from = format!("(values {}) t (id, a)", rows.join(", "));
+            let Ok(ordered) = member.try_rows(&format!("select id from {from} order by a, id"), &[]) else { continue };
+            for (to, _) in VALUES {
+                let Some(to) = name_in(dialect, to) else { continue };
+                let cast = format!("cast(a as {to})");
+                let Ok(casts) = member.try_rows(&format!("select distinct cast({cast} as varchar) from {from}"), &[])
+                else {
+                    continue;
+                };
+                for value in casts {
+                    let value = format!("cast('{value}' as {to})");
+                    for condition in [
+                        format!("{cast} = {value}"),
+                        format!("{cast} >= {value} and {cast} <= {value}"),
+                        format!("{cast} between {value} and {value}"),
+                        format!("{cast} in ({value})"),
+                        format!("not {cast} <> {value}"),
+                        cast.clone(),
+                        format!("- {cast} = - {value}"),
+                        format!("{cast} * 0 = 0"),
+                        format!("{cast} + 1e30 = 1e30"),
+                        format!("a * 0 = 0 and {cast} = {value}"),
+                    ] {
+                        let text = format!("select id from {from} where {condition} order by a, id");
+                        let Ok(found) = member.try_rows(&text, &[]) else { continue };
+                        let expected: Vec<_> = ordered.iter().filter(|id| found.contains(id)).cloned().collect();
+                        assert_eq!(found, expected, "{text} in {dialect:?}");
+                        compared += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(compared > 1_000, "{compared}");
+}

@@ -1,0 +1,106 @@
+//! Keeps DataFusion from concluding too much from conditions.
+//!
+//! From the condition of a filter, DataFusion concludes the bounds of columns: it computes backwards
+//! through casts and operators, as if each result came from one value alone. A column with a single
+//! possible value is a constant, and orders leave it out:
+//! `SELECT a FROM t WHERE a::boolean ORDER BY a` was not sorted, because true is 1 as a number. And
+//! the computation fails where the condition does not: `WHERE a * 0 = 0` divided by zero.
+//!
+//! Conditions with such a cast or operator are therefore hidden ([`lists::kept`]).
+
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Filter, LogicalPlan};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::physical_expr::expressions::CastExpr;
+use filbert_functions::{guards, lists};
+
+/// The rule. It is the last one: others look into conditions.
+pub(super) fn hidden() -> Arc<dyn OptimizerRule + Send + Sync> {
+    Arc::new(Bounds)
+}
+
+#[derive(Debug)]
+struct Bounds;
+
+impl OptimizerRule for Bounds {
+    fn name(&self) -> &str {
+        "conditions_without_bounds"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
+        let schema = filter.input.schema().clone();
+        if !is_backwards_wrong(&filter.predicate, &schema) {
+            return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+        }
+        let conditions = split_conjunction_owned(filter.predicate.clone()).into_iter();
+        let conditions = conditions.map(|condition| match is_backwards_wrong(&condition, &schema) {
+            true => lists::kept(condition),
+            false => condition,
+        });
+        let Some(predicate) = guards::all_of(conditions) else {
+            return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+        };
+        Filter::try_new(predicate, filter.input).map(|filter| Transformed::yes(LogicalPlan::Filter(filter)))
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+}
+
+/// Whether a condition has a part, hidden ones excepted, that DataFusion must not compute backwards.
+fn is_backwards_wrong(condition: &Expr, schema: &DFSchema) -> bool {
+    let mut found = false;
+    // The closure returns no errors.
+    let _ = condition.apply(|inner| {
+        if lists::what_is_kept(inner).is_some() {
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        found |= match inner {
+            Expr::Cast(cast) => !is_one_to_one(cast, schema),
+            Expr::BinaryExpr(binary) => binary.op.is_numerical_operators(),
+            Expr::Negative(_) => true,
+            _ => false,
+        };
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    found
+}
+
+/// Whether each result of a cast comes from one value alone.
+fn is_one_to_one(cast: &Cast, schema: &DFSchema) -> bool {
+    let to = cast.field.data_type();
+    let Ok(from) = cast.expr.get_type(schema) else { return false };
+    CastExpr::check_bigger_cast(to, &from)
+        || from.is_string() && to.is_string()
+        || match (&from, to) {
+            (DataType::Float32, DataType::Float64) => true,
+            (DataType::Decimal128(precision, scale), DataType::Decimal128(wider, finer)) => {
+                finer >= scale && i16::from(*wider) - i16::from(*finer) >= i16::from(*precision) - i16::from(*scale)
+            }
+            (from, DataType::Decimal128(precision, scale)) => whole_digits(from)
+                .is_some_and(|digits| *scale >= 0 && i16::from(*precision) - i16::from(*scale) >= digits),
+            _ => false,
+        }
+}
+
+/// The digits of the largest number of a type of whole numbers.
+fn whole_digits(data_type: &DataType) -> Option<i16> {
+    match data_type {
+        DataType::Int8 => Some(3),
+        DataType::Int16 => Some(5),
+        DataType::Int32 => Some(10),
+        DataType::Int64 => Some(19),
+        _ => None,
+    }
+}

@@ -1,0 +1,155 @@
+//! Removes what constants rule out: branches of `CASE` and arguments of `COALESCE`.
+//!
+//! DataFusion computes the constants of a statement wherever they stand, and the statement fails if
+//! a cast of a constant does. PostgreSQL removes such a branch first:
+//! `CASE WHEN a > 5 THEN 7 WHEN false THEN 100000::smallint END` is no error.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, Volatility};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use filbert_functions::named::{map_named, schema_within};
+
+/// The rule. It must run before the rules that compute constants.
+pub(super) fn removed() -> Arc<dyn OptimizerRule + Send + Sync> {
+    Arc::new(Unreached)
+}
+
+#[derive(Debug)]
+struct Unreached;
+
+impl OptimizerRule for Unreached {
+    fn name(&self) -> &str {
+        "branches_that_constants_rule_out"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if !has_choices(&plan)? {
+            return Ok(Transformed::no(plan));
+        }
+        let schema = schema_within(&plan)?;
+        map_named(plan, |expression| {
+            expression.transform_down(|inner| match inner {
+                Expr::Case(case) => reached(case, &schema),
+                Expr::ScalarFunction(call) if call.func.name() == COALESCE => Ok(first_values(call)),
+                other => Ok(Transformed::no(other)),
+            })
+        })
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+}
+
+const COALESCE: &str = "coalesce";
+
+fn has_choices(plan: &LogicalPlan) -> Result<bool> {
+    let is_choice = |inner: &Expr| match inner {
+        Expr::Case(_) => true,
+        Expr::ScalarFunction(call) => call.func.name() == COALESCE,
+        _ => false,
+    };
+    let mut found = false;
+    plan.apply_expressions(|expression| {
+        found |= expression.exists(|inner| Ok(is_choice(inner)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// A choice without the branches behind conditions that are never true, and behind one that always
+/// is.
+fn reached(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let is_null = case.expr.as_ref().is_some_and(|operand| constant(operand).is_some_and(|value| value.is_null()));
+    let holds = |when: &Expr| match &case.expr {
+        // Nothing equals NULL.
+        Some(_) if is_null => Some(false),
+        None => truth(when),
+        Some(operand) => truth(&Expr::BinaryExpr(BinaryExpr {
+            left: operand.clone(),
+            op: Operator::Eq,
+            right: Box::new(when.clone()),
+        })),
+    };
+    let truths: Vec<Option<bool>> = case.when_then_expr.iter().map(|(when, _)| holds(when)).collect();
+    if truths.iter().all(Option::is_none) {
+        return Ok(Transformed::no(Expr::Case(case)));
+    }
+    let (_, field) = Expr::Case(case.clone()).to_field(schema)?;
+    let (mut branches, mut otherwise) = (Vec::new(), case.else_expr.clone());
+    for (branch, truth) in case.when_then_expr.iter().zip(truths) {
+        match truth {
+            Some(false) => {}
+            None => branches.push(branch.clone()),
+            Some(true) => {
+                otherwise = Some(branch.1.clone());
+                break;
+            }
+        }
+    }
+    if !branches.is_empty() {
+        let case = Case { expr: case.expr, when_then_expr: branches, else_expr: otherwise };
+        return Ok(Transformed::yes(Expr::Case(case)));
+    }
+    let one = match otherwise {
+        Some(one) => *one,
+        None => Expr::Literal(ScalarValue::try_from(field.data_type())?, None),
+    };
+    // The choice may have a type that Arrow lacks and that a branch alone has not.
+    let is_same = one
+        .to_field(schema)
+        .is_ok_and(|(_, of_one)| of_one.data_type() == field.data_type() && of_one.metadata() == field.metadata());
+    Ok(if is_same { Transformed::yes(one) } else { Transformed::no(Expr::Case(case)) })
+}
+
+/// The arguments of `COALESCE` up to the first one that is a constant other than NULL.
+fn first_values(mut call: ScalarFunction) -> Transformed<Expr> {
+    let is_value = |argument: &Expr| constant(argument).is_some_and(|value| !value.is_null());
+    match call.args.iter().position(is_value) {
+        Some(at) if at + 1 < call.args.len() => {
+            call.args.truncate(at + 1);
+            Transformed::yes(Expr::ScalarFunction(call))
+        }
+        _ => Transformed::no(Expr::ScalarFunction(call)),
+    }
+}
+
+/// Whether a condition holds for all rows, or for none. NULL does not hold.
+fn truth(condition: &Expr) -> Option<bool> {
+    match constant(condition)? {
+        ScalarValue::Boolean(value) => Some(value == Some(true)),
+        _ => None,
+    }
+}
+
+/// The value that an expression has for all rows and all evaluations.
+fn constant(expression: &Expr) -> Option<ScalarValue> {
+    if let Expr::Literal(scalar, _) = expression {
+        return Some(scalar.clone());
+    }
+    let varies = |inner: &Expr| match inner {
+        Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
+        Expr::Literal(..) | Expr::BinaryExpr(_) | Expr::Not(_) | Expr::Negative(_) | Expr::Cast(_) => false,
+        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsFalse(_) | Expr::IsUnknown(_) => false,
+        Expr::IsNotTrue(_) | Expr::IsNotFalse(_) | Expr::IsNotUnknown(_) => false,
+        _ => true,
+    };
+    if expression.exists(|inner| Ok(varies(inner))).unwrap_or(true) {
+        return None;
+    }
+    let simplifier = ExprSimplifier::new(SimplifyContext::builder().build());
+    match simplifier.simplify(expression.clone()).ok()? {
+        Expr::Literal(scalar, _) => Some(scalar),
+        _ => None,
+    }
+}
