@@ -10,8 +10,9 @@
 //! because its release is not seen here.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
+use filbert_grid::MemberMemory;
 use filbert_grid::query::SqlError;
 
 use crate::error::{NOT_ENOUGH_MEMORY, memory};
@@ -20,25 +21,36 @@ use crate::error::{NOT_ENOUGH_MEMORY, memory};
 #[derive(Debug)]
 pub struct MeasuredTotal {
     held: AtomicIsize,
-    of_one_max: isize,
-    of_all_max: isize,
+    statements: AtomicUsize,
+    of_one_max: usize,
+    of_all_max: usize,
+    member: Arc<MemberMemory>,
 }
 
 impl MeasuredTotal {
-    /// Limits for one statement, and for all together.
-    pub fn new(of_one_max: usize, of_all_max: usize) -> Arc<MeasuredTotal> {
-        let signed = |bytes: usize| isize::try_from(bytes).unwrap_or(isize::MAX);
-        Arc::new(MeasuredTotal {
-            held: AtomicIsize::new(0),
-            of_one_max: signed(of_one_max),
-            of_all_max: signed(of_all_max),
-        })
+    /// Limits for one statement, and for all together. All together never hold more than the
+    /// member's memory has left for them.
+    pub fn new(of_one_max: usize, of_all_max: usize, member: Arc<MemberMemory>) -> Arc<MeasuredTotal> {
+        let (held, statements) = Default::default();
+        Arc::new(MeasuredTotal { held, statements, of_one_max, of_all_max, member })
     }
 
     /// The memory that all statements hold, in bytes.
-    #[cfg(test)]
     fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed).try_into().unwrap_or(0)
+    }
+
+    /// The number of bytes from which on a statement ends because all together hold too much: half
+    /// of what one may hold, and the less, the further they are beyond the limit. An eighth beyond
+    /// it, the mean: some statement always holds as much.
+    fn of_one_beyond(&self, all: usize, room: usize) -> usize {
+        let half = self.of_one_max.min(room) / 2;
+        let mean = (all / self.statements.load(Ordering::Relaxed).max(1)).min(half);
+        let (beyond, eighth) = (all.saturating_sub(room), room / 8);
+        if beyond >= eighth {
+            return mean;
+        }
+        half - ((half - mean) as u128 * beyond as u128 / eighth.max(1) as u128) as usize
     }
 }
 
@@ -53,6 +65,7 @@ pub struct Measured {
 impl Measured {
     /// A statement that begins.
     pub fn new(total: Arc<MeasuredTotal>) -> Measured {
+        total.statements.fetch_add(1, Ordering::Relaxed);
         Measured { held: AtomicIsize::new(0), total }
     }
 
@@ -86,23 +99,28 @@ impl Measured {
         let change = after.max(0) - before.max(0);
         if change != 0 {
             self.total.held.fetch_add(change, Ordering::Relaxed);
+            self.total.member.note_statements(change);
         }
     }
 
-    /// Checks the limits of the statement and of all statements. Beyond the latter, the statements
-    /// end that hold more than half of what one may hold.
+    /// Checks the limits of the statement and of all statements. Beyond the latter, the largest
+    /// statements end.
     ///
     /// # Errors
     /// 53200: the statement holds too much.
     pub(crate) fn check(&self) -> Result<(), SqlError> {
-        let (held, all) = (self.held.load(Ordering::Relaxed), self.total.held.load(Ordering::Relaxed));
-        let (of_one_max, of_all_max) = (self.total.of_one_max, self.total.of_all_max);
-        let text = if held > of_one_max {
+        let MeasuredTotal { of_one_max, of_all_max, member, .. } = &*self.total;
+        let (held, all) = (self.held(), self.total.held());
+        // Cached plans take their part of the room.
+        let plans = member.statements().saturating_sub(all);
+        let room = member.room_of_statements().saturating_sub(plans).min(*of_all_max);
+        let text = if held > *of_one_max {
             format!("the statement holds {held} bytes, at most {of_one_max} are allowed; see query_memory_bytes_max")
-        } else if all > of_all_max && held > of_one_max / 2 {
+        } else if all > room && held > self.total.of_one_beyond(all, room) {
+            let setting = if room < *of_all_max { "memory_bytes_max" } else { "queries_memory_bytes_max" };
             format!(
-                "all statements together hold {all} bytes, at most {of_all_max} are allowed, and this one holds {held}; \
-                 see queries_memory_bytes_max"
+                "all statements together hold {all} bytes, at most {room} are allowed, and this one holds {held}; \
+                 see {setting}"
             )
         } else {
             return Ok(());
@@ -114,6 +132,7 @@ impl Measured {
 impl Drop for Measured {
     fn drop(&mut self) {
         self.follow(self.held.load(Ordering::Relaxed), 0);
+        self.total.statements.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -121,9 +140,13 @@ impl Drop for Measured {
 mod tests {
     use super::*;
 
+    fn limits(of_one_max: usize, of_all_max: usize) -> Arc<MeasuredTotal> {
+        MeasuredTotal::new(of_one_max, of_all_max, Arc::new(MemberMemory::new(None)))
+    }
+
     #[test]
     fn a_statement_that_holds_too_much_is_refused_until_it_has_freed_it() {
-        let total = MeasuredTotal::new(1_000, 10_000);
+        let total = limits(1_000, 10_000);
         let statement = Measured::new(total.clone());
         statement.note(1_000);
         assert!(statement.check().is_ok());
@@ -138,7 +161,7 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_of_all_the_large_statements_end() {
-        let total = MeasuredTotal::new(1_000, 2_000);
+        let total = limits(1_000, 2_000);
         let statements = [900, 900, 300].map(|bytes| {
             let statement = Measured::new(total.clone());
             statement.note(bytes);
@@ -149,8 +172,44 @@ mod tests {
     }
 
     #[test]
+    fn far_beyond_the_limit_of_all_those_above_the_mean_end() {
+        let total = limits(1_000, 10_000);
+        let holding = |bytes: isize, count: usize| -> Vec<Measured> {
+            let statements = (0..count).map(|_| Measured::new(total.clone()));
+            statements.inspect(|statement| statement.note(bytes)).collect()
+        };
+        let ended = |statements: &[Measured]| statements.iter().filter(|one| one.check().is_err()).count();
+        let (small, large) = (holding(90, 50), holding(150, 37));
+        assert_eq!((ended(&small), ended(&large)), (0, 0), "50 bytes beyond it");
+        let more = holding(150, 13);
+        assert_eq!((ended(&small), ended(&large), ended(&more)), (0, 37, 13), "2,000 bytes beyond it");
+        drop(more);
+        assert_eq!((ended(&small), ended(&large)), (0, 0));
+    }
+
+    #[test]
+    fn statements_have_what_maps_and_buffers_leave() {
+        let member = Arc::new(MemberMemory::new(Some(1 << 30)));
+        let total = MeasuredTotal::new(1 << 30, 1 << 30, member.clone());
+        let (large, small) = (Measured::new(total.clone()), Measured::new(total));
+        large.note(600 << 20);
+        small.note(1_000);
+        assert!(large.check().is_ok());
+        // As much as a cached plan of this size.
+        member.note_statements(500 << 20);
+        let error = large.check().unwrap_err();
+        assert_eq!(error.sqlstate(), "53200");
+        assert!(error.to_string().contains("memory_bytes_max"), "{error}");
+        assert!(small.check().is_ok());
+        member.note_statements(-500 << 20);
+        assert!(large.check().is_ok());
+        drop((large, small));
+        assert_eq!(member.used(), 0);
+    }
+
+    #[test]
     fn memory_of_others_gives_no_room() {
-        let total = MeasuredTotal::new(1_000, 10_000);
+        let total = limits(1_000, 10_000);
         let (first, second) = (Measured::new(total.clone()), Measured::new(total.clone()));
         first.note(-5_000);
         second.note(700);

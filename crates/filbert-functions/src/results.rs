@@ -5,12 +5,13 @@
 //! here while they are created. Results beyond the limit are rejected, and an ended statement stops
 //! between two values.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, cast::AsArray, types::Int64Type};
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use datafusion::prelude::SessionContext;
 use filbert_data::Value;
@@ -38,7 +39,13 @@ const ITEM_OF_SERIES: f64 = 8.0;
 /// The fixed size of every value, in bytes.
 const OF_ANY_VALUE: usize = 16;
 
-/// The results of one call so far.
+thread_local! {
+    /// What the call in progress on this thread may still add, and its limit, in bytes. A value can
+    /// so be rejected before it is created, without knowledge of the call.
+    static ROOM: Cell<(usize, usize)> = const { Cell::new((usize::MAX, usize::MAX)) };
+}
+
+/// The results of one call so far. A thread has those of one call at a time.
 pub(super) struct Results {
     bytes: usize,
     bytes_max: usize,
@@ -54,6 +61,7 @@ impl Results {
         let bytes_max = context.map_or(BYTES_MAX, StatementContext::results_bytes_max);
         // Constants are computed at planning, where the limits belong to the task.
         let limits = context.and_then(StatementContext::limits).cloned().or_else(ending::limits);
+        ROOM.set((bytes_max, bytes_max));
         Results { bytes: 0, bytes_max, limits, since: (0, 0) }
     }
 
@@ -65,13 +73,9 @@ impl Results {
         let bytes = bytes.saturating_add(OF_ANY_VALUE);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.bytes_max {
-            let text = format!(
-                "the results of a function for one batch of rows take more than {} bytes, a quarter of what a query may use; see \
-                 query_memory_bytes_max",
-                self.bytes_max
-            );
-            return Err(ending::refuse(data_error(text).with_sqlstate("53200")));
+            return Err(too_much(self.bytes_max));
         }
+        ROOM.set((self.bytes_max - self.bytes, self.bytes_max));
         self.since.0 += 1;
         self.work(bytes)
     }
@@ -90,6 +94,20 @@ impl Results {
         }
         Ok(())
     }
+}
+
+impl Drop for Results {
+    fn drop(&mut self) {
+        ROOM.set((usize::MAX, usize::MAX));
+    }
+}
+
+fn too_much(bytes_max: usize) -> DataFusionError {
+    let text = format!(
+        "the results of a function for one batch of rows take more than {bytes_max} bytes, a quarter of what a query may use; see \
+         query_memory_bytes_max"
+    );
+    ending::refuse(data_error(text).with_sqlstate("53200"))
 }
 
 /// The approximate size of a value in bytes, including its fixed size.
@@ -248,12 +266,14 @@ fn item_bytes(items: &ArrayRef, row: usize) -> usize {
     OF_ANY_VALUE + reader.map_or(0, |reader| bytes_of(&reader.get(row)))
 }
 
-/// Rejects a value of this size.
+/// Rejects a value of this size before it is created.
 ///
 /// # Errors
-/// 54000 (program limit exceeded).
+/// 54000 (program limit exceeded); 53200 if the results of the call take too much with it.
 pub(super) fn check_value(bytes: usize) -> Result<()> {
-    check_length(bytes, VALUE_BYTES_MAX)
+    check_length(bytes, VALUE_BYTES_MAX)?;
+    let (room, bytes_max) = ROOM.get();
+    if bytes > room { Err(too_much(bytes_max)) } else { Ok(()) }
 }
 
 fn check_length(bytes: usize, bytes_max: usize) -> Result<()> {

@@ -257,10 +257,12 @@ pub(super) fn collect_texts(
     mut row: impl FnMut(usize) -> Result<Option<String>>,
 ) -> Result<ColumnarValue> {
     let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
-    if constant {
-        return Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(row(0)?)));
-    }
     let mut results = Results::of(&args.config_options);
+    if constant {
+        let text = row(0)?;
+        results.add(text.as_ref().map_or(0, String::len))?;
+        return Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(text)));
+    }
     let mut builder = arrow_array::builder::StringViewBuilder::with_capacity(args.number_rows);
     for at in 0..args.number_rows {
         let text = row(at)?;

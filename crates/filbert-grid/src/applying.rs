@@ -207,14 +207,11 @@ impl Shared {
     /// Reserves a place and memory for one more waiter.
     pub(crate) fn reserve_waiter(&self, waiter: &Waiter) -> Result<(), GridError> {
         let needed = waiter.bytes();
-        let (used, max) = (self.memory_bytes.load(Ordering::Relaxed), self.config.memory_bytes_max);
-        if let Some(max) = max
-            && used.saturating_add(needed) > max
-        {
+        if let Some((used, max)) = self.memory.lacks_room_for_maps(needed) {
             return Err(GridError::OutOfMemory { needed, used, max });
         }
         reserve(&self.waiters, self.config.lock_waiters_max, "changes waiting for locked keys", "lock_waiters_max")?;
-        self.memory_bytes.fetch_add(needed, Ordering::Relaxed);
+        self.memory.maps.fetch_add(needed, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -238,15 +235,13 @@ impl MapCore {
         partition: &Partition,
         command: &Command<'_>,
     ) -> Result<(), GridError> {
-        let Some(max) = shared.config.memory_bytes_max else { return Ok(()) };
         let (key, value) = match command.change {
             Change::Put { key, value, .. } | Change::ReplaceIfSame { key, value, .. } => (key, value),
             Change::Lock { key, .. } => (key, [].as_slice()),
             _ => return Ok(()),
         };
-        let used = shared.memory_bytes.load(Ordering::Relaxed);
         let wanted = key.len().saturating_add(value.len()).saturating_add(RECORD_OVERHEAD_BYTES);
-        if used.saturating_add(wanted) <= max {
+        if shared.memory.lacks_room_for_maps(wanted).is_none() {
             return Ok(());
         }
         // Close to the limit, the lookup is worth its cost: an update needs only the growth of the
@@ -262,10 +257,10 @@ impl MapCore {
         }
         let needed = wanted.saturating_sub(existing.map_or(0, |view| view.key.len() + view.value.len()));
         let needed = if existing.is_some() { needed.saturating_sub(RECORD_OVERHEAD_BYTES) } else { needed };
-        if needed == 0 || used.saturating_add(needed) <= max {
-            return Ok(());
+        match shared.memory.lacks_room_for_maps(needed) {
+            Some((used, max)) if needed > 0 => Err(GridError::OutOfMemory { needed, used, max }),
+            _ => Ok(()),
         }
-        Err(GridError::OutOfMemory { needed, used, max })
     }
 
     /// Records that a client may hold locks, so that they are released when it disconnects.

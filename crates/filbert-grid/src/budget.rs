@@ -1,22 +1,28 @@
-//! The memory budget of buffers that grow with client requests and responses. The memory of maps is
-//! not part of it.
+//! The memory budget of buffers that grow with client requests and responses. The budget of a
+//! member also counts in the account of the member's memory ([`MemberMemory`]), so it gets smaller
+//! while maps and statements need the room.
 //!
 //! Code that stores bytes because a client has sent them, or has not read them yet, takes a
 //! [`Reservation`] before it allocates the memory. Dropping the reservation releases it. If there
 //! is no room, the reservation fails with [`Exhausted`]: the caller refuses the request, or stops
 //! reading. A reservation never waits, so two callers that hold reservations cannot deadlock.
 //!
-//! A reservation costs one or two atomic additions. Buffers of less than [`UNCOUNTED_BYTES_MAX`]
+//! A reservation costs one to three atomic additions. Buffers of less than [`UNCOUNTED_BYTES_MAX`]
 //! need none: their number is bounded by the number of connections, which is limited.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::member_memory::MemberMemory;
+
 /// The maximum size, in bytes, of a buffer that one connection may have for one purpose without a
 /// reservation. Most requests fit. Multiplied by the maximum number of connections of a door, it is
 /// a few hundred megabytes.
 pub const UNCOUNTED_BYTES_MAX: usize = 16 << 10;
+
+/// The setting that limits the memory of a member.
+const MEMBER_SETTING: &str = "memory_bytes_max";
 
 /// A memory limit for all buffers, or a share of another budget. A clone is the same budget.
 #[derive(Clone)]
@@ -29,8 +35,14 @@ struct Inner {
     setting: &'static str,
     /// The number of refused reservations.
     refusals: AtomicU64,
-    /// The budget that this one is a share of.
-    whole: Option<MemoryBudget>,
+    whole: Whole,
+}
+
+/// What a budget is a part of.
+enum Whole {
+    Nothing,
+    Budget(MemoryBudget),
+    Member(Arc<MemberMemory>),
 }
 
 /// The budget has no room for the requested bytes.
@@ -59,16 +71,21 @@ impl fmt::Debug for MemoryBudget {
 impl MemoryBudget {
     /// Creates a budget with a limit in bytes. `setting` is named in errors.
     pub fn new(bytes_max: usize, setting: &'static str) -> MemoryBudget {
-        MemoryBudget::make(bytes_max, setting, None)
+        MemoryBudget::make(bytes_max, setting, Whole::Nothing)
+    }
+
+    /// Creates the budget of a member. It never takes more than the member's memory has left.
+    pub(crate) fn of_member(memory: Arc<MemberMemory>, bytes_max: usize, setting: &'static str) -> MemoryBudget {
+        MemoryBudget::make(bytes_max, setting, Whole::Member(memory))
     }
 
     /// Creates a share of this budget with a limit of its own: for one kind of buffers, or for one
-    /// connection.
+    /// connection. It gets smaller with the budget, in proportion.
     pub fn share(&self, bytes_max: usize, setting: &'static str) -> MemoryBudget {
-        MemoryBudget::make(bytes_max, setting, Some(self.clone()))
+        MemoryBudget::make(bytes_max, setting, Whole::Budget(self.clone()))
     }
 
-    fn make(bytes_max: usize, setting: &'static str, whole: Option<MemoryBudget>) -> MemoryBudget {
+    fn make(bytes_max: usize, setting: &'static str, whole: Whole) -> MemoryBudget {
         let (used, refusals) = Default::default();
         MemoryBudget(Arc::new(Inner { used, bytes_max, setting, refusals, whole }))
     }
@@ -103,41 +120,71 @@ impl MemoryBudget {
         self.0.refusals.load(Ordering::Relaxed)
     }
 
+    /// The bytes that may be reserved now, those that are reserved included: the limit, or less if
+    /// the member's memory is scarce.
+    fn room(&self) -> usize {
+        let bytes_max = self.0.bytes_max;
+        match &self.0.whole {
+            Whole::Nothing => bytes_max,
+            Whole::Member(memory) => bytes_max.min(memory.room_of_buffers()),
+            Whole::Budget(whole) => {
+                let (room, whole_max) = (whole.room() as u128, whole.bytes_max() as u128);
+                if room == whole_max {
+                    return bytes_max;
+                }
+                // At most the limit, which fits.
+                (bytes_max as u128 * room / whole_max.max(1)) as usize
+            }
+        }
+    }
+
     fn take(&self, bytes: usize) -> Result<(), Exhausted> {
         let Inner { used, bytes_max, setting, refusals: _, whole } = &*self.0;
-        let fits = |used: usize| used.checked_add(bytes).filter(|sum| sum <= bytes_max);
+        let room = self.room();
+        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= room);
         if let Err(used) = used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, fits) {
             self.count_refusal();
-            return Err(Exhausted { needed: bytes, used, bytes_max: *bytes_max, setting });
+            let setting = if room < *bytes_max { MEMBER_SETTING } else { setting };
+            return Err(Exhausted { needed: bytes, used, bytes_max: room, setting });
         }
-        if let Some(whole) = whole
-            && let Err(exhausted) = whole.take(bytes)
-        {
+        let taken = match whole {
+            Whole::Nothing => Ok(()),
+            Whole::Budget(whole) => whole.take(bytes),
+            Whole::Member(memory) if memory.take_for_buffers(bytes) => Ok(()),
+            Whole::Member(memory) => {
+                self.count_refusal();
+                let (used, bytes_max) = (memory.used(), memory.bytes_max().unwrap_or(usize::MAX));
+                Err(Exhausted { needed: bytes, used, bytes_max, setting: MEMBER_SETTING })
+            }
+        };
+        taken.inspect_err(|_| {
             used.fetch_sub(bytes, Ordering::AcqRel);
-            return Err(exhausted);
-        }
-        Ok(())
+        })
     }
 
     /// Counts a refusal, here and in the budget that this one is a share of.
     fn count_refusal(&self) {
         self.0.refusals.fetch_add(1, Ordering::Relaxed);
-        if let Some(whole) = &self.0.whole {
+        if let Whole::Budget(whole) = &self.0.whole {
             whole.count_refusal();
         }
     }
 
     fn count(&self, bytes: usize) {
         self.0.used.fetch_add(bytes, Ordering::AcqRel);
-        if let Some(whole) = &self.0.whole {
-            whole.count(bytes);
+        match &self.0.whole {
+            Whole::Nothing => {}
+            Whole::Budget(whole) => whole.count(bytes),
+            Whole::Member(memory) => memory.count_for_buffers(bytes),
         }
     }
 
     fn give_back(&self, bytes: usize) {
         self.0.used.fetch_sub(bytes, Ordering::AcqRel);
-        if let Some(whole) = &self.0.whole {
-            whole.give_back(bytes);
+        match &self.0.whole {
+            Whole::Nothing => {}
+            Whole::Budget(whole) => whole.give_back(bytes),
+            Whole::Member(memory) => memory.give_back_buffers(bytes),
         }
     }
 }
@@ -261,6 +308,28 @@ mod tests {
         drop(budget.reserve(20).unwrap());
         drop(share);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_budget_and_its_shares_get_smaller_while_the_member_needs_the_memory() {
+        let memory = Arc::new(MemberMemory::new(Some(512 << 20)));
+        let budget = MemoryBudget::of_member(memory.clone(), 256 << 20, "whole");
+        let share = budget.share(64 << 20, "share");
+        drop(budget.reserve(256 << 20).unwrap());
+        drop(share.reserve(64 << 20).unwrap());
+        memory.note_statements(384 << 20);
+        // Half of the budget, and half of its share.
+        let refused = budget.reserve((128 << 20) + 1).unwrap_err();
+        assert_eq!((refused.bytes_max, refused.setting), (128 << 20, MEMBER_SETTING));
+        let refused = share.reserve((32 << 20) + 1).unwrap_err();
+        assert_eq!((refused.bytes_max, refused.setting), (32 << 20, MEMBER_SETTING));
+        let held = (share.reserve(32 << 20).unwrap(), budget.reserve(96 << 20).unwrap());
+        assert!(budget.reserve(1).is_err());
+        assert_eq!((memory.buffers(), budget.refusals()), (128 << 20, 3));
+        drop(held);
+        memory.note_statements(-384 << 20);
+        drop(share.reserve(64 << 20).unwrap());
+        assert_eq!(memory.used(), 0);
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl Map {
         if installed.is_err() {
             // Restores the previous layout, which needs no additional memory.
             layout = (*before).clone();
-            let _ = self.install_with(&layout, |_, _| Ok(()));
+            let _ = self.install_with(&layout, |_| Ok(()));
         }
         layout.finish();
         self.shared.add_signatures(&self.core, &layout);
@@ -171,19 +171,18 @@ impl Map {
     }
 
     fn install(&self) -> Result<(), GridError> {
-        let max = self.shared.config.memory_bytes_max;
-        self.install_with(&self.layout(), |used, needed| match max {
-            Some(max) if used > max && needed > 0 => Err(GridError::OutOfMemory { needed, used, max }),
+        self.install_with(&self.layout(), |needed| match self.shared.memory.lacks_room_for_maps(0) {
+            Some((used, max)) if needed > 0 => Err(GridError::OutOfMemory { needed, used, max }),
             _ => Ok(()),
         })
     }
 
-    /// Installs the layout in every partition. `check` is called after each with the member's bytes
-    /// and the growth of the partition. An error stops the installation.
+    /// Installs the layout in every partition. `check` is called after each with the growth of
+    /// the partition. An error stops the installation.
     fn install_with(
         &self,
         layout: &MapLayout,
-        check: impl Fn(usize, usize) -> Result<(), GridError>,
+        check: impl Fn(usize) -> Result<(), GridError>,
     ) -> Result<(), GridError> {
         let (shared, core) = (&*self.shared, &*self.core);
         let layout = core.layouts.compiled_of(layout);
@@ -195,7 +194,7 @@ impl Map {
             shared.account(before, after);
             core.account(before, after);
             drop(state);
-            check(shared.memory_bytes.load(Ordering::Relaxed), after.saturating_sub(before))?;
+            check(after.saturating_sub(before))?;
         }
         Ok(())
     }
@@ -267,8 +266,7 @@ impl Shared {
         } else {
             Signature::new(self.config.partition_count, keys, self.signature_seed)
         };
-        let used = self.memory_bytes.load(Ordering::Relaxed);
-        let fits = self.config.memory_bytes_max.is_none_or(|max| used.saturating_add(signature.bytes()) <= max);
+        let fits = self.memory.lacks_room_for_maps(signature.bytes()).is_none();
         let signature = if fits { signature } else { Signature::counting(keys.saturating_mul(2)) };
         self.set_signature(core, index, signature);
     }

@@ -89,7 +89,7 @@ struct Reserved<'s>(&'s Shared, usize);
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        self.0.memory_bytes.fetch_sub(self.1, Ordering::Relaxed);
+        self.0.memory.maps.fetch_sub(self.1, Ordering::Relaxed);
     }
 }
 
@@ -144,16 +144,16 @@ impl Map {
     }
 
     /// Reserves memory for the pending write.
-    fn reserve(&self, changes: &Together) -> Result<Option<Reserved<'_>>, NotMade> {
-        let shared = &*self.shared;
-        let Some(max) = shared.config.memory_bytes_max else { return Ok(None) };
-        let needed = changes.growth();
-        let used = shared.memory_bytes.fetch_add(needed, Ordering::Relaxed);
+    fn reserve(&self, changes: &Together) -> Result<Reserved<'_>, NotMade> {
+        let (shared, needed) = (&*self.shared, changes.growth());
+        shared.memory.maps.fetch_add(needed, Ordering::Relaxed);
         let reserved = Reserved(shared, needed);
-        if needed > 0 && used.saturating_add(needed) > max {
-            return Err(NotMade::Error(GridError::OutOfMemory { needed, used, max }));
+        match shared.memory.lacks_room_for_maps(0) {
+            Some((used, max)) if needed > 0 => {
+                Err(NotMade::Error(GridError::OutOfMemory { needed, used: used.saturating_sub(needed), max }))
+            }
+            _ => Ok(reserved),
         }
-        Ok(Some(reserved))
     }
 
     /// Claims the keys of a batch, and adds those without the expected values to `differing`.

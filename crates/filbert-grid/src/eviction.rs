@@ -128,7 +128,7 @@ fn is_over(shared: &Shared, map: &MapCore, partition: &Partition) -> bool {
 pub(crate) fn excess(shared: &Shared, map: &MapCore, partition: &Partition) -> usize {
     let size = map.config.eviction.size as usize;
     let member_max = shared.config.memory_bytes_max.unwrap_or(usize::MAX);
-    let member_used = || shared.memory_bytes.load(Ordering::Relaxed);
+    let member_used = || shared.memory.maps();
     let map_used = || map.bytes.load(Ordering::Acquire);
     let part = |percent: usize| member_max / 100 * percent.min(100);
     match map.config.eviction.max_size_policy {

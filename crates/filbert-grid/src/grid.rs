@@ -21,6 +21,7 @@ use crate::invalidation::InvalidationMetadata;
 use crate::layouts::LayoutChanges;
 use crate::listeners::ListenerId;
 use crate::map::Map;
+use crate::member_memory::MemberMemory;
 use crate::metrics::{Metered, Metrics};
 use crate::objects::Objects;
 use crate::query::QueryEngine;
@@ -108,7 +109,8 @@ impl Grid {
         let objects = Objects::new(config.objects_max, config.listeners_max);
         let schemas = Arc::new(Schemas::new(config.schemas_max, config.schema_fields_max));
         let clients = Clients::new(config.client_statistics_bytes_max);
-        let budget = MemoryBudget::new(config.buffers_bytes(), "buffers_bytes_max");
+        let memory = Arc::new(MemberMemory::new(config.memory_bytes_max));
+        let budget = MemoryBudget::of_member(memory.clone(), config.buffers_bytes(), "buffers_bytes_max");
         let kept_bytes_max = budget.bytes_max() / 4 * 3;
         let kept_budget = budget.share(kept_bytes_max, "buffers_bytes_max, of which clients may keep three quarters");
         let shared = Arc::new(Shared {
@@ -125,7 +127,7 @@ impl Grid {
             next_upkeep_ms: AtomicI64::new(0),
             uuids: UuidSource::new(random),
             active: AtomicBool::new(true),
-            memory_bytes: AtomicUsize::new(0),
+            memory,
             waiters: AtomicUsize::new(0),
             statements: AtomicI64::new(1),
             listeners: AtomicUsize::new(0),
@@ -138,6 +140,11 @@ impl Grid {
         });
         let (queries, metrics) = Default::default();
         Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, metrics, budget, kept_budget }))
+    }
+
+    /// The account of the member's memory: maps, buffers and statements.
+    pub fn memory(&self) -> &Arc<MemberMemory> {
+        &self.shared.memory
     }
 
     /// The budget of all buffers that grow with client requests and responses.
@@ -273,8 +280,9 @@ impl Grid {
     /// Statistics of the whole member.
     pub fn statistics(&self) -> GridStatistics {
         GridStatistics {
-            memory_bytes: self.shared.memory_bytes.load(Ordering::Relaxed),
+            memory_bytes: self.shared.memory.maps(),
             memory_bytes_max: self.shared.config.memory_bytes_max,
+            statement_bytes: self.shared.memory.statements(),
             buffer_bytes: self.budget.used(),
             buffer_bytes_max: self.budget.bytes_max(),
             buffers_refused: self.budget.refusals(),

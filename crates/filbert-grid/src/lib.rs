@@ -1,6 +1,6 @@
 //! The services of one member over the store's partitions: maps, locks and their waiters,
 //! listeners, near-cache invalidation, eviction, expiry, clients, distributed objects, Compact
-//! schemas, the budget of buffers, and the single table of errors.
+//! schemas, the account of memory and the budget of buffers, and the single table of errors.
 //!
 //! This crate must not know wire protocols, sockets, files or an async runtime: front doors and the
 //! embedded API provide them. It is called from many threads. Each call waits for at most one
@@ -35,8 +35,9 @@
 //! type may be in a higher module than the type: [`Grid`] is below the modules of the logs, and
 //! maps are created above those.
 //!
-//! 1. Modules without dependencies: [`allocation`], `budget`, `clock`, `random`, `statistics`,
-//!    `threads`; `groups` (of partitions that share a log), and `errors`.
+//! 1. Modules without dependencies: [`allocation`], `member_memory` and the `budget` of buffers,
+//!    `clock`, `random`, `statistics`, `threads`; `groups` (of partitions that share a log), and
+//!    `errors`.
 //! 2. Declarations and registries of members and clients: `names`, `patterns`, `indexes`, `config`,
 //!    `cluster` (the trait), `definitions`, `schemas`, `clients`, `listeners`, `invalidation`,
 //!    `objects`.
@@ -75,6 +76,7 @@ mod lookups;
 mod map;
 mod map_core;
 mod maps;
+mod member_memory;
 mod membership;
 mod names;
 mod objects;
@@ -119,6 +121,7 @@ pub use layouts::{ColumnInfo, IndexInfo, LayoutChanges, MapLayout};
 pub use listeners::{EntryEvent, EntrySink, EventKinds, ListenerId, ListenerSpec};
 pub use map::{JournalRead, Map, Refused};
 pub use maps::Unlinked;
+pub use member_memory::MemberMemory;
 pub use names::{MAP_SERVICE, NAME_BYTES_MAX, check_name};
 pub use objects::{ObjectEvent, ObjectEventKind, ObjectId, ObjectSink, Objects};
 pub use replacement::MapReplacement;

@@ -20,6 +20,7 @@ use crate::groups::GroupId;
 use crate::layouts::LayoutChanges;
 use crate::listeners::EntryEvent;
 use crate::map_core::MapCore;
+use crate::member_memory::MemberMemory;
 use crate::random::UuidSource;
 use crate::replicator::{Replication, RetryCommand};
 use crate::waiters::Waiter;
@@ -52,9 +53,9 @@ pub(crate) struct Shared {
     pub(crate) clients: Clients,
     pub(crate) uuids: UuidSource,
     pub(crate) active: AtomicBool,
-    /// Bytes of the partitions, of parked changes, of commands in flight, and of the map data
-    /// outside the partitions.
-    pub(crate) memory_bytes: AtomicUsize,
+    /// The member's memory. What counts as maps: the partitions, parked changes, commands in
+    /// flight, and the map data outside the partitions.
+    pub(crate) memory: Arc<MemberMemory>,
     pub(crate) waiters: AtomicUsize,
     /// The next number of a statement. It distinguishes the claims of statements.
     pub(crate) statements: AtomicI64,
@@ -141,7 +142,7 @@ impl Shared {
     #[inline]
     pub(crate) fn account(&self, before: usize, after: usize) {
         // Wraps around for a shrinking partition, as the atomic counter does.
-        self.memory_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        self.memory.maps.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
     }
 
     /// Records that a cell needs a sweep at `time`. Announces it if that is before the next sweep.
@@ -173,7 +174,7 @@ impl Shared {
     /// Releases the place and the memory of a waiter.
     pub(crate) fn release_waiter(&self, waiter: &Waiter) {
         self.waiters.fetch_sub(1, Ordering::AcqRel);
-        self.memory_bytes.fetch_sub(waiter.bytes(), Ordering::Relaxed);
+        self.memory.maps.fetch_sub(waiter.bytes(), Ordering::Relaxed);
     }
 
     /// Notifies the listeners of a map once about a change of the whole map.

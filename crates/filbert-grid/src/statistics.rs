@@ -8,6 +8,8 @@ pub struct GridStatistics {
     pub memory_bytes: usize,
     /// The limit of `memory_bytes`, if one is set.
     pub memory_bytes_max: Option<usize>,
+    /// Bytes that statements and cached plans hold, as the allocator counts them.
+    pub statement_bytes: usize,
     /// Bytes of buffers that grow with client requests and responses.
     pub buffer_bytes: usize,
     /// The limit of `buffer_bytes`.

@@ -88,12 +88,12 @@ impl Engine {
         let slow = SlowStatements { after, hides_literals: config.hides_literals };
         let jobs = Jobs::new(config.jobs_log_max, slow);
         let server = Arc::new(Server::new(tables.clone(), jobs.clone(), limits));
-        let sessions = Sessions::new(&config, limits, &server)?;
+        let sessions = Sessions::new(&config, limits, grid.memory(), &server)?;
         turns::follow_operators();
         let threads = Threads::start(config.thread_count())?;
-        let plans = Plans::new(config.plans_max, limits.plans_bytes_max());
+        let plans = Plans::new(config.plans_max, limits.plans_bytes_max(), grid.memory());
         let layout_changes = grid.layout_changes().clone();
-        let measured = limits.measured();
+        let measured = limits.measured(grid.memory().clone());
         let parts = Parts { config, tables, layout_changes, sessions, measured, threads, plans, jobs };
         let engine = Engine { inner: Arc::new(parts) };
         grid.serve_queries(Arc::new(engine.clone()));

@@ -9,12 +9,19 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservat
 
 use filbert_functions::ending;
 use filbert_functions::measured::MeasuredTotal;
+use filbert_grid::MemberMemory;
 
 use crate::config::QueryConfig;
 
 /// What a statement may hold beyond twice the memory that it may reserve: plans, and rows between
 /// operators.
 const UNRESERVED_BYTES: usize = 64 << 20;
+
+/// The part of a query's memory that the results of one function may take for one batch of rows.
+const RESULTS_PART: usize = 4;
+
+/// The part of the memory of queries that one plan cache may take.
+pub(crate) const PLANS_PART: usize = 16;
 
 /// Limits of the memory of queries, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -36,21 +43,21 @@ impl MemoryLimits {
 
     /// Bytes that the results of one function may take for one batch of rows.
     pub(crate) fn results_bytes_max(self) -> usize {
-        self.query_bytes_max / 4
+        self.query_bytes_max / RESULTS_PART
     }
 
     /// Bytes that the plans of one cache may take. There are six: of texts and of templates, for
     /// each dialect.
     pub(crate) fn plans_bytes_max(self) -> usize {
-        self.queries_bytes_max / 16
+        self.queries_bytes_max / PLANS_PART
     }
 
     /// The limits of the memory that statements hold. Operators copy what they have reserved when
     /// they hand it on; and not all statements do so at the same time.
-    pub(crate) fn measured(self) -> Arc<MeasuredTotal> {
+    pub(crate) fn measured(self, member: Arc<MemberMemory>) -> Arc<MeasuredTotal> {
         let of_one = self.query_bytes_max.saturating_mul(2).saturating_add(UNRESERVED_BYTES);
         let of_all = self.queries_bytes_max.saturating_add(self.queries_bytes_max / 2);
-        MeasuredTotal::new(of_one, of_all.max(of_one))
+        MeasuredTotal::new(of_one, of_all.max(of_one), member)
     }
 }
 
@@ -59,15 +66,29 @@ impl MemoryLimits {
 pub(crate) struct ServerMemory {
     used: AtomicUsize,
     bytes_max: usize,
+    member: Arc<MemberMemory>,
 }
 
 impl ServerMemory {
-    pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(ServerMemory { used: AtomicUsize::new(0), bytes_max })
+    pub(crate) fn new(bytes_max: usize, member: Arc<MemberMemory>) -> Arc<Self> {
+        Arc::new(ServerMemory { used: AtomicUsize::new(0), bytes_max, member })
+    }
+
+    /// Bytes that all queries may reserve now, and the setting that limits them. What statements
+    /// hold is half as much again as what they reserve.
+    fn room(&self) -> (usize, &'static str) {
+        let room = self.member.room_of_statements() / 3 * 2;
+        if room < self.bytes_max { (room, "memory_bytes_max") } else { (self.bytes_max, "queries_memory_bytes_max") }
     }
 
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that the results of one function of a statement that begins now may take for one batch
+    /// of rows.
+    pub(crate) fn results_bytes_max(&self, limits: MemoryLimits) -> usize {
+        limits.results_bytes_max().min(self.member.room_of_statements() / RESULTS_PART)
     }
 }
 
@@ -125,9 +146,10 @@ impl MemoryPool for QueryMemory {
         if let Err(used) = take(&self.used, additional, self.bytes_max) {
             return refused("query_memory_bytes_max", used, self.bytes_max);
         }
-        if let Err(used) = take(&self.server.used, additional, self.server.bytes_max) {
+        let (room, setting) = self.server.room();
+        if let Err(used) = take(&self.server.used, additional, room) {
             self.used.fetch_sub(additional, Ordering::AcqRel);
-            return refused("queries_memory_bytes_max", used, self.server.bytes_max);
+            return refused(setting, used, room);
         }
         Ok(())
     }

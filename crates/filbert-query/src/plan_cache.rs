@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use filbert_grid::MemberMemory;
 use parking_lot::RwLock;
+
+use crate::memory::PLANS_PART;
 
 /// Longer texts are planned each time: programs generate them, and they seldom repeat.
 const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -26,6 +29,8 @@ pub(crate) struct PlanCache<P> {
     by_text: RwLock<Plans<P>>,
     plans_max: usize,
     bytes_max: usize,
+    /// The account in which the plans count.
+    memory: Arc<MemberMemory>,
 }
 
 struct Plans<P> {
@@ -40,13 +45,25 @@ impl<P> Plans<P> {
         self.plans.retain(|_, kept| keep(kept));
         self.bytes = self.plans.values().map(|kept| kept.bytes).sum();
     }
+
+    fn remove(&mut self, text: &str) {
+        if let Some(removed) = self.plans.remove(text) {
+            self.bytes -= removed.bytes;
+        }
+    }
+
+    fn insert(&mut self, text: &str, kept: Kept<P>) {
+        self.bytes += kept.bytes;
+        self.plans.insert(text.into(), kept);
+    }
 }
 
 impl<P> PlanCache<P> {
-    /// An empty cache for so many plans, of so many bytes together.
-    pub(crate) fn new(plans_max: usize, bytes_max: usize) -> Self {
+    /// An empty cache for so many plans, of so many bytes together. It gets smaller while the
+    /// member's memory is scarce.
+    pub(crate) fn new(plans_max: usize, bytes_max: usize, memory: Arc<MemberMemory>) -> Self {
         let plans = Plans { plans: HashMap::new(), bytes: 0 };
-        PlanCache { by_text: RwLock::new(plans), plans_max, bytes_max }
+        PlanCache { by_text: RwLock::new(plans), plans_max, bytes_max, memory }
     }
 
     /// The plan of a text, if it was made at this version.
@@ -62,14 +79,14 @@ impl<P> PlanCache<P> {
     /// Adds a plan of so many bytes. A plan that would take a large part of the cache is not kept.
     pub(crate) fn keep(&self, text: &str, version: u64, plan: Arc<P>, bytes: usize) {
         let bytes = bytes.max(text.len());
-        if text.len() > TEXT_BYTES_MAX || bytes > self.bytes_max / LARGE || self.plans_max == 0 {
+        let bytes_max = self.bytes_max.min(self.memory.room_of_statements() / PLANS_PART);
+        if text.len() > TEXT_BYTES_MAX || bytes > bytes_max / LARGE || self.plans_max == 0 {
             return;
         }
         let mut plans = self.by_text.write();
-        if let Some(replaced) = plans.plans.remove(text) {
-            plans.bytes -= replaced.bytes;
-        }
-        let is_full = |plans: &Plans<P>| plans.plans.len() >= self.plans_max || plans.bytes + bytes > self.bytes_max;
+        let before = plans.bytes;
+        plans.remove(text);
+        let is_full = |plans: &Plans<P>| plans.plans.len() >= self.plans_max || plans.bytes + bytes > bytes_max;
         if is_full(&plans) {
             plans.retain(|kept| kept.version == version && kept.used.swap(false, Ordering::Relaxed));
         }
@@ -81,8 +98,9 @@ impl<P> PlanCache<P> {
                 keep
             });
         }
-        plans.bytes += bytes;
-        plans.plans.insert(text.into(), Kept { plan, bytes, version, used: AtomicBool::new(true) });
+        plans.insert(text, Kept { plan, bytes, version, used: AtomicBool::new(true) });
+        // Sizes are limited, and far from the range's end.
+        self.memory.note_statements(plans.bytes.cast_signed() - before.cast_signed());
     }
 
     /// The number of plans that satisfy a condition.
@@ -95,9 +113,13 @@ impl<P> PlanCache<P> {
 mod tests {
     use super::*;
 
+    fn cache<P>(plans_max: usize, bytes_max: usize) -> PlanCache<P> {
+        PlanCache::new(plans_max, bytes_max, Arc::new(MemberMemory::new(None)))
+    }
+
     #[test]
     fn a_plan_is_found_until_its_version_changes() {
-        let cache = PlanCache::new(10, 1_000);
+        let cache = cache(10, 1_000);
         cache.keep("SELECT 1", 1, Arc::new(7), 0);
         assert_eq!(cache.find("SELECT 1", 1).as_deref(), Some(&7));
         assert_eq!(cache.find("SELECT 1", 2), None);
@@ -107,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_cache_stays_within_its_limit_and_keeps_what_is_used() {
-        let cache = PlanCache::new(4, 1 << 30);
+        let cache = cache(4, 1 << 30);
         cache.keep("used", 1, Arc::new(0), 0);
         for number in 0..100 {
             cache.keep(&number.to_string(), 1, Arc::new(number), 0);
@@ -118,13 +140,14 @@ mod tests {
 
     #[test]
     fn the_plans_together_stay_within_their_bytes() {
-        let cache = PlanCache::new(100, 1_000);
+        let cache = cache(100, 1_000);
         let sizes = (5..=50).cycle().take(1_000).chain([125, 125, 125, 126, 1_000]);
         for (number, bytes) in sizes.enumerate() {
             cache.keep(&number.to_string(), 1, Arc::new(bytes), bytes);
             let plans = cache.by_text.read();
             let held: usize = plans.plans.values().map(|kept| *kept.plan).sum();
             assert!(held <= 1_000 && held == plans.bytes, "{held} bytes");
+            assert_eq!(cache.memory.statements(), held);
         }
         assert_eq!(cache.count(|bytes| *bytes == 125), 3);
         assert_eq!(cache.count(|bytes| *bytes > 125), 0, "too large");
@@ -134,8 +157,19 @@ mod tests {
     }
 
     #[test]
+    fn the_cache_gets_smaller_while_memory_is_scarce() {
+        let memory = Arc::new(MemberMemory::new(Some(128 << 20)));
+        let cache = PlanCache::new(1_000, 64 << 20, memory.clone());
+        for number in 0..60_usize {
+            cache.keep(&number.to_string(), 1, Arc::new(number), 1 << 20);
+            assert!(memory.statements() <= 8 << 20);
+        }
+        assert!(memory.statements() >= 4 << 20);
+    }
+
+    #[test]
     fn a_text_that_is_too_long_is_not_kept() {
-        let cache = PlanCache::new(4, 1 << 30);
+        let cache = cache(4, 1 << 30);
         cache.keep(&"x".repeat(TEXT_BYTES_MAX + 1), 1, Arc::new(0), 0);
         assert_eq!(cache.count(|_| true), 0);
     }

@@ -8,6 +8,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr as LogicalExpr, LogicalPlan};
 use filbert_data::{FieldType, Value};
 use filbert_dialect::{ParsedStatement, SessionCommand};
+use filbert_grid::MemberMemory;
 use filbert_grid::query::{CopyFormat, Dialect, ParameterType, SqlError, arrow_type};
 
 use crate::client_context::ParameterTypes;
@@ -142,8 +143,8 @@ pub(crate) struct Plans {
 struct ByDialect<P>([PlanCache<P>; 3]);
 
 impl<P> ByDialect<P> {
-    fn new(plans_max: usize, bytes_max: usize) -> Self {
-        ByDialect([(); 3].map(|()| PlanCache::new(plans_max, bytes_max)))
+    fn new(plans_max: usize, bytes_max: usize, memory: &Arc<MemberMemory>) -> Self {
+        ByDialect([(); 3].map(|()| PlanCache::new(plans_max, bytes_max, memory.clone())))
     }
 
     fn of(&self, dialect: Dialect) -> &PlanCache<P> {
@@ -159,10 +160,10 @@ impl<P> ByDialect<P> {
 impl Plans {
     /// Creates the caches. Each dialect may keep `plans_max` plans of texts and as many of
     /// templates, of `bytes_max` bytes each.
-    pub(crate) fn new(plans_max: usize, bytes_max: usize) -> Plans {
+    pub(crate) fn new(plans_max: usize, bytes_max: usize, memory: &Arc<MemberMemory>) -> Plans {
         Plans {
-            of_texts: ByDialect::new(plans_max, bytes_max),
-            of_templates: ByDialect::new(plans_max, bytes_max),
+            of_texts: ByDialect::new(plans_max, bytes_max, memory),
+            of_templates: ByDialect::new(plans_max, bytes_max, memory),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }

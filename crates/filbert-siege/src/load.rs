@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     Hazelcast,
     /// Many harmless statements or sessions
     Sessions,
+    /// Loads of a member with maps that fill it
+    Full,
 }
 
 /// The front door that a load attacks.
@@ -86,17 +88,25 @@ pub(crate) struct Load {
     pub(crate) attack: Attack,
     /// Whether every test run includes the load.
     pub(crate) is_short: bool,
+    /// Whether the load fills the maps up to the member's limit.
+    pub(crate) fills: bool,
     /// The reason of a known failure.
     pub(crate) open: Option<&'static str>,
 }
 
 impl Load {
+    /// Marks the load as one that fills the maps.
+    pub(crate) fn fills(self) -> Load {
+        Load { fills: true, ..self }
+    }
+
     /// Adds the load to every test run.
     pub(crate) fn short(self) -> Load {
         Load { is_short: true, ..self }
     }
 
     /// Marks the load as a known failure. It is reported, but does not fail the run.
+    #[allow(dead_code, reason = "not always is a load open")]
     pub(crate) fn open(self, reason: &'static str) -> Load {
         Load { open: Some(reason), ..self }
     }
@@ -131,6 +141,6 @@ impl Table {
     }
 
     fn load(&self, name: &'static str, door: Door, attack: Attack) -> Load {
-        Load { name, kind: self.0, door, attack, is_short: false, open: None }
+        Load { name, kind: self.0, door, attack, is_short: false, fills: false, open: None }
     }
 }

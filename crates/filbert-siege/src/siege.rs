@@ -18,6 +18,10 @@ use crate::wire::http;
 /// allocator, the plan of a statement during planning, and result pages in flight.
 pub(crate) const RESERVE: u64 = 192 * MIB;
 
+/// What statements and buffers may take beyond `--memory-max` if maps fill it: an eighth and a
+/// sixteenth of 512 MiB.
+const GUARANTEED: u64 = 96 * MIB;
+
 /// The time limit for the end of a load's work after the last client stopped waiting.
 pub(crate) const ENDED_MAX: Duration = Duration::from_millis(200);
 
@@ -60,6 +64,8 @@ pub(crate) struct Verdict {
     /// work did not end.
     pub(crate) ended: Option<Duration>,
     pub(crate) seen: Seen,
+    /// The permitted peak, in bytes.
+    pub(crate) peak_max: u64,
     /// The reason of a known failure.
     pub(crate) open: Option<&'static str>,
     /// Whether the member is unusable.
@@ -134,6 +140,7 @@ impl Siege {
             resident: self.pid().resident().unwrap_or(0),
             ended,
             seen,
+            peak_max: self.memory_max + RESERVE + if loads.iter().any(|load| load.fills) { GUARANTEED } else { 0 },
             open: loads.iter().find_map(|load| load.open),
             is_lost: false,
         };
@@ -150,9 +157,9 @@ impl Siege {
             verdict.is_lost = true;
             return;
         }
-        if verdict.peak > self.memory_max + RESERVE {
-            let (peak, limit, reserve) = (verdict.peak / MIB, self.memory_max / MIB, RESERVE / MIB);
-            verdict.wrong.push(format!("{peak} MiB of memory, at most {limit} + {reserve} are allowed"));
+        if verdict.peak > verdict.peak_max {
+            let (peak, allowed) = (verdict.peak / MIB, verdict.peak_max / MIB);
+            verdict.wrong.push(format!("{peak} MiB of memory, at most {allowed} are allowed"));
             // The member may keep the memory, and the next load would be judged by it.
             verdict.is_lost = true;
         }

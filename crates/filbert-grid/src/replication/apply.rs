@@ -106,7 +106,7 @@ impl Grid {
                 };
                 let answer = answers.take(item.place).unwrap_or(PendingAnswer::Nothing);
                 applying.apply(&mut state, &item.command, answer);
-                shared.memory_bytes.fetch_sub(answers.bytes_of(item.place), Ordering::Relaxed);
+                shared.memory.maps.fetch_sub(answers.bytes_of(item.place), Ordering::Relaxed);
                 answers.completed(item.place);
             }
             let crowded = applying.make_room(&mut state);

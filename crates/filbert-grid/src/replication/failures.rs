@@ -52,7 +52,7 @@ impl Submitter for Shared {
         held: Option<&mut CellState>,
     ) {
         answer.fail(self, partition, error, held);
-        self.memory_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.memory.maps.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

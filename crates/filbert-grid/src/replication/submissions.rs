@@ -36,7 +36,7 @@ impl Open {
     /// memory until it was applied or has failed.
     fn note(&mut self, shared: &Shared, partition: PartitionId, before: usize, answer: PendingAnswer) {
         let bytes = self.commands.as_bytes().len() - before;
-        shared.memory_bytes.fetch_add(bytes, Ordering::Relaxed);
+        shared.memory.maps.fetch_add(bytes, Ordering::Relaxed);
         self.answers.push(partition, bytes, answer);
     }
 }

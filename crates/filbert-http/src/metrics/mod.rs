@@ -57,6 +57,7 @@ fn member(families: &mut Families, shared: &Shared) {
     let limit = figures.memory_bytes_max.map(|bytes| bytes as f64);
     families.gauge("filbert_memory_limit_bytes", "The limit of the maps' memory (memory_bytes_max).", limit);
     for (name, help, value) in [
+        ("filbert_statement_bytes", "Memory that statements and kept plans hold.", figures.statement_bytes),
         ("filbert_buffer_bytes", "Memory of what is under way: messages, bodies, events.", figures.buffer_bytes),
         ("filbert_buffer_limit_bytes", "The limit of that (buffers_bytes_max).", figures.buffer_bytes_max),
         ("filbert_maps", "Maps.", figures.maps),

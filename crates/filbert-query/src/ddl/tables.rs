@@ -498,7 +498,8 @@ mod tests {
         let config = QueryConfig::default();
         let limits = MemoryLimits::new(&config, None);
         let server = Arc::new(Server::new(Arc::clone(&tables), Jobs::new(10, SlowStatements::default()), limits));
-        let sessions = Sessions::new(&config, limits, &server).unwrap();
+        let memory = Arc::new(filbert_grid::MemberMemory::new(None));
+        let sessions = Sessions::new(&config, limits, &memory, &server).unwrap();
         for (dialect, text) in cases {
             let parsed = parse(text, dialect, &Limits::default(), &DefaultPlace).unwrap().parsed;
             let Parsed::Table(TableStatement::Create(table)) = parsed else { panic!("{text}") };

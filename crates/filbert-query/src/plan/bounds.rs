@@ -1,8 +1,8 @@
 //! Keeps DataFusion from concluding too much from conditions.
 //!
-//! From the condition of a filter, DataFusion concludes the bounds of columns: it computes backwards
-//! through casts and operators, as if each result came from one value alone. A column with a single
-//! possible value is a constant, and orders leave it out:
+//! From the condition of a filter, DataFusion concludes the bounds of columns: it computes
+//! backwards through casts and operators, as if each result came from one value alone. A column
+//! with a single possible value is a constant, and orders leave it out:
 //! `SELECT a FROM t WHERE a::boolean ORDER BY a` was not sorted, because true is 1 as a number. And
 //! the computation fails where the condition does not: `WHERE a * 0 = 0` divided by zero.
 //!
@@ -58,7 +58,8 @@ impl OptimizerRule for Bounds {
     }
 }
 
-/// Whether a condition has a part, hidden ones excepted, that DataFusion must not compute backwards.
+/// Whether a condition has a part that DataFusion must not compute backwards. Hidden parts are left
+/// out.
 fn is_backwards_wrong(condition: &Expr, schema: &DFSchema) -> bool {
     let mut found = false;
     // The closure returns no errors.

@@ -18,8 +18,8 @@ use filbert_functions as functions;
 use filbert_functions::context::{StatementContext, dialect_of_options};
 use filbert_functions::ending::Limits;
 use filbert_functions::settings;
-use filbert_grid::GridError;
 use filbert_grid::query::{Dialect, Session};
+use filbert_grid::{GridError, MemberMemory};
 
 use crate::client_context::ClientContext;
 use crate::config::QueryConfig;
@@ -50,7 +50,12 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(config: &QueryConfig, limits: MemoryLimits, server: &Arc<Server>) -> Result<Self, GridError> {
+    pub(crate) fn new(
+        config: &QueryConfig,
+        limits: MemoryLimits,
+        memory: &Arc<MemberMemory>,
+        server: &Arc<Server>,
+    ) -> Result<Self, GridError> {
         let failed = |error: datafusion::error::DataFusionError| {
             GridError::Internal(format!("the query engine cannot be started: {error}"))
         };
@@ -65,7 +70,7 @@ impl Sessions {
             states,
             functions,
             environment,
-            memory: ServerMemory::new(limits.queries_bytes_max),
+            memory: ServerMemory::new(limits.queries_bytes_max, memory.clone()),
             limits,
             lock_wait_ms: i64::try_from(config.lock_wait_ms).unwrap_or(i64::MAX),
         })
@@ -109,13 +114,13 @@ impl Sessions {
     /// A session whose plans have their own memory pool. Functions and catalogs see the session
     /// context.
     pub(crate) fn begin_for(&self, client: &ClientContext, limits: Option<&Limits>) -> SessionState {
-        let context = StatementContext::new(client.session().cloned(), self.limits.results_bytes_max());
+        let context = StatementContext::new(client.session().cloned(), self.memory.results_bytes_max(self.limits));
         self.begin_with(client.dialect(), context.ended_by(limits.cloned()))
     }
 
     /// A run of a statement that begins now.
     pub(crate) fn execution(&self, dialect: Dialect, session: Option<&Arc<Session>>) -> Execution {
-        let context = StatementContext::new(session.cloned(), self.limits.results_bytes_max());
+        let context = StatementContext::new(session.cloned(), self.memory.results_bytes_max(self.limits));
         Execution::new(context, self.planning(dialect).config_options().clone())
     }
 
@@ -319,7 +324,8 @@ mod tests {
         let config = QueryConfig::default();
         let limits = MemoryLimits::new(&config, None);
         let server = Arc::new(Server::new(tables, Jobs::new(10, SlowStatements::default()), limits));
-        let sessions = Sessions::new(&config, limits, &server).unwrap();
+        let memory = Arc::new(MemberMemory::new(None));
+        let sessions = Sessions::new(&config, limits, &memory, &server).unwrap();
         for dialect in [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres] {
             let planning = sessions.planning(dialect);
             let begun = sessions.begin_within(dialect, &sessions.execution(dialect, None));

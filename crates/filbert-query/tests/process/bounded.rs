@@ -49,7 +49,6 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
         "SELECT length(lpad('x', 2000000000))",
         "SELECT length(replace(repeat('x', 20000000), 'x', 'yyyyyyyyyyyyyyyyyyyy'))",
         "SELECT length(array_to_string(array_fill('x'::text, array[100000]), repeat('y', 10000)))",
-        "SELECT length(regexp_replace(repeat('x', 100000), 'x', repeat('y', 10000), 'g'))",
     ] {
         assert_eq!(member.error(text).sqlstate(), "54000", "{text}");
         check_growth(before, text);
@@ -64,6 +63,7 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
         "array_length(array_repeat(g, 1000000), 1)",
         "length(upper(concat(repeat('x', 20000000), g)))",
         "length(repeat('x', 20000000) || g)",
+        "length(regexp_replace(repeat('x', 100000), 'x', repeat('y', 10000), 'g'))",
     ] {
         let text = format!("SELECT sum({value}) FROM generate_series(1, 8192) g");
         assert_eq!(member.error(&text).sqlstate(), "53200", "{text}");

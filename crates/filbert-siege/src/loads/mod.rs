@@ -5,6 +5,8 @@
 
 // One line per load is the most readable form, even with long statements.
 #[rustfmt::skip]
+mod full;
+#[rustfmt::skip]
 mod functions;
 mod hazelcast;
 #[rustfmt::skip]
@@ -31,6 +33,7 @@ pub(crate) fn all() -> Vec<Load> {
         http::loads(),
         hazelcast::loads(),
         sessions::loads(),
+        full::loads(),
     ];
     kinds.into_iter().flatten().collect()
 }

@@ -114,11 +114,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", env = "FILBERT_CLUSTER_TLS_KEY")]
     pub(crate) member_tls_key: Option<PathBuf>,
 
-    /// Memory that all maps may take, such as 512MiB or 4GiB [default: three quarters of the
-    /// machine's]
+    /// Memory of maps, statements and clients' buffers, such as 512MiB or 4GiB [default: up to
+    /// three quarters of the machine's]
     ///
-    /// A write beyond it fails with an error; reads and removals go on. In a container, three
-    /// quarters of what the container may use.
+    /// Maps may take all of it: a write beyond it fails with an error; reads and removals go on. In
+    /// a container, up to three quarters of what the container may use.
     #[arg(short, long, value_name = "SIZE", env = "FILBERT_MEMORY_MAX", value_parser = memory)]
     pub(crate) memory_max: Option<usize>,
 

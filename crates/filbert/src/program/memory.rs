@@ -6,18 +6,36 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The share of the available memory that maps may use. The rest is for the program itself,
-/// messages to and from clients, allocator overhead, and the operating system.
+use filbert_grid::MemberMemory;
+
+/// The share of the available memory that maps may use at most. The rest is for the operating
+/// system, logs, and what follows.
 const SHARE: (u64, u64) = (3, 4);
 const MIB: u64 = 1 << 20;
+/// What a process needs beside maps, statements and buffers: the program, its threads, and memory
+/// that the allocator keeps.
+const PROCESS: u64 = 192 * MIB;
 
 /// The limit in bytes, in whole MiB. `None` if the operating system does not report the memory
 /// size.
 pub(crate) fn default_limit() -> Option<usize> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_bytes(&text));
     let container = control_group().and_then(|directory| container_bytes(&directory));
-    let bytes = machine.into_iter().chain(container).min()?;
-    usize::try_from(bytes / SHARE.1 * SHARE.0 / MIB * MIB).ok()
+    limit_within(machine.into_iter().chain(container).min()?)
+}
+
+/// The limit with which the process stays within so many bytes, also if maps fill it: what is
+/// guaranteed to statements and buffers comes on top. At least a quarter of the bytes.
+fn limit_within(bytes: u64) -> Option<usize> {
+    let share = usize::try_from(bytes / SHARE.1 * SHARE.0 / MIB).ok()?;
+    let all = usize::try_from(bytes.saturating_sub(PROCESS)).ok()?;
+    let fits = |mib: &usize| {
+        let max = mib << 20;
+        max + MemberMemory::new(Some(max)).guaranteed() <= all
+    };
+    // The guaranteed parts grow with the limit.
+    let mib = (share / 3..=share).rev().find(fits).unwrap_or(share / 3);
+    Some(mib << 20)
 }
 
 /// Parses the machine's memory from the text of `/proc/meminfo`.
@@ -62,6 +80,13 @@ mod tests {
         fs::write(root.join("memory.max"), "2000000\n").unwrap();
         assert_eq!(container_bytes(&inner), Some(1_000_000));
         fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn small_machines_keep_room_for_the_process_and_the_guaranteed_parts() {
+        let mib = |bytes: u64| limit_within(bytes * MIB).map(|limit| limit >> 20);
+        assert_eq!([256, 512, 1_024, 2_048].map(mib), [Some(64), Some(224), Some(700), Some(1_536)]);
+        assert_eq!([4_096, 65_536].map(mib), [Some(3_072), Some(49_152)]);
     }
 
     #[cfg(target_os = "linux")]

@@ -31,7 +31,7 @@ pub(crate) fn loads() -> Vec<Load> {
         }),
         t.does("set-unfinished-6", Hazelcast, messages::unfinished).short(),
         t.does("put-all-100mb-by-4", Hazelcast, messages::put_all),
-        t.does("values-of-60mb-until-full", Hazelcast, messages::until_full),
+        t.does("values-of-60mb-until-full", Hazelcast, messages::until_full).fills(),
         t.does("frames-that-lie", Hazelcast, messages::frames_that_lie).short(),
         t.does("fragments-unfinished", Hazelcast, messages::fragments),
         t.does("garbage-by-500-clients", Hazelcast, messages::garbage).short(),

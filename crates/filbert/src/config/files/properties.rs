@@ -139,8 +139,9 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
             set: |draft, value| draft.config.grid.memory_bytes_max = Some(saturating(value)),
         },
         unit: "",
-        doc: "Memory that all maps may take, keys, values and tables together; as `--memory-max`. A write beyond it \
-              fails with an error; reads and removals go on. By default the program takes three quarters of the \
+        doc: "Memory of the member; as `--memory-max`. Maps may take all of it, keys, values and tables together: a write beyond it \
+              fails with an error; reads and removals go on. Statements and buffers share what maps leave, and have an eighth and a \
+              sixteenth in any case (at least 64MiB and 32MiB, at most 1GiB and 512MiB). By default the program takes up to three quarters of the \
               machine's memory, or of its container's; an embedded member has no limit, as only you know what else \
               the process does.",
     },
@@ -152,7 +153,7 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         },
         unit: "",
         doc: "Memory of all that is under way, beside the maps': messages and bodies that are being received, events that clients have not \
-              read, what sessions keep. Without it, half of `filbert.memory.max`, at least 64MiB and at most 1GiB. What does not fit is \
+              read, what sessions keep. Without it, half of `filbert.memory.max`, at least 64MiB and at most 1GiB; never more than maps and statements leave of it. What does not fit is \
               refused; small requests always fit.",
     },
     Setting {
@@ -465,7 +466,7 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
             set: |draft, value| draft.config.query.queries_memory_bytes_max = Some(saturating(value)),
         },
         unit: "",
-        doc: "Memory that all queries together may hold. Without it, half of `filbert.memory.max`, at least 128MiB and at most 2GiB.",
+        doc: "Memory that all queries together may hold. Without it, half of `filbert.memory.max`, at least 128MiB and at most 2GiB; never more than maps and buffers leave of it.",
     },
     Setting {
         name: "filbert.memory.huge.pages",

@@ -1,0 +1,192 @@
+//! The account of a member's memory: the data of maps, the buffers of clients, and what statements
+//! hold share one limit.
+//!
+//! Maps come first: they may take all of it. Buffers and statements share what maps leave. So that a
+//! full member still answers, each of both may always take its guaranteed part, even beyond the
+//! limit. Both parts together are the most by which the sum ever exceeds the limit: a write that
+//! would exceed it further is refused, until statements and buffers have given back what they took
+//! before maps grew.
+//!
+//! ```text
+//! |<-------------------- limit --------------------->|<------- guaranteed ------->|
+//! |  maps   | buffers |  statements  |     free       |                            |  most of the time
+//! |                      maps                        | buffers |    statements    |  a full member
+//! ```
+//!
+//! This module must not know who counts, nor what happens to a request without room.
+
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The part of the limit that is guaranteed to buffers, and its smallest and largest size.
+const BUFFERS_PART: usize = 16;
+const BUFFERS_BYTES: RangeInclusive<usize> = 32 << 20..=512 << 20;
+/// The part of the limit that is guaranteed to statements, and its smallest and largest size.
+const STATEMENTS_PART: usize = 8;
+const STATEMENTS_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
+
+/// The memory that a member uses, in bytes, and its limit.
+#[derive(Debug, Default)]
+pub struct MemberMemory {
+    /// `None` if there is no limit.
+    bytes_max: Option<usize>,
+    /// Maps, parked changes, and commands in flight.
+    pub(crate) maps: AtomicUsize,
+    buffers: AtomicUsize,
+    statements: AtomicUsize,
+}
+
+impl MemberMemory {
+    /// The account of a member with a limit in bytes.
+    pub fn new(bytes_max: Option<usize>) -> MemberMemory {
+        MemberMemory { bytes_max, ..MemberMemory::default() }
+    }
+
+    /// The limit in bytes.
+    pub fn bytes_max(&self) -> Option<usize> {
+        self.bytes_max
+    }
+
+    /// The bytes of maps, buffers and statements together.
+    pub fn used(&self) -> usize {
+        self.maps().saturating_add(self.buffers()).saturating_add(self.statements())
+    }
+
+    /// The bytes of maps, of parked changes, and of commands in flight.
+    pub fn maps(&self) -> usize {
+        self.maps.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of buffers.
+    pub fn buffers(&self) -> usize {
+        self.buffers.load(Ordering::Relaxed)
+    }
+
+    /// The bytes that statements and cached plans hold.
+    pub fn statements(&self) -> usize {
+        self.statements.load(Ordering::Relaxed)
+    }
+
+    /// Notes a change of the bytes that statements and cached plans hold.
+    pub fn note_statements(&self, change: isize) {
+        // Wraps around for a negative change, as the atomic counter does.
+        self.statements.fetch_add(change.cast_unsigned(), Ordering::Relaxed);
+    }
+
+    /// The bytes that all statements together may hold now, those that they hold included.
+    pub fn room_of_statements(&self) -> usize {
+        self.room_beside(self.buffers(), self.guaranteed_to_statements())
+    }
+
+    /// The bytes that all buffers together may take now, those that they have taken included.
+    pub fn room_of_buffers(&self) -> usize {
+        self.room_beside(self.statements(), self.guaranteed_to_buffers())
+    }
+
+    /// The bytes by which maps, statements and buffers together may exceed the limit.
+    pub fn guaranteed(&self) -> usize {
+        self.guaranteed_to_statements().saturating_add(self.guaranteed_to_buffers())
+    }
+
+    /// The bytes that statements may hold in any case.
+    fn guaranteed_to_statements(&self) -> usize {
+        self.part(STATEMENTS_PART, STATEMENTS_BYTES)
+    }
+
+    /// The bytes that buffers may take in any case.
+    fn guaranteed_to_buffers(&self) -> usize {
+        self.part(BUFFERS_PART, BUFFERS_BYTES)
+    }
+
+    fn part(&self, part: usize, range: RangeInclusive<usize>) -> usize {
+        self.bytes_max.map_or(usize::MAX, |max| (max / part).clamp(*range.start(), *range.end()))
+    }
+
+    /// What is left beside maps and `others`, or the guaranteed part if that is more.
+    fn room_beside(&self, others: usize, guaranteed: usize) -> usize {
+        let left = |max: usize| max.saturating_sub(self.maps().saturating_add(others));
+        self.bytes_max.map_or(usize::MAX, |max| left(max).max(guaranteed))
+    }
+
+    /// Whether maps have no room for so many more bytes: then the bytes that are in use, and their
+    /// limit.
+    #[inline]
+    pub(crate) fn lacks_room_for_maps(&self, bytes: usize) -> Option<(usize, usize)> {
+        let max = self.bytes_max?;
+        let exceeds = |used: usize, max: usize| (used.saturating_add(bytes) > max).then_some((used, max));
+        exceeds(self.maps(), max).or_else(|| exceeds(self.used(), max.saturating_add(self.guaranteed())))
+    }
+
+    /// Takes room for a buffer. Returns whether there was room.
+    pub(crate) fn take_for_buffers(&self, bytes: usize) -> bool {
+        let room = self.room_of_buffers();
+        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= room);
+        self.buffers.fetch_update(Ordering::AcqRel, Ordering::Relaxed, fits).is_ok()
+    }
+
+    /// Counts a buffer that is there already.
+    pub(crate) fn count_for_buffers(&self, bytes: usize) {
+        self.buffers.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    /// Gives back the room of buffers.
+    pub(crate) fn give_back_buffers(&self, bytes: usize) {
+        self.buffers.fetch_sub(bytes, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn buffers_and_statements_share_what_maps_leave() {
+        let memory = MemberMemory::new(Some(512 * MIB));
+        memory.maps.store(100 * MIB, Ordering::Relaxed);
+        assert_eq!(memory.room_of_statements(), 412 * MIB);
+        assert!(memory.take_for_buffers(150 * MIB));
+        assert_eq!((memory.room_of_statements(), memory.room_of_buffers()), (262 * MIB, 412 * MIB));
+        memory.note_statements(200 << 20);
+        assert_eq!(memory.room_of_buffers(), 212 * MIB);
+        assert!(!memory.take_for_buffers(63 * MIB));
+        assert!(memory.take_for_buffers(62 * MIB));
+        memory.note_statements(-200 << 20);
+        memory.give_back_buffers(212 * MIB);
+        assert_eq!(memory.used(), 100 * MIB);
+    }
+
+    #[test]
+    fn a_full_member_has_the_guaranteed_parts() {
+        let memory = MemberMemory::new(Some(512 * MIB));
+        memory.maps.store(600 * MIB, Ordering::Relaxed);
+        assert_eq!((memory.room_of_statements(), memory.room_of_buffers()), (64 * MIB, 32 * MIB));
+        let large = MemberMemory::new(Some(16 << 30));
+        large.maps.store(16 << 30, Ordering::Relaxed);
+        assert_eq!((large.room_of_statements(), large.room_of_buffers()), (1 << 30, 512 * MIB));
+    }
+
+    #[test]
+    fn maps_may_take_the_limit_and_the_sum_no_more_than_the_guaranteed_parts_beyond_it() {
+        let memory = MemberMemory::new(Some(512 * MIB));
+        memory.note_statements(300 << 20);
+        assert!(memory.take_for_buffers(150 * MIB));
+        memory.maps.store(100 * MIB, Ordering::Relaxed);
+        assert_eq!(memory.lacks_room_for_maps(58 * MIB), None);
+        assert_eq!(memory.lacks_room_for_maps(59 * MIB), Some((550 * MIB, 608 * MIB)));
+        memory.note_statements(-300 << 20);
+        memory.give_back_buffers(150 * MIB);
+        assert_eq!(memory.lacks_room_for_maps(412 * MIB), None);
+        assert_eq!(memory.lacks_room_for_maps(413 * MIB), Some((100 * MIB, 512 * MIB)));
+    }
+
+    #[test]
+    fn a_member_without_a_limit_has_all_room() {
+        let memory = MemberMemory::new(None);
+        memory.maps.store(usize::MAX / 2, Ordering::Relaxed);
+        assert!(memory.take_for_buffers(1 << 40));
+        assert_eq!(memory.room_of_statements(), usize::MAX);
+        assert_eq!(memory.lacks_room_for_maps(usize::MAX), None);
+    }
+}
