@@ -21,6 +21,7 @@
 //! | `rewrite`, `json`, `windows`, `types` | rewrites for DataFusion |
 //! | `server` | rewrites for the dialects of PostgreSQL and CrateDB |
 //! | `names`, `places`, `quoting` | names of tables, their schemas, quoted names |
+//! | `with_order` | the order of the queries of `WITH RECURSIVE` |
 //! | [`calls`], [`system`] | names of functions and system relations for rewritten statements |
 //! | [`walk`], `work` | walks over syntax trees, limits of the work for a statement |
 //!
@@ -57,6 +58,7 @@ mod tokens;
 mod types;
 pub mod walk;
 mod windows;
+mod with_order;
 mod work;
 
 pub use alter::{AlterAction, AlterTable, Comment};
@@ -77,6 +79,7 @@ pub use table_statements::TableStatement;
 pub use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable, Expression, Like};
 pub use tokens::{at, differ_in_literals_only, located, place_of_relation};
 pub use types::sql_type;
+pub use with_order::names_read_by;
 
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};

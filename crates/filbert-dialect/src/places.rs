@@ -12,7 +12,7 @@ use sqlparser::ast::{Cte, Ident, ObjectName, ObjectNamePart, Query, TableFactor,
 use super::names::{catalog_name, in_schema};
 use super::rewrite::alias_of;
 use super::{AlterAction, Parsed, ShowWhat, TableStatement};
-use crate::walk;
+use crate::{walk, with_order};
 
 /// The mark before a name without a schema.
 const MARK: char = '\u{2}';
@@ -186,6 +186,7 @@ impl VisitorMut for Qualify<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        query.with.iter_mut().for_each(with_order::settle);
         self.open.push(Open::of(query.with.as_ref()));
         ControlFlow::Continue(())
     }

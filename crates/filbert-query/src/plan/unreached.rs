@@ -32,15 +32,18 @@ impl OptimizerRule for Unreached {
         Some(ApplyOrder::BottomUp)
     }
 
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         if !has_choices(&plan)? {
             return Ok(Transformed::no(plan));
         }
         let schema = schema_within(&plan)?;
+        // Functions look up the time zone and other settings there.
+        let context = SimplifyContext::builder().with_config_options(config.options());
+        let constants = Constants(ExprSimplifier::new(context.build()));
         map_named(plan, |expression| {
             expression.transform_down(|inner| match inner {
-                Expr::Case(case) => reached(case, &schema),
-                Expr::ScalarFunction(call) if call.func.name() == COALESCE => Ok(first_values(call)),
+                Expr::Case(case) => constants.reached(case, &schema),
+                Expr::ScalarFunction(call) if call.func.name() == COALESCE => Ok(constants.first_values(call)),
                 other => Ok(Transformed::no(other)),
             })
         })
@@ -67,89 +70,93 @@ fn has_choices(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// A choice without the branches behind conditions that are never true, and behind one that always
-/// is.
-fn reached(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let is_null = case.expr.as_ref().is_some_and(|operand| constant(operand).is_some_and(|value| value.is_null()));
-    let holds = |when: &Expr| match &case.expr {
-        // Nothing equals NULL.
-        Some(_) if is_null => Some(false),
-        None => truth(when),
-        Some(operand) => truth(&Expr::BinaryExpr(BinaryExpr {
-            left: operand.clone(),
-            op: Operator::Eq,
-            right: Box::new(when.clone()),
-        })),
-    };
-    let truths: Vec<Option<bool>> = case.when_then_expr.iter().map(|(when, _)| holds(when)).collect();
-    if truths.iter().all(Option::is_none) {
-        return Ok(Transformed::no(Expr::Case(case)));
-    }
-    let (_, field) = Expr::Case(case.clone()).to_field(schema)?;
-    let (mut branches, mut otherwise) = (Vec::new(), case.else_expr.clone());
-    for (branch, truth) in case.when_then_expr.iter().zip(truths) {
-        match truth {
-            Some(false) => {}
-            None => branches.push(branch.clone()),
-            Some(true) => {
-                otherwise = Some(branch.1.clone());
-                break;
+/// Computes constants as the optimizer does.
+struct Constants(ExprSimplifier);
+
+impl Constants {
+    /// A choice without the branches behind conditions that are never true, and behind one that
+    /// always is.
+    fn reached(&self, case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        let is_null =
+            case.expr.as_ref().is_some_and(|operand| self.constant(operand).is_some_and(|value| value.is_null()));
+        let holds = |when: &Expr| match &case.expr {
+            // Nothing equals NULL.
+            Some(_) if is_null => Some(false),
+            None => self.truth(when),
+            Some(operand) => self.truth(&Expr::BinaryExpr(BinaryExpr {
+                left: operand.clone(),
+                op: Operator::Eq,
+                right: Box::new(when.clone()),
+            })),
+        };
+        let truths: Vec<Option<bool>> = case.when_then_expr.iter().map(|(when, _)| holds(when)).collect();
+        if truths.iter().all(Option::is_none) {
+            return Ok(Transformed::no(Expr::Case(case)));
+        }
+        let (_, field) = Expr::Case(case.clone()).to_field(schema)?;
+        let (mut branches, mut otherwise) = (Vec::new(), case.else_expr.clone());
+        for (branch, truth) in case.when_then_expr.iter().zip(truths) {
+            match truth {
+                Some(false) => {}
+                None => branches.push(branch.clone()),
+                Some(true) => {
+                    otherwise = Some(branch.1.clone());
+                    break;
+                }
             }
         }
+        let left = match otherwise {
+            otherwise if !branches.is_empty() => {
+                Expr::Case(Case { expr: case.expr.clone(), when_then_expr: branches, else_expr: otherwise })
+            }
+            Some(one) => *one,
+            None => Expr::Literal(ScalarValue::try_from(field.data_type())?, None),
+        };
+        // The choice may have a type that Arrow lacks and that the branches that are left have not.
+        let is_same = left.to_field(schema).is_ok_and(|(_, of_left)| {
+            of_left.data_type() == field.data_type() && of_left.metadata() == field.metadata()
+        });
+        Ok(if is_same { Transformed::yes(left) } else { Transformed::no(Expr::Case(case)) })
     }
-    if !branches.is_empty() {
-        let case = Case { expr: case.expr, when_then_expr: branches, else_expr: otherwise };
-        return Ok(Transformed::yes(Expr::Case(case)));
-    }
-    let one = match otherwise {
-        Some(one) => *one,
-        None => Expr::Literal(ScalarValue::try_from(field.data_type())?, None),
-    };
-    // The choice may have a type that Arrow lacks and that a branch alone has not.
-    let is_same = one
-        .to_field(schema)
-        .is_ok_and(|(_, of_one)| of_one.data_type() == field.data_type() && of_one.metadata() == field.metadata());
-    Ok(if is_same { Transformed::yes(one) } else { Transformed::no(Expr::Case(case)) })
-}
 
-/// The arguments of `COALESCE` up to the first one that is a constant other than NULL.
-fn first_values(mut call: ScalarFunction) -> Transformed<Expr> {
-    let is_value = |argument: &Expr| constant(argument).is_some_and(|value| !value.is_null());
-    match call.args.iter().position(is_value) {
-        Some(at) if at + 1 < call.args.len() => {
-            call.args.truncate(at + 1);
-            Transformed::yes(Expr::ScalarFunction(call))
+    /// The arguments of `COALESCE` up to the first one that is a constant other than NULL.
+    fn first_values(&self, mut call: ScalarFunction) -> Transformed<Expr> {
+        let is_value = |argument: &Expr| self.constant(argument).is_some_and(|value| !value.is_null());
+        match call.args.iter().position(is_value) {
+            Some(at) if at + 1 < call.args.len() => {
+                call.args.truncate(at + 1);
+                Transformed::yes(Expr::ScalarFunction(call))
+            }
+            _ => Transformed::no(Expr::ScalarFunction(call)),
         }
-        _ => Transformed::no(Expr::ScalarFunction(call)),
     }
-}
 
-/// Whether a condition holds for all rows, or for none. NULL does not hold.
-fn truth(condition: &Expr) -> Option<bool> {
-    match constant(condition)? {
-        ScalarValue::Boolean(value) => Some(value == Some(true)),
-        _ => None,
+    /// Whether a condition holds for all rows, or for none. NULL does not hold.
+    fn truth(&self, condition: &Expr) -> Option<bool> {
+        match self.constant(condition)? {
+            ScalarValue::Boolean(value) => Some(value == Some(true)),
+            _ => None,
+        }
     }
-}
 
-/// The value that an expression has for all rows and all evaluations.
-fn constant(expression: &Expr) -> Option<ScalarValue> {
-    if let Expr::Literal(scalar, _) = expression {
-        return Some(scalar.clone());
-    }
-    let varies = |inner: &Expr| match inner {
-        Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
-        Expr::Literal(..) | Expr::BinaryExpr(_) | Expr::Not(_) | Expr::Negative(_) | Expr::Cast(_) => false,
-        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsFalse(_) | Expr::IsUnknown(_) => false,
-        Expr::IsNotTrue(_) | Expr::IsNotFalse(_) | Expr::IsNotUnknown(_) => false,
-        _ => true,
-    };
-    if expression.exists(|inner| Ok(varies(inner))).unwrap_or(true) {
-        return None;
-    }
-    let simplifier = ExprSimplifier::new(SimplifyContext::builder().build());
-    match simplifier.simplify(expression.clone()).ok()? {
-        Expr::Literal(scalar, _) => Some(scalar),
-        _ => None,
+    /// The value that an expression has for all rows and all evaluations.
+    fn constant(&self, expression: &Expr) -> Option<ScalarValue> {
+        if let Expr::Literal(scalar, _) = expression {
+            return Some(scalar.clone());
+        }
+        let varies = |inner: &Expr| match inner {
+            Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
+            Expr::Literal(..) | Expr::BinaryExpr(_) | Expr::Not(_) | Expr::Negative(_) | Expr::Cast(_) => false,
+            Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsFalse(_) | Expr::IsUnknown(_) => false,
+            Expr::IsNotTrue(_) | Expr::IsNotFalse(_) | Expr::IsNotUnknown(_) => false,
+            _ => true,
+        };
+        if expression.exists(|inner| Ok(varies(inner))).unwrap_or(true) {
+            return None;
+        }
+        match self.0.simplify(expression.clone()).ok()? {
+            Expr::Literal(scalar, _) => Some(scalar),
+            _ => None,
+        }
     }
 }

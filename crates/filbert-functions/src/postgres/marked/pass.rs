@@ -39,6 +39,8 @@ const OF_ANY: [&str; 14] = [
     "to_json",
     "to_jsonb",
 ];
+/// Functions of a text and of values of any type: the blanks of the text do not count.
+const OF_TEXT_AND_ANY: [&str; 2] = ["concat_ws", "format"];
 /// The functions of `~`, SIMILAR TO and ILIKE. As for LIKE, the blanks of the text count, and those
 /// of the pattern do not.
 const OF_MATCHES: [&str; 3] = ["lower_as_it_is", "matches_each", "text_matches"];
@@ -220,8 +222,17 @@ impl Pass {
                 Transformed::new_transformed(Expr::ScalarFunction(call), is_filled)
             }
             Expr::ScalarFunction(mut call) if OF_ANY.contains(&call.func.name()) => {
+                let name = call.func.name().to_owned();
                 let mut has_changed = false;
-                for argument in call.args.iter_mut().filter(|_| call.func.name() != "pg_typeof") {
+                let mut args = call.args.iter_mut().filter(|_| name != "pg_typeof");
+                if OF_TEXT_AND_ANY.contains(&name.as_str())
+                    && let Some(text) = args.next()
+                    && mark_of(text, schema).is_some_and(|mark| mark.length == Length::Own)
+                {
+                    *text = rtrim(std::mem::take(text));
+                    has_changed = true;
+                }
+                for argument in args {
                     has_changed |= self.fill(argument, schema);
                 }
                 Transformed::new_transformed(Expr::ScalarFunction(call), has_changed)
