@@ -81,17 +81,20 @@ mod tests {
     #[test]
     fn a_query_comes_behind_those_that_it_reads() {
         check(
-            "WITH RECURSIVE a AS (SELECT * FROM b), b AS (SELECT * FROM c), c AS (SELECT 1) TABLE a",
+            "WITH RECURSIVE a AS (SELECT * FROM b), b AS (SELECT * FROM c), c AS (SELECT 1) SELECT 1",
             &["c", "b", "a"],
         );
-        check("WITH RECURSIVE a AS (SELECT 1 UNION SELECT * FROM a), b AS (TABLE a) TABLE b", &["a", "b"]);
-        check("WITH a AS (SELECT * FROM b), b AS (SELECT 1) TABLE a", &["a", "b"]);
-        check("WITH RECURSIVE a AS (WITH b AS (SELECT 1) TABLE b), b AS (SELECT 1) TABLE a", &["a", "b"]);
-        check("WITH RECURSIVE a AS (TABLE s.b), b AS (SELECT 1) TABLE a", &["a", "b"]);
+        check("WITH RECURSIVE a AS (SELECT 1 UNION SELECT * FROM a), b AS (SELECT * FROM a) SELECT 1", &["a", "b"]);
+        check("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT 1", &["a", "b"]);
+        check("WITH RECURSIVE a AS (WITH b AS (SELECT 1) SELECT * FROM b), b AS (SELECT 1) SELECT 1", &["a", "b"]);
+        check("WITH RECURSIVE a AS (SELECT * FROM s.b), b AS (SELECT 1) SELECT 1", &["a", "b"]);
     }
 
     #[test]
     fn queries_that_read_each_other_stay() {
-        check("WITH RECURSIVE a AS (TABLE b), b AS (TABLE a), c AS (SELECT 1) TABLE a", &["c", "a", "b"]);
+        check(
+            "WITH RECURSIVE a AS (SELECT * FROM b), b AS (SELECT * FROM a), c AS (SELECT 1) SELECT 1",
+            &["c", "a", "b"],
+        );
     }
 }

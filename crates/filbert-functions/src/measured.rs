@@ -111,9 +111,7 @@ impl Measured {
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         let MeasuredTotal { of_one_max, of_all_max, member, .. } = &*self.total;
         let (held, all) = (self.held(), self.total.held());
-        // Cached plans take their part of the room.
-        let plans = member.statements().saturating_sub(all);
-        let room = member.room_of_statements().saturating_sub(plans).min(*of_all_max);
+        let room = member.room_of_statements().min(*of_all_max);
         let text = if held > *of_one_max {
             format!("the statement holds {held} bytes, at most {of_one_max} are allowed; see query_memory_bytes_max")
         } else if all > room && held > self.total.of_one_beyond(all, room) {
@@ -195,13 +193,12 @@ mod tests {
         large.note(600 << 20);
         small.note(1_000);
         assert!(large.check().is_ok());
-        // As much as a cached plan of this size.
-        member.note_statements(500 << 20);
+        member.note_plans(500 << 20);
         let error = large.check().unwrap_err();
         assert_eq!(error.sqlstate(), "53200");
         assert!(error.to_string().contains("memory_bytes_max"), "{error}");
         assert!(small.check().is_ok());
-        member.note_statements(-500 << 20);
+        member.note_plans(-500 << 20);
         assert!(large.check().is_ok());
         drop((large, small));
         assert_eq!(member.used(), 0);

@@ -282,7 +282,7 @@ impl Grid {
         GridStatistics {
             memory_bytes: self.shared.memory.maps(),
             memory_bytes_max: self.shared.config.memory_bytes_max,
-            statement_bytes: self.shared.memory.statements(),
+            statement_bytes: self.shared.memory.statements() + self.shared.memory.plans(),
             buffer_bytes: self.budget.used(),
             buffer_bytes_max: self.budget.bytes_max(),
             buffers_refused: self.budget.refusals(),

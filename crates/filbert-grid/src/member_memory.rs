@@ -13,10 +13,13 @@
 //! |                      maps                        | buffers |    statements    |  a full member
 //! ```
 //!
+//! Cached plans count as well. They have no part of their own: their caches get smaller with the room
+//! of statements.
+//!
 //! This module must not know who counts, nor what happens to a request without room.
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 /// The part of the limit that is guaranteed to buffers, and its smallest and largest size.
 const BUFFERS_PART: usize = 16;
@@ -33,7 +36,10 @@ pub struct MemberMemory {
     /// Maps, parked changes, and commands in flight.
     pub(crate) maps: AtomicUsize,
     buffers: AtomicUsize,
-    statements: AtomicUsize,
+    /// Negative for a moment if one thread notes what it has freed before another notes what it has
+    /// allocated.
+    statements: AtomicIsize,
+    plans: AtomicIsize,
 }
 
 impl MemberMemory {
@@ -47,9 +53,9 @@ impl MemberMemory {
         self.bytes_max
     }
 
-    /// The bytes of maps, buffers and statements together.
+    /// The bytes of maps, buffers, statements and cached plans together.
     pub fn used(&self) -> usize {
-        self.maps().saturating_add(self.buffers()).saturating_add(self.statements())
+        [self.maps(), self.buffers(), self.statements(), self.plans()].into_iter().fold(0, usize::saturating_add)
     }
 
     /// The bytes of maps, of parked changes, and of commands in flight.
@@ -62,25 +68,34 @@ impl MemberMemory {
         self.buffers.load(Ordering::Relaxed)
     }
 
-    /// The bytes that statements and cached plans hold.
+    /// The bytes that statements hold.
     pub fn statements(&self) -> usize {
-        self.statements.load(Ordering::Relaxed)
+        self.statements.load(Ordering::Relaxed).try_into().unwrap_or(0)
     }
 
-    /// Notes a change of the bytes that statements and cached plans hold.
+    /// The bytes that cached plans hold.
+    pub fn plans(&self) -> usize {
+        self.plans.load(Ordering::Relaxed).try_into().unwrap_or(0)
+    }
+
+    /// Notes a change of the bytes that statements hold.
     pub fn note_statements(&self, change: isize) {
-        // Wraps around for a negative change, as the atomic counter does.
-        self.statements.fetch_add(change.cast_unsigned(), Ordering::Relaxed);
+        self.statements.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// Notes a change of the bytes that cached plans hold.
+    pub fn note_plans(&self, change: isize) {
+        self.plans.fetch_add(change, Ordering::Relaxed);
     }
 
     /// The bytes that all statements together may hold now, those that they hold included.
     pub fn room_of_statements(&self) -> usize {
-        self.room_beside(self.buffers(), self.guaranteed_to_statements())
+        self.room_beside(self.buffers().saturating_add(self.plans()), self.guaranteed_to_statements())
     }
 
     /// The bytes that all buffers together may take now, those that they have taken included.
     pub fn room_of_buffers(&self) -> usize {
-        self.room_beside(self.statements(), self.guaranteed_to_buffers())
+        self.room_beside(self.statements().saturating_add(self.plans()), self.guaranteed_to_buffers())
     }
 
     /// The bytes by which maps, statements and buffers together may exceed the limit.
@@ -179,6 +194,17 @@ mod tests {
         memory.give_back_buffers(150 * MIB);
         assert_eq!(memory.lacks_room_for_maps(412 * MIB), None);
         assert_eq!(memory.lacks_room_for_maps(413 * MIB), Some((100 * MIB, 512 * MIB)));
+    }
+
+    #[test]
+    fn plans_take_nothing_from_the_guaranteed_part_of_statements() {
+        let memory = MemberMemory::new(Some(512 * MIB));
+        memory.note_plans(100 << 20);
+        assert_eq!((memory.room_of_statements(), memory.room_of_buffers()), (412 * MIB, 412 * MIB));
+        memory.maps.store(500 * MIB, Ordering::Relaxed);
+        assert_eq!((memory.room_of_statements(), memory.room_of_buffers()), (64 * MIB, 32 * MIB));
+        memory.note_statements(-1);
+        assert_eq!((memory.statements(), memory.used()), (0, 600 * MIB));
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl<P> PlanCache<P> {
     /// Adds a plan of so many bytes. A plan that would take a large part of the cache is not kept.
     pub(crate) fn keep(&self, text: &str, version: u64, plan: Arc<P>, bytes: usize) {
         let bytes = bytes.max(text.len());
-        let bytes_max = self.bytes_max.min(self.memory.room_of_statements() / PLANS_PART);
+        let bytes_max = self.bytes_max_now();
         if text.len() > TEXT_BYTES_MAX || bytes > bytes_max / LARGE || self.plans_max == 0 {
             return;
         }
@@ -100,7 +100,27 @@ impl<P> PlanCache<P> {
         }
         plans.insert(text, Kept { plan, bytes, version, used: AtomicBool::new(true) });
         // Sizes are limited, and far from the range's end.
-        self.memory.note_statements(plans.bytes.cast_signed() - before.cast_signed());
+        self.memory.note_plans(plans.bytes.cast_signed() - before.cast_signed());
+    }
+
+    /// Bytes that the plans may take now: the limit, or less while the member's memory is scarce.
+    pub(crate) fn bytes_max_now(&self) -> usize {
+        self.bytes_max.min(self.memory.room_of_statements() / PLANS_PART)
+    }
+
+    /// Drops plans until they take no more than they may now.
+    pub(crate) fn shrink(&self) {
+        let bytes_max = self.bytes_max_now();
+        let mut plans = self.by_text.write();
+        let before = plans.bytes;
+        while plans.bytes > bytes_max {
+            let mut keep = true;
+            plans.retain(|_| {
+                keep = !keep;
+                keep
+            });
+        }
+        self.memory.note_plans(plans.bytes.cast_signed() - before.cast_signed());
     }
 
     /// The number of plans that satisfy a condition.
@@ -147,7 +167,7 @@ mod tests {
             let plans = cache.by_text.read();
             let held: usize = plans.plans.values().map(|kept| *kept.plan).sum();
             assert!(held <= 1_000 && held == plans.bytes, "{held} bytes");
-            assert_eq!(cache.memory.statements(), held);
+            assert_eq!(cache.memory.plans(), held);
         }
         assert_eq!(cache.count(|bytes| *bytes == 125), 3);
         assert_eq!(cache.count(|bytes| *bytes > 125), 0, "too large");
@@ -162,9 +182,11 @@ mod tests {
         let cache = PlanCache::new(1_000, 64 << 20, memory.clone());
         for number in 0..60_usize {
             cache.keep(&number.to_string(), 1, Arc::new(number), 1 << 20);
-            assert!(memory.statements() <= 8 << 20);
+            assert!(memory.plans() <= 8 << 20);
         }
-        assert!(memory.statements() >= 4 << 20);
+        assert!(memory.plans() >= 4 << 20);
+        cache.shrink();
+        assert!(memory.plans() >= 4 << 20, "what fits stays");
     }
 
     #[test]

@@ -136,9 +136,13 @@ pub(crate) struct Plans {
     /// `None` is cached too: it marks a template that cannot serve its texts, so each text is
     /// planned.
     of_templates: ByDialect<Option<Arc<Plan>>>,
+    memory: Arc<MemberMemory>,
     hits: AtomicU64,
     misses: AtomicU64,
 }
+
+/// The number of caches: of texts and of templates, for each dialect.
+const CACHES: usize = 6;
 
 struct ByDialect<P>([PlanCache<P>; 3]);
 
@@ -164,6 +168,7 @@ impl Plans {
         Plans {
             of_texts: ByDialect::new(plans_max, bytes_max, memory),
             of_templates: ByDialect::new(plans_max, bytes_max, memory),
+            memory: memory.clone(),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
@@ -181,6 +186,7 @@ impl Plans {
 
     /// The plan of a text, by its [`plan_key`](crate::client_context::plan_key).
     pub(crate) fn find(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
+        self.fit();
         self.counted(self.of_texts.of(dialect).find(key, version))
     }
 
@@ -189,6 +195,15 @@ impl Plans {
     pub(crate) fn find_by_template(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
         let known = self.of_templates.of(dialect).find(key, version)?;
         self.counted(known.as_ref().clone())
+    }
+
+    /// Makes the caches smaller if the member's memory has become scarce.
+    fn fit(&self) {
+        let of_one = self.of_texts.of(Dialect::Postgres).bytes_max_now();
+        if self.memory.plans() > of_one.saturating_mul(CACHES) {
+            self.of_texts.0.iter().for_each(PlanCache::shrink);
+            self.of_templates.0.iter().for_each(PlanCache::shrink);
+        }
     }
 
     fn counted(&self, found: Option<Arc<Plan>>) -> Option<Arc<Plan>> {
