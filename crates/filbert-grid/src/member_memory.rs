@@ -1,11 +1,10 @@
 //! The account of a member's memory: the data of maps, the buffers of clients, and what statements
 //! hold share one limit.
 //!
-//! Maps come first: they may take all of it. Buffers and statements share what maps leave. So that a
-//! full member still answers, each of both may always take its guaranteed part, even beyond the
-//! limit. Both parts together are the most by which the sum ever exceeds the limit: a write that
-//! would exceed it further is refused, until statements and buffers have given back what they took
-//! before maps grew.
+//! Maps come first: they may take all of it. Buffers and statements share what maps leave. So that
+//! a full member still answers, each of both may always take its guaranteed part, even beyond the
+//! limit. A write by which the sum would exceed the limit and both parts is refused, until
+//! statements and buffers have given back what they took before maps grew.
 //!
 //! ```text
 //! |<-------------------- limit --------------------->|<------- guaranteed ------->|
@@ -13,8 +12,8 @@
 //! |                      maps                        | buffers |    statements    |  a full member
 //! ```
 //!
-//! Cached plans count as well. They have no part of their own: their caches get smaller with the room
-//! of statements.
+//! Cached plans count as well. They have no part of their own: their caches get smaller with the
+//! room of statements.
 //!
 //! This module must not know who counts, nor what happens to a request without room.
 
