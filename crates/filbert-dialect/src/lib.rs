@@ -21,7 +21,7 @@
 //! | `rewrite`, `json`, `windows`, `types` | rewrites for DataFusion |
 //! | `server` | rewrites for the dialects of PostgreSQL and CrateDB |
 //! | `names`, `places`, `quoting` | names of tables, their schemas, quoted names |
-//! | `with_order` | the order of the queries of `WITH RECURSIVE` |
+//! | `reads`, `with_order` | relations that a query reads, the order of `WITH RECURSIVE` |
 //! | [`calls`], [`system`] | names of functions and system relations for rewritten statements |
 //! | [`walk`], `work` | walks over syntax trees, limits of the work for a statement |
 //!
@@ -46,6 +46,7 @@ mod names;
 mod places;
 mod precedence;
 mod quoting;
+mod reads;
 mod rewrite;
 mod served;
 mod server;
@@ -72,6 +73,7 @@ pub use like::{escaped_pattern, lower, lower_of};
 pub use names::{CATALOGS, DEFAULT_SCHEMAS, REPEATED, catalog_name, catalog_of, in_schema, schema_of};
 pub use places::{DefaultPlace, Places};
 pub use quoting::quote_ident;
+pub use reads::Reads;
 pub use rewrite::{as_numeric, like_pattern, narrow, narrow_values, query_of};
 pub use server::{ROWS, columns_of_row, is_aggregate};
 pub use session::{Command as SessionCommand, Job, Modes};
@@ -79,7 +81,7 @@ pub use table_statements::TableStatement;
 pub use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable, Expression, Like};
 pub use tokens::{at, differ_in_literals_only, located, place_of_relation};
 pub use types::sql_type;
-pub use with_order::names_read_by;
+pub use with_order::reads_one_behind;
 
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};

@@ -4,60 +4,59 @@
 //! Each one comes behind those that it reads, as in a `WITH` without `RECURSIVE`. Queries that read
 //! each other stay where they are.
 
-use std::collections::HashSet;
-use std::ops::ControlFlow;
+use std::collections::{BTreeSet, HashMap};
 
-use sqlparser::ast::{Cte, ObjectName, ObjectNamePart, Query, Visitor, With};
+use sqlparser::ast::{Cte, With};
 
-use crate::walk;
+use crate::reads::Reads;
 
-/// Puts the queries into their order.
+/// Puts the queries into their order. Those that may come next stay in the order of the text.
 pub(crate) fn settle(with: &mut With) {
     if !with.recursive || with.cte_tables.len() < 2 {
         return;
     }
-    let reads: Vec<HashSet<String>> = with.cte_tables.iter().map(|cte| names_read_by(&cte.query)).collect();
-    let mut left: Vec<(Cte, HashSet<String>)> = std::mem::take(&mut with.cte_tables).into_iter().zip(reads).collect();
-    while !left.is_empty() {
-        let waits_for = |(at, reads): (usize, &HashSet<String>)| {
-            let mut others = left.iter().enumerate().filter(|(other, _)| *other != at);
-            others.any(|(_, (cte, _))| reads.contains(&cte.alias.name.value))
-        };
-        let next = left.iter().enumerate().position(|(at, (_, reads))| !waits_for((at, reads)));
-        with.cte_tables.push(left.remove(next.unwrap_or(0)).0);
-    }
-}
-
-/// The names without a schema that a query reads, without those of its own `WITH` queries.
-pub fn names_read_by(query: &Query) -> HashSet<String> {
-    let mut names = Names::default();
-    let _ = walk::read(query, &mut names);
-    let Names { mut read, own } = names;
-    read.retain(|name| !own.contains(name));
-    read
-}
-
-#[derive(Default)]
-struct Names {
-    read: HashSet<String>,
-    own: HashSet<String>,
-}
-
-impl Visitor for Names {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let own = query.with.iter().flat_map(|with| &with.cte_tables);
-        self.own.extend(own.map(|cte| cte.alias.name.value.clone()));
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
-        if let [ObjectNamePart::Identifier(bare)] = name.0.as_slice() {
-            self.read.insert(bare.value.clone());
+    let reads: Vec<Vec<usize>> = read_by_each(&with.cte_tables);
+    let mut readers: Vec<Vec<usize>> = vec![Vec::new(); reads.len()];
+    for (reader, read) in reads.iter().enumerate() {
+        for place in read {
+            readers.get_mut(*place).into_iter().for_each(|readers| readers.push(reader));
         }
-        ControlFlow::Continue(())
     }
+    // The number of queries that each one still waits for.
+    let mut waits: Vec<usize> = reads.iter().map(Vec::len).collect();
+    let mut ready: BTreeSet<usize> = (0..waits.len()).filter(|place| waits.get(*place) == Some(&0)).collect();
+    let mut left: Vec<Option<Cte>> = std::mem::take(&mut with.cte_tables).into_iter().map(Some).collect();
+    while let Some(next) = ready.pop_first() {
+        with.cte_tables.extend(left.get_mut(next).and_then(Option::take));
+        for reader in readers.get(next).into_iter().flatten() {
+            let Some(waits) = waits.get_mut(*reader) else { continue };
+            *waits -= 1;
+            if *waits == 0 {
+                ready.insert(*reader);
+            }
+        }
+    }
+    with.cte_tables.extend(left.into_iter().flatten());
+}
+
+/// Whether a query of `WITH` reads one that comes behind it. After [`settle`], these are queries
+/// that read each other.
+pub fn reads_one_behind(with: &With) -> bool {
+    let read = read_by_each(&with.cte_tables);
+    read.iter().enumerate().any(|(reader, read)| read.iter().any(|place| *place > reader))
+}
+
+/// For each query, the places of the others that it reads.
+fn read_by_each(queries: &[Cte]) -> Vec<Vec<usize>> {
+    let places: HashMap<&str, usize> =
+        queries.iter().enumerate().map(|(place, cte)| (cte.alias.name.value.as_str(), place)).collect();
+    let of_one = |(reader, cte): (usize, &Cte)| {
+        let reads = Reads::of(&cte.query);
+        let others = reads.from_outside().filter_map(|name| places.get(name).copied());
+        let others: BTreeSet<usize> = others.filter(|place| *place != reader).collect();
+        others.into_iter().collect()
+    };
+    queries.iter().enumerate().map(of_one).collect()
 }
 
 #[cfg(test)]
@@ -96,5 +95,16 @@ mod tests {
             "WITH RECURSIVE a AS (SELECT * FROM b), b AS (SELECT * FROM a), c AS (SELECT 1) SELECT 1",
             &["c", "a", "b"],
         );
+    }
+
+    #[test]
+    fn time_does_not_grow_faster_than_the_queries() {
+        let queries: Vec<String> = (0..5_000).map(|at| format!("w{at} AS (SELECT * FROM w{})", at + 1)).collect();
+        let text = format!("WITH RECURSIVE {}, w5000 AS (SELECT 1) SELECT 1", queries.join(", "));
+        let query = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text).unwrap().parse_query().unwrap();
+        let mut with = query.with.unwrap();
+        settle(&mut with);
+        assert_eq!(with.cte_tables.first().unwrap().alias.name.value, "w5000");
+        assert!(!reads_one_behind(&with));
     }
 }

@@ -42,9 +42,9 @@ pub fn what_is_kept(condition: &Expr) -> Option<&Expr> {
     }
 }
 
-/// An item of a list with a value for each row. DataFusion evaluates lists over no rows, and takes
-/// an item that has one value for all of them for a constant, such as `CASE WHEN a THEN 1 ELSE b
-/// END`.
+/// A value for each row, which the optimizer does not look into. For an item of a list: DataFusion
+/// evaluates lists over no rows, and takes an item that has one value for all of them for a
+/// constant, such as `CASE WHEN a THEN 1 ELSE b END`.
 pub fn of_each_row(item: Expr) -> Expr {
     OF_EACH_ROW.call(vec![item])
 }

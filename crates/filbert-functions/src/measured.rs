@@ -17,10 +17,10 @@ use filbert_grid::query::SqlError;
 
 use crate::error::{NOT_ENOUGH_MEMORY, memory};
 
-/// The measured memory of all statements of an engine, and its limits in bytes.
+/// The number of statements of an engine, and the limits of their memory in bytes. What all of them
+/// hold counts in the account of the member.
 #[derive(Debug)]
 pub struct MeasuredTotal {
-    held: AtomicIsize,
     statements: AtomicUsize,
     of_one_max: usize,
     of_all_max: usize,
@@ -31,13 +31,7 @@ impl MeasuredTotal {
     /// Limits for one statement, and for all together. All together never hold more than the
     /// member's memory has left for them.
     pub fn new(of_one_max: usize, of_all_max: usize, member: Arc<MemberMemory>) -> Arc<MeasuredTotal> {
-        let (held, statements) = Default::default();
-        Arc::new(MeasuredTotal { held, statements, of_one_max, of_all_max, member })
-    }
-
-    /// The memory that all statements hold, in bytes.
-    fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed).try_into().unwrap_or(0)
+        Arc::new(MeasuredTotal { statements: AtomicUsize::new(0), of_one_max, of_all_max, member })
     }
 
     /// The number of bytes from which on a statement ends because all together hold too much: half
@@ -98,7 +92,6 @@ impl Measured {
     fn follow(&self, before: isize, after: isize) {
         let change = after.max(0) - before.max(0);
         if change != 0 {
-            self.total.held.fetch_add(change, Ordering::Relaxed);
             self.total.member.note_statements(change);
         }
     }
@@ -110,7 +103,7 @@ impl Measured {
     /// 53200: the statement holds too much.
     pub(crate) fn check(&self) -> Result<(), SqlError> {
         let MeasuredTotal { of_one_max, of_all_max, member, .. } = &*self.total;
-        let (held, all) = (self.held(), self.total.held());
+        let (held, all) = (self.held(), member.statements());
         let room = member.room_of_statements().min(*of_all_max);
         let text = if held > *of_one_max {
             format!("the statement holds {held} bytes, at most {of_one_max} are allowed; see query_memory_bytes_max")
@@ -152,9 +145,9 @@ mod tests {
         assert_eq!(statement.check().unwrap_err().sqlstate(), "53200");
         statement.note(-500);
         assert!(statement.check().is_ok());
-        assert_eq!(total.held(), 501);
+        assert_eq!(total.member.statements(), 501);
         drop(statement);
-        assert_eq!(total.held(), 0);
+        assert_eq!(total.member.statements(), 0);
     }
 
     #[test]
@@ -210,13 +203,13 @@ mod tests {
         let (first, second) = (Measured::new(total.clone()), Measured::new(total.clone()));
         first.note(-5_000);
         second.note(700);
-        assert_eq!(total.held(), 700);
+        assert_eq!(total.member.statements(), 700);
         // Rows that mostly belong to a map.
         second.hand_over(5_000);
-        assert_eq!(total.held(), 0);
+        assert_eq!(total.member.statements(), 0);
         second.note(1_001);
         assert!(second.check().is_err());
         drop((first, second));
-        assert_eq!(total.held(), 0);
+        assert_eq!(total.member.statements(), 0);
     }
 }

@@ -28,10 +28,14 @@ const STATEMENTS_PART: usize = 8;
 const STATEMENTS_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
 
 /// The memory that a member uses, in bytes, and its limit.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MemberMemory {
     /// `None` if there is no limit.
     bytes_max: Option<usize>,
+    /// What statements may hold in any case.
+    of_statements: usize,
+    /// What buffers may take in any case.
+    of_buffers: usize,
     /// Maps, parked changes, and commands in flight.
     pub(crate) maps: AtomicUsize,
     buffers: AtomicUsize,
@@ -44,7 +48,12 @@ pub struct MemberMemory {
 impl MemberMemory {
     /// The account of a member with a limit in bytes.
     pub fn new(bytes_max: Option<usize>) -> MemberMemory {
-        MemberMemory { bytes_max, ..MemberMemory::default() }
+        let part = |part: usize, range: RangeInclusive<usize>| {
+            bytes_max.map_or(usize::MAX, |max| (max / part).clamp(*range.start(), *range.end()))
+        };
+        let (of_statements, of_buffers) = (part(STATEMENTS_PART, STATEMENTS_BYTES), part(BUFFERS_PART, BUFFERS_BYTES));
+        let (maps, buffers, statements, plans) = Default::default();
+        MemberMemory { bytes_max, of_statements, of_buffers, maps, buffers, statements, plans }
     }
 
     /// The limit in bytes.
@@ -89,31 +98,17 @@ impl MemberMemory {
 
     /// The bytes that all statements together may hold now, those that they hold included.
     pub fn room_of_statements(&self) -> usize {
-        self.room_beside(self.buffers().saturating_add(self.plans()), self.guaranteed_to_statements())
+        self.room_beside(self.buffers().saturating_add(self.plans()), self.of_statements)
     }
 
     /// The bytes that all buffers together may take now, those that they have taken included.
     pub fn room_of_buffers(&self) -> usize {
-        self.room_beside(self.statements().saturating_add(self.plans()), self.guaranteed_to_buffers())
+        self.room_beside(self.statements().saturating_add(self.plans()), self.of_buffers)
     }
 
     /// The bytes by which maps, statements and buffers together may exceed the limit.
     pub fn guaranteed(&self) -> usize {
-        self.guaranteed_to_statements().saturating_add(self.guaranteed_to_buffers())
-    }
-
-    /// The bytes that statements may hold in any case.
-    fn guaranteed_to_statements(&self) -> usize {
-        self.part(STATEMENTS_PART, STATEMENTS_BYTES)
-    }
-
-    /// The bytes that buffers may take in any case.
-    fn guaranteed_to_buffers(&self) -> usize {
-        self.part(BUFFERS_PART, BUFFERS_BYTES)
-    }
-
-    fn part(&self, part: usize, range: RangeInclusive<usize>) -> usize {
-        self.bytes_max.map_or(usize::MAX, |max| (max / part).clamp(*range.start(), *range.end()))
+        self.of_statements.saturating_add(self.of_buffers)
     }
 
     /// What is left beside maps and `others`, or the guaranteed part if that is more.

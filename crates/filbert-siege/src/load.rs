@@ -106,7 +106,7 @@ impl Load {
     }
 
     /// Marks the load as a known failure. It is reported, but does not fail the run.
-    #[allow(dead_code, reason = "not always is a load open")]
+    #[allow(dead_code, reason = "no load is open at the moment")]
     pub(crate) fn open(self, reason: &'static str) -> Load {
         Load { open: Some(reason), ..self }
     }

@@ -19,8 +19,10 @@ use crate::wire::http;
 pub(crate) const RESERVE: u64 = 192 * MIB;
 
 /// What statements and buffers may take beyond `--memory-max` if maps fill it: an eighth and a
-/// sixteenth of 512 MiB.
-const GUARANTEED: u64 = 96 * MIB;
+/// sixteenth, within limits, as `docs/guide/limits.md` states it.
+fn guaranteed(memory_max: u64) -> u64 {
+    (memory_max / 8).clamp(64 * MIB, 1024 * MIB) + (memory_max / 16).clamp(32 * MIB, 512 * MIB)
+}
 
 /// The time limit for the end of a load's work after the last client stopped waiting.
 pub(crate) const ENDED_MAX: Duration = Duration::from_millis(200);
@@ -140,7 +142,9 @@ impl Siege {
             resident: self.pid().resident().unwrap_or(0),
             ended,
             seen,
-            peak_max: self.memory_max + RESERVE + if loads.iter().any(|load| load.fills) { GUARANTEED } else { 0 },
+            peak_max: self.memory_max
+                + RESERVE
+                + if loads.iter().any(|load| load.fills) { guaranteed(self.memory_max) } else { 0 },
             open: loads.iter().find_map(|load| load.open),
             is_lost: false,
         };

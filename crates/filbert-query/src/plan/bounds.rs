@@ -1,12 +1,15 @@
-//! Keeps DataFusion from concluding too much from conditions.
+//! Keeps DataFusion from concluding too much from casts and operators. It takes each of their
+//! results for the result of one value alone, and computes backwards. Two rules hide what is not
+//! so.
 //!
-//! From the condition of a filter, DataFusion concludes the bounds of columns: it computes
-//! backwards through casts and operators, as if each result came from one value alone. A column
-//! with a single possible value is a constant, and orders leave it out:
-//! `SELECT a FROM t WHERE a::boolean ORDER BY a` was not sorted, because true is 1 as a number. And
-//! the computation fails where the condition does not: `WHERE a * 0 = 0` divided by zero.
-//!
-//! Conditions with such a cast or operator are therefore hidden ([`lists::kept`]).
+//! - In a comparison, DataFusion removes a cast, and casts the other operand instead:
+//!   `n::numeric(9,1) = 1.0` became `n = 1.00`. Such a cast is hidden before the other rules
+//!   ([`lists::of_each_row`]).
+//! - From the condition of a filter, DataFusion concludes the bounds of columns. A column with a
+//!   single possible value is a constant, and orders leave it out:
+//!   `SELECT a FROM t WHERE a::boolean ORDER BY a` was not sorted, because true is 1 as a number.
+//!   And the computation fails where the condition does not: `WHERE a * 0 = 0` divided by zero.
+//!   Such a condition is hidden after the other rules ([`lists::kept`]).
 
 use std::sync::Arc;
 
@@ -14,14 +17,85 @@ use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Filter, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Filter, LogicalPlan, Operator};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_expr::expressions::CastExpr;
+use filbert_functions::named::{map_named, schema_within};
 use filbert_functions::{guards, lists};
 
-/// The rule. It is the last one: others look into conditions.
-pub(super) fn hidden() -> Arc<dyn OptimizerRule + Send + Sync> {
+/// The rule for comparisons. It is the first one.
+pub(super) fn of_comparisons() -> Arc<dyn OptimizerRule + Send + Sync> {
+    Arc::new(Comparisons)
+}
+
+/// The rule for filters. It is the last one: others look into conditions.
+pub(super) fn of_filters() -> Arc<dyn OptimizerRule + Send + Sync> {
     Arc::new(Bounds)
+}
+
+#[derive(Debug)]
+struct Comparisons;
+
+impl OptimizerRule for Comparisons {
+    fn name(&self) -> &str {
+        "comparisons_with_casts"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let schema = schema_within(&plan)?;
+        map_named(plan, |expression| {
+            expression.transform_up(|mut inner| {
+                let mut is_changed = false;
+                for operand in compared(&mut inner) {
+                    is_changed |= hide(operand, &schema);
+                }
+                Ok(if is_changed { Transformed::yes(inner) } else { Transformed::no(inner) })
+            })
+        })
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+}
+
+/// The operands of a comparison.
+fn compared(expression: &mut Expr) -> Vec<&mut Expr> {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    match expression {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom,
+            right,
+        }) => vec![left, right],
+        Expr::InList(list) => vec![&mut list.expr],
+        Expr::Between(between) => vec![&mut between.expr, &mut between.low, &mut between.high],
+        _ => Vec::new(),
+    }
+}
+
+/// Hides casts of columns, one within the other, that give several values the same result.
+fn hide(operand: &mut Expr, schema: &DFSchema) -> bool {
+    let mut innermost: &Expr = operand;
+    let mut are_one_to_one = true;
+    while let Expr::Cast(cast) = innermost {
+        are_one_to_one &= is_one_to_one(cast, schema) || is_of_whole_numbers(cast, schema);
+        innermost = &cast.expr;
+    }
+    if are_one_to_one || innermost.column_refs().is_empty() {
+        return false;
+    }
+    *operand = lists::of_each_row(std::mem::take(operand));
+    true
+}
+
+/// Whether a cast is one between whole numbers, which fails instead of returning another number.
+fn is_of_whole_numbers(cast: &Cast, schema: &DFSchema) -> bool {
+    cast.field.data_type().is_integer() && cast.expr.get_type(schema).is_ok_and(|from| from.is_integer())
 }
 
 #[derive(Debug)]

@@ -3,13 +3,12 @@
 //! DataFusion collects them as well, and visits a `WITH` query twice for each that is around it:
 //! thirty levels would take days.
 
-use std::collections::{BTreeSet, HashSet};
-use std::ops::ControlFlow;
+use std::collections::BTreeSet;
 
-use datafusion::common::{DataFusionError, Result, TableReference};
+use datafusion::common::{Result, TableReference};
 use datafusion::sql::planner::object_name_to_table_reference;
-use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visitor};
-use filbert_dialect::walk;
+use datafusion::sql::sqlparser::ast::Query;
+use filbert_dialect::Reads;
 
 /// The names of the tables and views of a query. Its names are resolved, so that each `WITH` query
 /// has a name of its own.
@@ -17,41 +16,12 @@ use filbert_dialect::walk;
 /// # Errors
 /// A name is no name of a table.
 pub(crate) fn of(query: &Query) -> Result<BTreeSet<TableReference>> {
-    let mut names = Names::default();
-    if let ControlFlow::Break(error) = walk::read(query, &mut names) {
-        return Err(error);
-    }
-    let Names { mut read, queries } = names;
+    let Reads { names, queries } = Reads::of(query);
+    // As the planner does, which takes names as they are.
+    let names = names.into_iter().map(|name| object_name_to_table_reference(name, false));
+    let mut read: BTreeSet<TableReference> = names.collect::<Result<_>>()?;
     read.retain(|name| name.schema().is_some() || !queries.contains(name.table()));
     Ok(read)
-}
-
-#[derive(Default)]
-struct Names {
-    read: BTreeSet<TableReference>,
-    /// The names of the `WITH` queries.
-    queries: HashSet<String>,
-}
-
-impl Visitor for Names {
-    type Break = DataFusionError;
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<DataFusionError> {
-        let queries = query.with.iter().flat_map(|with| &with.cte_tables);
-        self.queries.extend(queries.map(|query| query.alias.name.value.clone()));
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<DataFusionError> {
-        // As the planner does, which takes names as they are.
-        match object_name_to_table_reference(name.clone(), false) {
-            Ok(name) => {
-                self.read.insert(name);
-                ControlFlow::Continue(())
-            }
-            Err(error) => ControlFlow::Break(error),
-        }
-    }
 }
 
 #[cfg(test)]

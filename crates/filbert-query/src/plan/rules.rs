@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Expr, ExprSchemable, Filter, Join, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
@@ -51,10 +51,14 @@ const ORDERS_CHECKED: &str = "SanityCheckPlan";
 
 /// The rules for logical plans.
 pub(super) fn logical() -> Vec<LogicalRule> {
-    let mut rules = vec![unreached::removed(), dependencies::distinct_rows(), branches::kept()];
+    let mut rules =
+        vec![bounds::of_comparisons(), unreached::removed(), dependencies::distinct_rows(), branches::kept()];
     for rule in Optimizer::new().rules {
         match rule.name() {
-            COLUMNS => rules.extend([dependencies::independence(), marks::columns(), rule]),
+            COLUMNS => {
+                let rule = Arc::new(WithSchemas(rule));
+                rules.extend([dependencies::independence(), marks::columns(), rule]);
+            }
             name if BELIEVERS.contains(&name) => rules.extend([dependencies::independence(), rule]),
             ORDER_OF_JOINS => {
                 let rule = Arc::new(Unless { applies: joins_equal_nulls, rule });
@@ -74,7 +78,7 @@ pub(super) fn logical() -> Vec<LogicalRule> {
             _ => rules.push(rule),
         }
     }
-    rules.extend([branches::released(), Arc::new(Constants), bounds::hidden()]);
+    rules.extend([branches::released(), Arc::new(Constants), bounds::of_filters()]);
     rules.into_iter().map(ended::optimizing).collect()
 }
 
@@ -199,6 +203,43 @@ impl OptimizerRule for InOrder {
                 None => Transformed::no(expression),
             })
         })
+    }
+}
+
+/// A rule after which the nodes that pass columns on have the columns of their inputs. The
+/// library's rule for unused columns removes results of an aggregate below a join of a subquery,
+/// and keeps the join's schema. The next pass finds columns by their place in that schema, and
+/// removes others.
+#[derive(Debug)]
+struct WithSchemas(LogicalRule);
+
+impl OptimizerRule for WithSchemas {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let optimized = self.0.rewrite(plan, config)?;
+        if !optimized.transformed {
+            return Ok(optimized);
+        }
+        optimized.map_data(|plan| {
+            let recomputed = plan.transform_up(|node| match node {
+                LogicalPlan::Join(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Window(_) => {
+                    node.recompute_schema().map(Transformed::yes)
+                }
+                other => Ok(Transformed::no(other)),
+            })?;
+            Ok(recomputed.data)
+        })
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use arrow_schema::Field;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -41,9 +42,10 @@ impl OptimizerRule for Unreached {
         let context = SimplifyContext::builder().with_config_options(config.options());
         let constants = Constants(ExprSimplifier::new(context.build()));
         map_named(plan, |expression| {
-            expression.transform_down(|inner| match inner {
+            // From the inside: a choice that takes the place of another one was examined before.
+            expression.transform_up(|inner| match inner {
                 Expr::Case(case) => constants.reached(case, &schema),
-                Expr::ScalarFunction(call) if call.func.name() == COALESCE => Ok(constants.first_values(call)),
+                Expr::ScalarFunction(call) if call.func.name() == COALESCE => constants.first_values(call, &schema),
                 other => Ok(Transformed::no(other)),
             })
         })
@@ -112,31 +114,45 @@ impl Constants {
             Some(one) => *one,
             None => Expr::Literal(ScalarValue::try_from(field.data_type())?, None),
         };
-        // The choice may have a type that Arrow lacks and that the branches that are left have not.
-        let is_same = left.to_field(schema).is_ok_and(|(_, of_left)| {
-            of_left.data_type() == field.data_type() && of_left.metadata() == field.metadata()
-        });
+        let is_same = is_of_type(&left, &field, schema);
         Ok(if is_same { Transformed::yes(left) } else { Transformed::no(Expr::Case(case)) })
     }
 
     /// The arguments of `COALESCE` up to the first one that is a constant other than NULL.
-    fn first_values(&self, mut call: ScalarFunction) -> Transformed<Expr> {
+    fn first_values(&self, mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
         let is_value = |argument: &Expr| self.constant(argument).is_some_and(|value| !value.is_null());
-        match call.args.iter().position(is_value) {
-            Some(at) if at + 1 < call.args.len() => {
-                call.args.truncate(at + 1);
-                Transformed::yes(Expr::ScalarFunction(call))
+        let Some(at) = call.args.iter().position(is_value) else {
+            return Ok(Transformed::no(Expr::ScalarFunction(call)));
+        };
+        let is_last = at + 1 == call.args.len();
+        if at == 0 {
+            let (_, field) = Expr::ScalarFunction(call.clone()).to_field(schema)?;
+            if let Some(first) = call.args.first().filter(|first| is_of_type(first, &field, schema)) {
+                return Ok(Transformed::yes(first.clone()));
             }
-            _ => Transformed::no(Expr::ScalarFunction(call)),
         }
+        call.args.truncate(at + 1);
+        Ok(Transformed::new_transformed(Expr::ScalarFunction(call), !is_last))
     }
 
     /// Whether a condition holds for all rows, or for none. NULL does not hold.
     fn truth(&self, condition: &Expr) -> Option<bool> {
-        match self.constant(condition)? {
-            ScalarValue::Boolean(value) => Some(value == Some(true)),
-            _ => None,
+        if let Some(value) = self.constant(condition) {
+            return matches!(value, ScalarValue::Boolean(_) | ScalarValue::Null)
+                .then_some(value == ScalarValue::Boolean(Some(true)));
         }
+        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = condition else { return None };
+        // The operand that decides, whatever the other one is.
+        let decides = match op {
+            Operator::And => false,
+            Operator::Or => true,
+            _ => return None,
+        };
+        let sides = [self.truth(left), self.truth(right)];
+        if sides.contains(&Some(decides)) {
+            return Some(decides);
+        }
+        (sides == [Some(!decides); 2]).then_some(!decides)
     }
 
     /// The value that an expression has for all rows and all evaluations.
@@ -149,6 +165,7 @@ impl Constants {
             Expr::Literal(..) | Expr::BinaryExpr(_) | Expr::Not(_) | Expr::Negative(_) | Expr::Cast(_) => false,
             Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsFalse(_) | Expr::IsUnknown(_) => false,
             Expr::IsNotTrue(_) | Expr::IsNotFalse(_) | Expr::IsNotUnknown(_) => false,
+            Expr::InList(_) | Expr::Between(_) | Expr::Like(_) | Expr::SimilarTo(_) => false,
             _ => true,
         };
         if expression.exists(|inner| Ok(varies(inner))).unwrap_or(true) {
@@ -159,4 +176,12 @@ impl Constants {
             _ => None,
         }
     }
+}
+
+/// Whether an expression has the type of a choice. The choice may have a type that Arrow lacks and
+/// that the branches that are left have not.
+fn is_of_type(expression: &Expr, field: &Field, schema: &DFSchema) -> bool {
+    expression
+        .to_field(schema)
+        .is_ok_and(|(_, found)| found.data_type() == field.data_type() && found.metadata() == field.metadata())
 }

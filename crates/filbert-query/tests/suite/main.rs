@@ -11,6 +11,7 @@
 
 mod answers;
 mod atomic;
+mod casts;
 mod catalogs;
 mod common;
 mod conversions;

@@ -38,7 +38,7 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAliasColumnDef, Value,
     ValueWithSpan, Values, With,
 };
-use filbert_dialect::{self as dialect, REPEATED, ROWS, names_read_by, narrow_values, walk};
+use filbert_dialect::{self as dialect, REPEATED, ROWS, narrow_values, reads_one_behind, walk};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError, SqlSubject};
 
@@ -171,17 +171,11 @@ impl Resolver<'_> {
 
     fn with(&mut self, with: &mut With) -> Result<(), SqlError> {
         let mut written: Vec<String> = Vec::new();
-        let names: Vec<String> = with.cte_tables.iter().map(|cte| cte.alias.name.value.clone()).collect();
-        for (at, cte) in with.cte_tables.iter_mut().enumerate() {
-            let behind = names.get(at + 1..).unwrap_or_default();
-            if with.recursive && !behind.is_empty() {
-                // Only queries that read each other are left before those that they read.
-                let reads = names_read_by(&cte.query);
-                if behind.iter().any(|name| reads.contains(name)) {
-                    let text = "mutual recursion between WITH items is not implemented";
-                    return Err(parsing_error(text).with_sqlstate("0A000"));
-                }
-            }
+        if with.recursive && reads_one_behind(with) {
+            let text = "mutual recursion between WITH items is not implemented";
+            return Err(parsing_error(text).with_sqlstate("0A000"));
+        }
+        for cte in &mut with.cte_tables {
             let name = cte.alias.name.value.clone();
             if written.contains(&name) {
                 let text = format!("WITH query name \"{name}\" specified more than once");
