@@ -26,7 +26,7 @@ use crate::raft_log::RaftLog;
 use crate::replica::{Machine, ReadPoint, Replica};
 use crate::reporting::Reporting;
 use crate::shared::{Raft, Shared, nanoseconds_since};
-use crate::snapshot::{SnapshotData, Taking};
+use crate::snapshot::{Received, SnapshotData, Taking};
 use crate::state_machine::StateMachine;
 use crate::transport::Transport;
 use crate::types::{LogId, Vote};
@@ -77,9 +77,11 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let config = settings.consensus().validate().map_err(|error| failed(error.to_string()))?;
         let clock = Arc::new(GroupClock::new(wall, settings.clock_reserve_ms()));
         let reporting = Arc::<Reporting>::default();
+        let of_log = Arc::clone(&state);
+        let on_change = Box::new(move |bytes| of_log.log_changed(bytes));
+        let log = RaftLog::new(settings.entry_bytes_max.saturating_mul(4), on_change);
         let replica =
             Arc::new(Replica::new(group, state, settings.origins, Arc::clone(&clock), Arc::clone(&reporting)));
-        let log = RaftLog::new(settings.entry_bytes_max.saturating_mul(4));
         let (timeout, page_bytes) = (settings.request_timeout(), settings.page_bytes);
         let install_timeout = timeout.max(Duration::from_millis(settings.install_ms_max));
         let (commit_hold, urgent_commits) =
@@ -208,7 +210,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         if bytes > bytes_max {
             return Err((SubmitError::TooLong { group, bytes, bytes_max }, awaits));
         }
-        let limit_bytes = self.0.settings.log_bytes_max.saturating_mul(2);
+        let limit_bytes = self.0.settings.log_bytes_max;
         if self.0.log_size.bytes.load(Ordering::Relaxed) > limit_bytes {
             return Err((SubmitError::Overloaded { group, limit_bytes }, awaits));
         }
@@ -377,14 +379,19 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
                 let why = format!("page {number} of a snapshot that did not begin");
                 return Err(RequestError::Snapshot { group, why });
             };
+            taking.last_ns = self.0.nanoseconds(R::Instant::now());
             if number != taking.next {
                 return Ok(Response::NextPage(taking.next));
             }
             match taking.page(&self.0.replica.state, page) {
-                Ok(None) => return Ok(Response::NextPage(taking.next)),
-                Ok(Some(brought)) => {
+                Ok(Received::Page) => return Ok(Response::NextPage(taking.next)),
+                Ok(Received::NoRoom) => {
                     *slot = None;
-                    brought
+                    return Ok(Response::NextPage(0));
+                }
+                Ok(Received::Whole(meta, taken)) => {
+                    *slot = None;
+                    (meta, taken)
                 }
                 Err(why) => {
                     *slot = None;

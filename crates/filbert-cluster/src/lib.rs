@@ -99,7 +99,7 @@ pub use group::{Group, Turn};
 pub use heartbeats::SharedHeartbeats;
 pub use ids::{Epoch, GroupId, MemberId, OriginId};
 pub use origins::OriginLimits;
-pub use partitions::{ChangeListener, Partitions};
+pub use partitions::{ChangeListener, Partitions, RoomForImport};
 pub use reform::{GroupCopy, Position};
 pub use replica::ReadPoint;
 pub use replicas::{CurrentEpoch, Replicas};

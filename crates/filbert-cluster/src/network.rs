@@ -27,7 +27,7 @@ use crate::types::{Types, Vote};
 use crate::wire::{Request, Response};
 
 /// The maximum number of attempts to send one page before the snapshot is restarted.
-const PAGE_TRIES_MAX: usize = 5;
+pub(crate) const PAGE_TRIES_MAX: u32 = 5;
 
 impl<R: AsyncRuntime, S: StateMachine> RaftNetworkFactory<Types<R>> for LinkContext<S> {
     type Network = ConsensusLink<S>;
@@ -156,6 +156,12 @@ impl<S: StateMachine> ConsensusLink<S> {
             match answer {
                 Response::NextPage(next) if next == number + 1 => {}
                 Response::Installed(vote) => return Ok(SnapshotResponse::new(vote)),
+                Response::NextPage(0) if number == 0 => {
+                    // The export does not wait: it keeps what changes meanwhile.
+                    drop(making);
+                    R::sleep(self.context.timeout).await;
+                    return Err(RPCError::Network(NetworkError::from_string("the member has no room for it yet")));
+                }
                 Response::NextPage(_) => {
                     return Err(RPCError::Network(NetworkError::from_string("the member wants another page")));
                 }

@@ -23,7 +23,11 @@ pub struct Partitions {
     hash_seed: u64,
     cells: Arc<Cells>,
     listener: Option<Arc<ChangeListener>>,
+    room: Option<Arc<RoomForImport>>,
 }
+
+/// Whether an import may begin now.
+pub type RoomForImport = dyn Fn() -> bool + Send + Sync;
 
 /// A listener that receives each change on every member, and whether this member reports it.
 pub type ChangeListener = dyn Fn(&Event<'_>, bool) + Send + Sync;
@@ -52,13 +56,19 @@ impl Partitions {
         let ids = (0..settings.partitions).map(PartitionId).filter(|id| GroupId::of(*id, groups) == group);
         let make = |id| Mutex::new(Partition::new(PartitionSettings { id, hash_seed, exact_read_times: true }));
         let cells = Cells { partitions: ids.map(make).collect(), is_exporting: AtomicBool::new(false) };
-        Partitions { group, groups, hash_seed, cells: Arc::new(cells), listener: None }
+        Partitions { group, groups, hash_seed, cells: Arc::new(cells), listener: None, room: None }
     }
 
     /// Adds a listener of all changes.
     #[must_use]
     pub fn with_listener(self, listener: Arc<ChangeListener>) -> Self {
         Partitions { listener: Some(listener), ..self }
+    }
+
+    /// Refuses imports at times.
+    #[must_use]
+    pub fn with_room_for_imports(self, room: Arc<RoomForImport>) -> Self {
+        Partitions { room: Some(room), ..self }
     }
 
     /// Returns the cell of a partition, if it belongs to this group.
@@ -191,8 +201,9 @@ impl StateMachine for Partitions {
         exported.export.page(bytes_min, export).map(Bytes::from)
     }
 
-    fn begin_import(&self) -> MultiPartitionImport {
-        MultiPartitionImport::new(self.ids().collect(), self.hash_seed)
+    fn begin_import(&self) -> Option<MultiPartitionImport> {
+        let has_room = self.room.as_ref().is_none_or(|has_room| has_room());
+        has_room.then(|| MultiPartitionImport::new(self.ids().collect(), self.hash_seed))
     }
 
     fn import_page(&self, taken: &mut MultiPartitionImport, page: Bytes) -> Result<(), StateMachineError> {

@@ -34,13 +34,30 @@ pub(crate) struct RaftLog {
     read_bytes_max: usize,
 }
 
+/// Called with the bytes that a log takes more, or fewer.
+pub(crate) type OnChange = Box<dyn Fn(isize) + Send + Sync>;
+
 /// The size of a log.
-#[derive(Default)]
 pub(crate) struct Size {
     pub(crate) bytes: AtomicUsize,
     pub(crate) entries: AtomicUsize,
     /// The index of the first entry that is present, or will be.
     pub(crate) first: AtomicU64,
+    on_change: OnChange,
+}
+
+impl Size {
+    fn changed(&self, added: usize, taken: usize) {
+        self.bytes.fetch_add(added, Ordering::Relaxed);
+        self.bytes.fetch_sub(taken, Ordering::Relaxed);
+        (self.on_change)(added.cast_signed() - taken.cast_signed());
+    }
+}
+
+impl Drop for Size {
+    fn drop(&mut self) {
+        self.changed(0, self.bytes.load(Ordering::Relaxed));
+    }
 }
 
 fn bytes_of(entry: &Entry) -> usize {
@@ -50,8 +67,10 @@ fn bytes_of(entry: &Entry) -> usize {
 impl RaftLog {
     /// Creates an empty log, which is read in pieces of at most `read_bytes_max` bytes, or of one
     /// entry.
-    pub(crate) fn new(read_bytes_max: usize) -> Self {
-        RaftLog { inner: Arc::default(), size: Arc::default(), read_bytes_max }
+    pub(crate) fn new(read_bytes_max: usize, on_change: OnChange) -> Self {
+        let (bytes, entries, first) = Default::default();
+        let size = Size { bytes, entries, first, on_change };
+        RaftLog { inner: Arc::default(), size: Arc::new(size), read_bytes_max }
     }
 
     pub(crate) fn size(&self) -> Arc<Size> {
@@ -59,8 +78,7 @@ impl RaftLog {
     }
 
     fn measure(&self, inner: &Inner, added: usize, taken: usize) {
-        self.size.bytes.fetch_add(added, Ordering::Relaxed);
-        self.size.bytes.fetch_sub(taken, Ordering::Relaxed);
+        self.size.changed(added, taken);
         self.size.entries.store(inner.entries.len(), Ordering::Relaxed);
         self.size.first.store(inner.first(), Ordering::Relaxed);
     }

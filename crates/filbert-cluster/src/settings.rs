@@ -36,7 +36,10 @@ pub struct GroupSettings {
     /// milliseconds. Default 5,000: a failover takes far less.
     pub answer_ms_max: u64,
     /// The size of the log in bytes from which it is purged. Default 8 MiB, which is 96 MiB for 12
-    /// groups. At twice this size, submissions are refused.
+    /// groups.
+    pub log_bytes_kept: usize,
+    /// The size of the log in bytes from which submissions are refused: it grows beyond
+    /// `log_bytes_kept` while a member does not answer. Default 16 MiB.
     pub log_bytes_max: usize,
     /// The number of entries in the log from which it is purged. Default 8,192.
     pub log_entries_max: usize,
@@ -74,7 +77,8 @@ impl Default for GroupSettings {
             request_ms_max: 300,
             install_ms_max: 10_000,
             answer_ms_max: 5_000,
-            log_bytes_max: 8 << 20,
+            log_bytes_kept: 8 << 20,
+            log_bytes_max: 16 << 20,
             log_entries_max: 8_192,
             entry_bytes_max: 256 << 10,
             entries_on_way_max: 2,

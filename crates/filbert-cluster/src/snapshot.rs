@@ -78,30 +78,43 @@ pub(crate) struct Taking<S: StateMachine> {
     pub(crate) vote: Vote,
     pub(crate) snapshot: u64,
     pub(crate) next: u64,
+    /// The time of the last page, in nanoseconds of the group.
+    pub(crate) last_ns: u64,
     head: Option<(SnapshotMeta, Taken<S>)>,
+}
+
+/// The result of a page that was received.
+pub(crate) enum Received<S: StateMachine> {
+    /// Further pages are expected.
+    Page,
+    /// The page was the last one.
+    Whole(SnapshotMeta, Taken<S>),
+    /// This member has no room for another snapshot.
+    NoRoom,
 }
 
 impl<S: StateMachine> Taking<S> {
     pub(crate) fn new(vote: Vote, snapshot: u64) -> Self {
-        Taking { vote, snapshot, next: 0, head: None }
+        Taking { vote, snapshot, next: 0, last_ns: 0, head: None }
     }
 
-    /// Takes the next page. Returns the contents if it was the last page.
-    pub(crate) fn page(&mut self, state: &S, page: Bytes) -> Result<Option<(SnapshotMeta, Taken<S>)>, String> {
+    /// Takes the next page.
+    pub(crate) fn page(&mut self, state: &S, page: Bytes) -> Result<Received<S>, String> {
         self.next += 1;
         match &mut self.head {
             None => {
                 let (meta, origins) = read_head(page).map_err(|error| error.to_string())?;
-                self.head = Some((meta, Taken { import: state.begin_import(), origins }));
-                Ok(None)
+                let Some(import) = state.begin_import() else { return Ok(Received::NoRoom) };
+                self.head = Some((meta, Taken { import, origins }));
+                Ok(Received::Page)
             }
             Some((_, taken)) if !page.is_empty() => {
                 state.import_page(&mut taken.import, page).map_err(|error| error.to_string())?;
-                Ok(None)
+                Ok(Received::Page)
             }
             Some((_, taken)) => {
                 state.check_import(&taken.import).map_err(|error| error.to_string())?;
-                Ok(self.head.take())
+                Ok(self.head.take().map_or(Received::Page, |(meta, taken)| Received::Whole(meta, taken)))
             }
         }
     }

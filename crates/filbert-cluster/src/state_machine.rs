@@ -101,6 +101,9 @@ pub trait StateMachine: Send + Sync + 'static {
     /// [`filbert_store::Partition::forget_reads`].
     fn forget_reads(&self) {}
 
+    /// Called when the log of the group takes so many bytes more on this member, or fewer.
+    fn log_changed(&self, _bytes: isize) {}
+
     /// Called when this member becomes the leader, before it serves reads.
     fn leadership_gained(&self) {}
 
@@ -130,8 +133,9 @@ pub trait StateMachine: Send + Sync + 'static {
     /// Returns the next page, of about `bytes_min` bytes and not empty. `None` at the end.
     fn export_page(&self, export: &mut Self::Export, bytes_min: usize) -> Option<Bytes>;
 
-    /// Begins the import of a snapshot.
-    fn begin_import(&self) -> Self::Import;
+    /// Begins the import of a snapshot. `None` while this member has no room for it: the sender
+    /// tries again.
+    fn begin_import(&self) -> Option<Self::Import>;
 
     /// Imports the next page.
     ///

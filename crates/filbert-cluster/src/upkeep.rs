@@ -11,6 +11,7 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::{AsyncRuntime, Instant, RaftMetrics, ServerState};
 
 use crate::counters::add;
+use crate::network::PAGE_TRIES_MAX;
 use crate::shared::Shared;
 use crate::state_machine::StateMachine;
 use crate::types::Types;
@@ -60,6 +61,7 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
             // Refused if too many submissions wait: retried at the next turn.
             let _later = group.waiting.propose(touches(&group), group.settings.waiting_bytes_max);
         }
+        drop_abandoned(&group);
         if let Some(applied) = applied {
             purge(&group, applied).await;
         }
@@ -85,6 +87,24 @@ fn answer_late<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) {
     let (member, id) = (group.member, group.replica.group);
     for awaits in group.waiting.take_older(now, limit) {
         awaits.refuse(&group.replica.state, SubmitError::NotLeader { member, group: id, leader: None });
+    }
+}
+
+/// Drops what was received of a snapshot that no member sends any more. It takes memory, and other
+/// snapshots may wait for its room.
+fn drop_abandoned<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) {
+    let now = group.nanoseconds(R::Instant::now());
+    // A sender gives up after that time, and the next page may have waited for its rate limit.
+    let settings = &group.settings;
+    let sending = settings.request_timeout().saturating_mul(PAGE_TRIES_MAX + 1);
+    let page_bytes = settings.page_bytes.saturating_add(settings.waiting_bytes_max) as u64;
+    let pause = Duration::from_millis(page_bytes.saturating_mul(1_000) / settings.snapshot_bytes_per_s_max.max(1));
+    let limit_ns = u64::try_from(sending.saturating_add(pause).as_nanos()).unwrap_or(u64::MAX);
+    let mut taking = group.taking.lock();
+    if taking.as_ref().is_some_and(|taking| now.saturating_sub(taking.last_ns) > limit_ns) {
+        let abandoned = taking.take();
+        drop(taking);
+        drop(abandoned);
     }
 }
 
@@ -121,7 +141,7 @@ pub(crate) fn touches<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) ->
 async fn purge<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>, applied: u64) {
     let entries = group.log_size.entries.load(Ordering::Relaxed);
     let bytes = group.log_size.bytes.load(Ordering::Relaxed);
-    if entries <= group.settings.log_entries_max && bytes <= group.settings.log_bytes_max {
+    if entries <= group.settings.log_entries_max && bytes <= group.settings.log_bytes_kept {
         return;
     }
     let upto = (group.log_size.first.load(Ordering::Relaxed) + entries as u64 / 2).min(applied);

@@ -65,25 +65,28 @@ impl Grid {
     /// # Errors
     /// A setting is invalid.
     pub fn new(config: GridConfig, environment: Environment) -> Result<Arc<Grid>, GridError> {
-        Grid::make(config, environment, None)
+        let memory = Arc::new(MemberMemory::new(config.memory_bytes_max));
+        Grid::make(config, environment, memory, None)
     }
 
     /// As [`Grid::new`], for a member that sends its changes through logs. The owner of the logs
-    /// passes their entries to [`Grid::apply_batch`].
+    /// passes their entries to [`Grid::apply_batch`], and counts them in `memory`.
     ///
     /// # Errors
     /// As [`Grid::new`].
     pub fn replicated(
         config: GridConfig,
         environment: Environment,
+        memory: Arc<MemberMemory>,
         replicator: Arc<dyn Replicator>,
     ) -> Result<Arc<Grid>, GridError> {
-        Grid::make(config, environment, Some(Replication::new(replicator)))
+        Grid::make(config, environment, memory, Some(Replication::new(replicator)))
     }
 
     fn make(
         config: GridConfig,
         environment: Environment,
+        memory: Arc<MemberMemory>,
         replication: Option<Replication>,
     ) -> Result<Arc<Grid>, GridError> {
         config.validate()?;
@@ -109,7 +112,6 @@ impl Grid {
         let objects = Objects::new(config.objects_max, config.listeners_max);
         let schemas = Arc::new(Schemas::new(config.schemas_max, config.schema_fields_max));
         let clients = Clients::new(config.client_statistics_bytes_max);
-        let memory = Arc::new(MemberMemory::new(config.memory_bytes_max));
         let budget = MemoryBudget::of_member(memory.clone(), config.buffers_bytes(), "buffers_bytes_max");
         let kept_bytes_max = budget.bytes_max() / 4 * 3;
         let kept_budget = budget.share(kept_bytes_max, "buffers_bytes_max, of which clients may keep three quarters");
@@ -142,7 +144,7 @@ impl Grid {
         Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, metrics, budget, kept_budget }))
     }
 
-    /// The account of the member's memory: maps, buffers and statements.
+    /// The account of the member's memory: maps, logs, buffers and statements.
     pub fn memory(&self) -> &Arc<MemberMemory> {
         &self.shared.memory
     }

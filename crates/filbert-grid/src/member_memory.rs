@@ -1,16 +1,22 @@
-//! The account of a member's memory: the data of maps, the buffers of clients, and what statements
-//! hold share one limit.
+//! The account of a member's memory: the data of maps, the logs of groups, the buffers of clients,
+//! and what statements hold share one limit.
 //!
-//! Maps come first: they may take all of it. Buffers and statements share what maps leave. So that
+//! Maps and logs come first: they may take all of it. Buffers and statements share the rest. So that
 //! a full member still answers, each of both may always take its guaranteed part, even beyond the
 //! limit. A write by which the sum would exceed the limit and both parts is refused, until
 //! statements and buffers have given back what they took before maps grew.
 //!
 //! ```text
 //! |<-------------------- limit --------------------->|<------- guaranteed ------->|
-//! |  maps   | buffers |  statements  |     free       |                            |  most of the time
-//! |                      maps                        | buffers |    statements    |  a full member
+//! | maps | logs | buffers | statements |     free     |                            |  most of the time
+//! |                 maps                      | logs | buffers |    statements    |  a full member
 //! ```
+//!
+//! Logs have settings of their own, which depend on the limit: [`MemberMemory::logs_bytes_max`]. A
+//! member applies what others have agreed on, whatever room it has.
+//!
+//! The import of a snapshot holds a group's entries a second time. Imports run together as long as
+//! there is room, and one runs in any case. Writes are not refused because of it.
 //!
 //! Cached plans count as well. They have no part of their own: their caches get smaller with the
 //! room of statements.
@@ -18,6 +24,7 @@
 //! This module must not know who counts, nor what happens to a request without room.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 /// The part of the limit that is guaranteed to buffers, and its smallest and largest size.
@@ -26,6 +33,8 @@ const BUFFERS_BYTES: RangeInclusive<usize> = 32 << 20..=512 << 20;
 /// The part of the limit that is guaranteed to statements, and its smallest and largest size.
 const STATEMENTS_PART: usize = 8;
 const STATEMENTS_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
+/// The part of the limit that the logs of groups take before they are purged.
+const LOGS_PART: usize = 8;
 
 /// The memory that a member uses, in bytes, and its limit.
 #[derive(Debug)]
@@ -38,11 +47,28 @@ pub struct MemberMemory {
     of_buffers: usize,
     /// Maps, parked changes, and commands in flight.
     pub(crate) maps: AtomicUsize,
+    /// Negative at times, as `statements`.
+    logs: AtomicIsize,
     buffers: AtomicUsize,
     /// Negative for a moment if one thread notes what it has freed before another notes what it has
     /// allocated.
     statements: AtomicIsize,
     plans: AtomicIsize,
+    /// At least one byte for each import.
+    imports: AtomicUsize,
+}
+
+/// The room of an import. Given back when dropped.
+#[derive(Debug)]
+pub(crate) struct ImportRoom {
+    memory: Arc<MemberMemory>,
+    bytes: usize,
+}
+
+impl Drop for ImportRoom {
+    fn drop(&mut self) {
+        self.memory.imports.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
 }
 
 impl MemberMemory {
@@ -52,8 +78,8 @@ impl MemberMemory {
             bytes_max.map_or(usize::MAX, |max| (max / part).clamp(*range.start(), *range.end()))
         };
         let (of_statements, of_buffers) = (part(STATEMENTS_PART, STATEMENTS_BYTES), part(BUFFERS_PART, BUFFERS_BYTES));
-        let (maps, buffers, statements, plans) = Default::default();
-        MemberMemory { bytes_max, of_statements, of_buffers, maps, buffers, statements, plans }
+        let (maps, logs, buffers, statements, plans, imports) = Default::default();
+        MemberMemory { bytes_max, of_statements, of_buffers, maps, logs, buffers, statements, plans, imports }
     }
 
     /// The limit in bytes.
@@ -61,14 +87,35 @@ impl MemberMemory {
         self.bytes_max
     }
 
-    /// The bytes of maps, buffers, statements and cached plans together.
+    /// The bytes of maps, logs, buffers, statements and cached plans together.
     pub fn used(&self) -> usize {
-        [self.maps(), self.buffers(), self.statements(), self.plans()].into_iter().fold(0, usize::saturating_add)
+        let others = [self.buffers(), self.statements(), self.plans()];
+        others.into_iter().fold(self.data(), usize::saturating_add)
+    }
+
+    /// The bytes of maps and logs.
+    fn data(&self) -> usize {
+        self.maps().saturating_add(self.logs())
     }
 
     /// The bytes of maps, of parked changes, and of commands in flight.
     pub fn maps(&self) -> usize {
         self.maps.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of the logs of groups.
+    pub fn logs(&self) -> usize {
+        self.logs.load(Ordering::Relaxed).try_into().unwrap_or(0)
+    }
+
+    /// The bytes of all logs together from which they are purged. `usize::MAX` without a limit.
+    pub fn logs_bytes_max(&self) -> usize {
+        self.bytes_max.map_or(usize::MAX, |max| max / LOGS_PART)
+    }
+
+    /// The bytes of imports.
+    pub fn imports(&self) -> usize {
+        self.imports.load(Ordering::Relaxed)
     }
 
     /// The bytes of buffers.
@@ -84,6 +131,11 @@ impl MemberMemory {
     /// The bytes that cached plans hold.
     pub fn plans(&self) -> usize {
         self.plans.load(Ordering::Relaxed).try_into().unwrap_or(0)
+    }
+
+    /// Notes a change of the bytes of logs.
+    pub fn note_logs(&self, change: isize) {
+        self.logs.fetch_add(change, Ordering::Relaxed);
     }
 
     /// Notes a change of the bytes that statements hold.
@@ -106,14 +158,15 @@ impl MemberMemory {
         self.room_beside(self.statements().saturating_add(self.plans()), self.of_buffers)
     }
 
-    /// The bytes by which maps, statements and buffers together may exceed the limit.
+    /// The bytes by which maps, logs, statements and buffers together may exceed the limit.
     pub fn guaranteed(&self) -> usize {
         self.of_statements.saturating_add(self.of_buffers)
     }
 
-    /// What is left beside maps and `others`, or the guaranteed part if that is more.
+    /// What is left beside maps, logs, imports and `others`, or the guaranteed part if that is more.
     fn room_beside(&self, others: usize, guaranteed: usize) -> usize {
-        let left = |max: usize| max.saturating_sub(self.maps().saturating_add(others));
+        let taken = self.data().saturating_add(self.imports()).saturating_add(others);
+        let left = |max: usize| max.saturating_sub(taken);
         self.bytes_max.map_or(usize::MAX, |max| left(max).max(guaranteed))
     }
 
@@ -123,7 +176,20 @@ impl MemberMemory {
     pub(crate) fn lacks_room_for_maps(&self, bytes: usize) -> Option<(usize, usize)> {
         let max = self.bytes_max?;
         let exceeds = |used: usize, max: usize| (used.saturating_add(bytes) > max).then_some((used, max));
-        exceeds(self.maps(), max).or_else(|| exceeds(self.used(), max.saturating_add(self.guaranteed())))
+        exceeds(self.data(), max).or_else(|| exceeds(self.used(), max.saturating_add(self.guaranteed())))
+    }
+
+    /// Takes room for an import that holds so many bytes a second time. `None` if there is no room
+    /// beside other imports.
+    pub(crate) fn take_for_import(self: &Arc<Self>, bytes: usize) -> Option<ImportRoom> {
+        let bytes = bytes.max(1);
+        let (used, max) = (self.used(), self.bytes_max.unwrap_or(usize::MAX));
+        let fits = |imports: usize| {
+            let sum = imports.saturating_add(bytes);
+            (imports == 0 || used.saturating_add(sum) <= max).then_some(sum)
+        };
+        let taken = self.imports.fetch_update(Ordering::AcqRel, Ordering::Relaxed, fits);
+        taken.is_ok().then(|| ImportRoom { memory: self.clone(), bytes })
     }
 
     /// Takes room for a buffer. Returns whether there was room.
@@ -188,6 +254,37 @@ mod tests {
         memory.give_back_buffers(150 * MIB);
         assert_eq!(memory.lacks_room_for_maps(412 * MIB), None);
         assert_eq!(memory.lacks_room_for_maps(413 * MIB), Some((100 * MIB, 512 * MIB)));
+    }
+
+    #[test]
+    fn logs_take_room_as_maps_do() {
+        let memory = MemberMemory::new(Some(512 * MIB));
+        assert_eq!(memory.logs_bytes_max(), 64 * MIB);
+        memory.note_logs(64 << 20);
+        assert_eq!((memory.room_of_statements(), memory.room_of_buffers()), (448 * MIB, 448 * MIB));
+        memory.maps.store(440 * MIB, Ordering::Relaxed);
+        assert_eq!(memory.lacks_room_for_maps(8 * MIB), None);
+        assert_eq!(memory.lacks_room_for_maps(9 * MIB), Some((504 * MIB, 512 * MIB)));
+        memory.note_logs(-(64 << 20));
+        assert_eq!(memory.used(), 440 * MIB);
+    }
+
+    #[test]
+    fn imports_run_together_while_there_is_room_and_one_in_any_case() {
+        let memory = Arc::new(MemberMemory::new(Some(512 * MIB)));
+        memory.maps.store(400 * MIB, Ordering::Relaxed);
+        let first = memory.take_for_import(60 * MIB).unwrap();
+        let second = memory.take_for_import(50 * MIB).unwrap();
+        assert!(memory.take_for_import(3 * MIB).is_none());
+        assert_eq!((memory.imports(), memory.room_of_statements()), (110 * MIB, 64 * MIB));
+        assert_eq!(memory.lacks_room_for_maps(112 * MIB), None);
+        drop((first, second));
+        memory.maps.store(600 * MIB, Ordering::Relaxed);
+        let first = memory.take_for_import(0).unwrap();
+        assert!(memory.take_for_import(0).is_none());
+        drop(first);
+        assert!(memory.take_for_import(200 * MIB).is_some());
+        assert_eq!(memory.imports(), 0);
     }
 
     #[test]

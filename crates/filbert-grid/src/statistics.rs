@@ -6,7 +6,7 @@ pub struct GridStatistics {
     /// Bytes of all maps (records, tables, expiry, locks, journals), of parked changes, and of
     /// commands in flight.
     pub memory_bytes: usize,
-    /// The limit of `memory_bytes`, if one is set.
+    /// The limit of the member's memory, if one is set.
     pub memory_bytes_max: Option<usize>,
     /// Bytes that statements and cached plans hold, as the allocator counts them.
     pub statement_bytes: usize,

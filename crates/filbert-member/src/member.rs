@@ -14,7 +14,7 @@ use std::time::Duration;
 use filbert_cluster::{
     BootRuntime, Epoch, Group, GroupId, GroupSettings, MemberId, Replicas, SharedHeartbeats, Transport, WallClock,
 };
-use filbert_grid::{Clock, Environment, Grid, GridConfig, Millis, PartitionId};
+use filbert_grid::{Clock, Environment, Grid, GridConfig, MemberMemory, Millis, PartitionId};
 use filbert_links::{Identity, LinkSettings, Links};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -262,10 +262,15 @@ impl Starting {
         let in_epoch = InEpoch { transport: links.clone(), epoch: replicas.epoch().clone() };
         (config.cluster_uuid, config.member_uuid) = (Some(cluster), Some(facts.uuid));
         config.hash_seed = Some(of_cluster.hash_seed);
-        let groups = GroupSettings { groups: of_cluster.groups, partitions: of_cluster.partitions, ..settings.groups };
+        let memory = Arc::new(MemberMemory::new(config.memory_bytes_max));
+        let groups = GroupSettings {
+            groups: of_cluster.groups,
+            partitions: of_cluster.partitions,
+            ..with_logs_within(&memory, of_cluster.groups, settings.groups)
+        };
         let transport: Arc<dyn Transport> = Arc::new(SharedHeartbeats::<BootRuntime>::new(Arc::new(in_epoch), &groups));
         let wall: Arc<dyn WallClock> = Arc::new(Wall(environment.clock.clone()));
-        let (registry, slot) = (Arc::new(Registry::new()), GridSlot::default());
+        let (registry, slot) = (Arc::new(Registry::new(memory.clone())), GridSlot::default());
         // All members wait for changes of the registry.
         let hurried = GroupSettings { commit_hold_ms: 0, ..groups.clone() };
         let of_registry =
@@ -273,8 +278,8 @@ impl Starting {
         replicas.add(REGISTRY, of_registry.clone());
         let mut of_partitions: Vec<PartitionGroup> = Vec::new();
         for group in (0..groups.groups).map(GroupId) {
-            let partitions =
-                GridPartitions::new(group, groups.groups, groups.partitions, slot.clone(), registry.clone());
+            let numbers = (groups.groups, groups.partitions);
+            let partitions = GridPartitions::new(group, numbers, slot.clone(), registry.clone(), memory.clone());
             let (transport, wall) = (transport.clone(), wall.clone());
             let started = Group::start(id, group, groups.clone(), transport, wall, Arc::new(partitions)).await?;
             replicas.add(group, started.clone());
@@ -294,7 +299,7 @@ impl Starting {
         });
         let replicator =
             MemberReplicator::new(forwarding.clone(), registry_client.clone(), maps_max, Handle::current());
-        let grid = Grid::replicated(config, environment, Arc::new(replicator))?;
+        let grid = Grid::replicated(config, environment, memory, Arc::new(replicator))?;
         slot.set(&grid);
         let ending = Arc::new(EndingSender::new(None));
         let recovery = Arc::new(Recovery {
@@ -397,6 +402,15 @@ fn founded(settings: ClusterSettings) -> ClusterSettings {
         0 => ClusterSettings { hash_seed: Uuid::new_v4().as_u64_pair().1 | 1, ..settings },
         _ => settings,
     }
+}
+
+/// Settings with which all logs together are purged at the size that the member's memory leaves to
+/// them. Each log keeps four entries of the usual maximum size.
+fn with_logs_within(memory: &MemberMemory, groups: u32, settings: GroupSettings) -> GroupSettings {
+    let of_one = memory.logs_bytes_max() / groups.max(1) as usize;
+    let log_bytes_kept = of_one.max(settings.entry_bytes_max.saturating_mul(4)).min(settings.log_bytes_kept);
+    let log_bytes_max = settings.log_bytes_max.min(log_bytes_kept.saturating_mul(4));
+    GroupSettings { log_bytes_kept, log_bytes_max, ..settings }
 }
 
 impl Member {

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use filbert_cluster::{
     Applying, BootRuntime, EntryAt, Group, GroupId, MemberId, OwnedReply, StateMachine, StateMachineError, SubmitError,
 };
-use filbert_grid::Grid;
 use filbert_grid::replication::{self, Answers, GroupExport, GroupImport, Part, Role};
+use filbert_grid::{Grid, MemberMemory};
 use filbert_store::{Decoder, Millis};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -39,11 +39,18 @@ pub(crate) struct GridPartitions {
     partitions: u32,
     grid: GridSlot,
     registry: Arc<Registry>,
+    memory: Arc<MemberMemory>,
 }
 
 impl GridPartitions {
-    pub(crate) fn new(group: GroupId, groups: u32, partitions: u32, grid: GridSlot, registry: Arc<Registry>) -> Self {
-        GridPartitions { group, groups, partitions, grid, registry }
+    pub(crate) fn new(
+        group: GroupId,
+        (groups, partitions): (u32, u32),
+        grid: GridSlot,
+        registry: Arc<Registry>,
+        memory: Arc<MemberMemory>,
+    ) -> Self {
+        GridPartitions { group, groups, partitions, grid, registry, memory }
     }
 
     fn of_grid(&self) -> replication::GroupId {
@@ -71,7 +78,7 @@ fn beside_other_tasks<T>(work: impl FnOnce() -> T) -> T {
 impl StateMachine for GridPartitions {
     type Awaiting = Answers;
     type Export = GroupExport;
-    type Import = Option<GroupImport>;
+    type Import = GroupImport;
 
     fn check(&self, commands: &Bytes) -> Result<(), SubmitError> {
         for command in Decoder::new(commands)? {
@@ -105,6 +112,10 @@ impl StateMachine for GridPartitions {
         if let Some(grid) = self.grid.get() {
             grid.forget_reads(self.of_grid());
         }
+    }
+
+    fn log_changed(&self, bytes: isize) {
+        self.memory.note_logs(bytes);
     }
 
     fn leadership_gained(&self) {
@@ -161,28 +172,25 @@ impl StateMachine for GridPartitions {
     }
 
     fn begin_import(&self) -> Option<GroupImport> {
-        Some(self.grid.get()?.begin_import(self.of_grid()))
+        self.grid.get()?.begin_import(self.of_grid())
     }
 
-    fn import_page(&self, import: &mut Option<GroupImport>, page: Bytes) -> Result<(), StateMachineError> {
-        match import {
-            Some(import) => Ok(import.page(&page)?),
-            None => self.grid().map(|_| ()),
-        }
+    fn import_page(&self, import: &mut GroupImport, page: Bytes) -> Result<(), StateMachineError> {
+        Ok(import.page(&page)?)
     }
 
-    fn check_import(&self, import: &Option<GroupImport>) -> Result<(), StateMachineError> {
-        let (found, expected) = import.as_ref().map_or((0, 1), GroupImport::progress);
+    fn check_import(&self, import: &GroupImport) -> Result<(), StateMachineError> {
+        let (found, expected) = import.progress();
         if found != expected {
             return Err(StateMachineError::Unfit(format!("it has {found} partitions, expected {expected}")));
         }
         Ok(())
     }
 
-    fn install(&self, import: Option<GroupImport>) -> Millis {
-        match (self.grid.get(), import) {
-            (Some(grid), Some(import)) => beside_other_tasks(|| grid.install(import)),
-            _ => Millis(i64::MIN),
+    fn install(&self, import: GroupImport) -> Millis {
+        match self.grid.get() {
+            Some(grid) => beside_other_tasks(|| grid.install(import)),
+            None => Millis(i64::MIN),
         }
     }
 

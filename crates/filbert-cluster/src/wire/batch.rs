@@ -45,8 +45,16 @@ pub(crate) struct BatchEntry {
     pub(crate) submissions: Vec<Submission>,
 }
 
+/// The version, the timestamp and the requirement.
+const FIXED_BYTES: usize = 17;
+/// The size of a submission beside its touches and commands.
+const SUBMISSION_BYTES_MAX: usize = 33;
+
 pub(crate) fn write_batch(entry: &BatchEntry) -> Bytes {
-    let mut out = vec![1];
+    let bytes = |submission: &Submission| SUBMISSION_BYTES_MAX + submission.touches.len() + submission.commands.len();
+    // The log keeps the whole buffer.
+    let mut out = Vec::with_capacity(FIXED_BYTES + entry.submissions.iter().map(bytes).sum::<usize>());
+    out.push(1);
     out.extend_from_slice(&entry.stamp.0.to_le_bytes());
     out.extend_from_slice(&entry.requirement.to_le_bytes());
     for submission in &entry.submissions {

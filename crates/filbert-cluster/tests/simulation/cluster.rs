@@ -96,7 +96,8 @@ pub fn settings(groups: u32) -> GroupSettings {
         groups,
         partitions: PARTITIONS,
         log_entries_max: 40,
-        log_bytes_max: 64 << 10,
+        log_bytes_kept: 64 << 10,
+        log_bytes_max: 128 << 10,
         waiting_bytes_max: 64 << 10,
         page_bytes: 256,
         ..GroupSettings::default()
@@ -173,6 +174,7 @@ impl Cluster {
         let wall = Arc::new(Wall(AtomicI64::new((random >> 32) as i64 % WALLS_MS)));
         let of_groups = Arc::clone(&wall);
         let event_reports = Arc::clone(&self.0.event_reports);
+        let cluster = Arc::downgrade(&self.0);
         let groups = spawn_on(node, async move {
             let mut groups = Vec::new();
             let end = Arc::new(End { network, from: id });
@@ -186,7 +188,17 @@ impl Cluster {
                 let listener = move |event: &Event<'_>, reports_event| {
                     event_reports.lock().unwrap().record(id, event, reports_event)
                 };
-                let state = Arc::new(state.with_listener(Arc::new(listener)));
+                let (imports, cluster) = (AtomicU64::new(0), cluster.clone());
+                let has_room = move || {
+                    let number = imports.fetch_add(1, Ordering::SeqCst);
+                    let has_room = runtime::mix(random ^ number) % 3 != 0;
+                    if let Some(inner) = cluster.upgrade().filter(|_| !has_room) {
+                        Cluster(inner).saw("snapshot without room");
+                    }
+                    has_room
+                };
+                let state = state.with_listener(Arc::new(listener)).with_room_for_imports(Arc::new(has_room));
+                let state = Arc::new(state);
                 let started = Group::start(id, group, settings, transport, wall, state).await.unwrap();
                 of_member.add(group, started.clone());
                 groups.push(started);

@@ -143,7 +143,7 @@ impl Cluster {
         }
         let settings = &self.0.settings;
         assert!(status.purged.is_none_or(|purged| purged < applied), "only what is applied is purged");
-        assert!(status.log_bytes <= 4 * settings.log_bytes_max, "a log keeps to its limit");
+        assert!(status.log_bytes <= 2 * settings.log_bytes_max, "a log keeps to its limit");
         assert!(status.waiting_bytes <= settings.waiting_bytes_max, "what waits keeps to its limit");
         for (what, is_so) in [("joint", status.is_joint), ("purge", status.purged.is_some())] {
             if is_so {

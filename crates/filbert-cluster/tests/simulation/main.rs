@@ -70,6 +70,7 @@
 //! | 22 | more is submitted than the limits allow | `random.rs` |
 //! | 23 | clients lose answers, and retry at other members | `client.rs` |
 //! | 24 | most voters die at once, and the survivors continue | `scenarios/recovery.rs` |
+//! | 25 | a member has no room for a snapshot, and has it later | `cluster.rs`, `start_member` |
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::panic, clippy::print_stderr, reason = "helpers of tests fail as tests do")]

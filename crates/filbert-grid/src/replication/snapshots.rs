@@ -20,6 +20,7 @@ use crate::cell::CellState;
 use crate::grid::Grid;
 use crate::groups::GroupId;
 use crate::map_core::MapCore;
+use crate::member_memory::ImportRoom;
 use crate::replicator::PendingAnswer;
 use crate::shared::Shared;
 
@@ -37,11 +38,14 @@ impl fmt::Debug for GroupExport {
 }
 
 /// An import of a group's snapshot in progress. The member's partitions are not changed yet.
-pub struct GroupImport(MultiPartitionImport);
+pub struct GroupImport {
+    import: MultiPartitionImport,
+    _room: ImportRoom,
+}
 
 impl fmt::Debug for GroupImport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("GroupImport").field(&self.0.progress()).finish()
+        f.debug_tuple("GroupImport").field(&self.import.progress()).finish()
     }
 }
 
@@ -69,13 +73,13 @@ impl GroupImport {
     /// # Errors
     /// The page cannot be decoded, or is not the next one. The import has failed.
     pub fn page(&mut self, page: &[u8]) -> Result<(), ImportError> {
-        self.0.page(page, &NoLayouts)
+        self.import.page(page, &NoLayouts)
     }
 
     /// The number of complete partitions, and the total number of partitions.
     #[must_use]
     pub fn progress(&self) -> (usize, usize) {
-        self.0.progress()
+        self.import.progress()
     }
 }
 
@@ -109,9 +113,14 @@ impl Grid {
         })
     }
 
-    /// Starts the import of a snapshot of a group.
-    pub fn begin_import(&self, group: GroupId) -> GroupImport {
-        GroupImport(MultiPartitionImport::new(self.partitions_of(group), self.shared.hash_seed))
+    /// Starts the import of a snapshot of a group; `None` while this member's memory has no room for
+    /// it beside other imports. What the group has here is taken for the size of the snapshot.
+    pub fn begin_import(&self, group: GroupId) -> Option<GroupImport> {
+        let partitions = self.partitions_of(group);
+        let cells = partitions.iter().filter_map(|id| self.shared.cell(*id));
+        let room = self.shared.memory.take_for_import(cells.map(|cell| cell.lock().partition.bytes()).sum())?;
+        let import = MultiPartitionImport::new(partitions, self.shared.hash_seed);
+        Some(GroupImport { import, _room: room })
     }
 
     /// Replaces the member's partitions by the imported ones. Returns the latest time in them. This
@@ -119,7 +128,7 @@ impl Grid {
     pub fn install(&self, import: GroupImport) -> Millis {
         let shared = &self.shared;
         let (mut latest, mut replaced) = (Millis(i64::MIN), Vec::new());
-        for mut partition in import.0.finish() {
+        for mut partition in import.import.finish() {
             latest = latest.max(partition.time());
             let id = partition.id();
             let Some(cell) = shared.cell(id) else { continue };
@@ -137,8 +146,10 @@ impl Grid {
             }
             let summaries: usize = maps.iter().map(|map| map.layouts.signatures.partition_replaced()).sum();
             shared.account(state.partition.bytes() + summaries, partition.bytes());
-            state.partition = partition;
+            let old = std::mem::replace(&mut state.partition, partition);
             maps.iter().for_each(|map| map.listeners.partition_replaced(id));
+            drop(state);
+            drop(old);
             replaced = maps;
         }
         // Until then, lookups visit all partitions.

@@ -275,7 +275,7 @@ fn a_lookup_finds_what_a_snapshot_brought_into_a_large_index() {
     // Without a log, all partitions are in group 0.
     for group in (0..24).map(replication::GroupId) {
         let mut export = brings.grid.begin_export(group).unwrap();
-        let mut import = takes.grid.begin_import(group);
+        let mut import = takes.grid.begin_import(group).unwrap();
         while let Some(page) = export.page(1 << 20) {
             import.page(&page).unwrap();
         }

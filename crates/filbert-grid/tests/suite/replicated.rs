@@ -11,8 +11,8 @@ use filbert_grid::replication::{
 };
 use filbert_grid::{
     Change, EntryEvent, EntrySink, Environment, ErrorKind, EventKind, EventKinds, Expected, Expiry, Grid, GridConfig,
-    GridError, ListenerSpec, Map, MapConfig, MapId, MapSettings, Millis, NotMade, PartitionId, PutMode, Refused, Reply,
-    Together,
+    GridError, ListenerSpec, Map, MapConfig, MapId, MapSettings, MemberMemory, Millis, NotMade, PartitionId, PutMode,
+    Refused, Reply, Together,
 };
 
 fn replicated(config: GridConfig, whims: Whims) -> (Member, Arc<Loopback>) {
@@ -168,7 +168,8 @@ fn a_follower_holds_what_the_leader_holds() {
     let clock = Arc::new(ManualClock::default());
     let environment = Environment { clock: clock.clone(), random_seed: 43 };
     let follower = Arc::new(Follower(loopback.clone()));
-    let follower = Grid::replicated(GridConfig::default(), environment, follower).unwrap();
+    let memory = Arc::new(MemberMemory::new(None));
+    let follower = Grid::replicated(GridConfig::default(), environment, memory, follower).unwrap();
     for n in 0..200 {
         put_ttl(&map, n, b"v", 1_000 + i64::from(n));
     }
@@ -344,7 +345,8 @@ fn a_listener_of_replicas_receives_each_change_once_whichever_member_notifies() 
     let map = leader.grid.map("m").unwrap();
     let environment = Environment { clock: Arc::new(ManualClock::default()), random_seed: 43 };
     let follower = Arc::new(Follower(loopback.clone()));
-    let follower = Grid::replicated(GridConfig::default(), environment, follower).unwrap();
+    let memory = Arc::new(MemberMemory::new(None));
+    let follower = Grid::replicated(GridConfig::default(), environment, memory, follower).unwrap();
     let copy = follower.map_created(MapId(1), "m", MapSettings::default()).unwrap();
     let spec = ListenerSpec { key: None, filter: None, include_value: true, kinds: EventKinds::ALL, connection: None };
     let (notified, follows, wholes) = (Heard::default(), Heard::default(), Arc::new(Mutex::new(Vec::new())));
@@ -378,7 +380,7 @@ fn a_listener_of_replicas_receives_each_change_once_whichever_member_notifies() 
     assert!(!emptied.is_empty() && emptied.iter().all(|what| what == "Cleared"), "{emptied:?}");
 
     let group = group_of(&map, 7);
-    let (mut export, mut import) = (leader.grid.begin_export(group).unwrap(), follower.begin_import(group));
+    let (mut export, mut import) = (leader.grid.begin_export(group).unwrap(), follower.begin_import(group).unwrap());
     while let Some(page) = export.page(1 << 16) {
         import.page(&page).unwrap();
     }
@@ -488,4 +490,30 @@ fn a_retried_request_for_a_lock_is_answered_as_the_first_one_in_flight() {
     assert_eq!(unlock(&map, caller(2, 1), 7), Said::Done);
     assert!(!map.is_locked(partition, &key(7)), "it was taken once");
     assert_eq!(member.grid.statistics().parked_changes, 0);
+}
+
+#[test]
+fn snapshots_of_groups_are_imported_one_after_the_other_where_memory_is_scarce() {
+    const MIB: usize = 1 << 20;
+    let config = GridConfig { memory_bytes_max: Some(4 * MIB), ..GridConfig::default() };
+    let (member, _loopback) = replicated(config, Whims { groups: 3, ..Whims::default() });
+    let (map, mut keys) = (member.grid.map("m").unwrap(), 0..);
+    let mut fill = |bytes: usize| {
+        while member.grid.memory().maps() < bytes {
+            put(&map, caller(1, 1), keys.next().unwrap(), &[7; 4_000]);
+        }
+    };
+    let begin = |group: u32| member.grid.begin_import(GroupId(group));
+    fill(3 * MIB / 2);
+    let all: Vec<_> = (0..3).map(begin).collect();
+    assert!(all.iter().all(Option::is_some), "{all:?}");
+    drop(all);
+    fill(7 * MIB / 2);
+    let first = begin(0).unwrap();
+    assert!(begin(1).is_none() && begin(2).is_none());
+    // Writes do not wait for imports.
+    fill(15 * MIB / 4);
+    drop(first);
+    assert!(begin(1).is_some());
+    assert_eq!(member.grid.memory().imports(), 0);
 }

@@ -373,7 +373,7 @@ fn a_replaced_partition_is_rebuilt() {
     let of = GroupId(group(&key(there)));
     let mut export = members.0[1].server.grid.begin_export(of).unwrap();
     let grid = &members.0[0].server.grid;
-    let mut import = grid.begin_import(of);
+    let mut import = grid.begin_import(of).unwrap();
     while let Some(page) = export.page(1 << 20) {
         import.page(&page).unwrap();
     }

@@ -55,7 +55,7 @@ fn member(families: &mut Families, shared: &Shared) {
     let memory = figures.memory_bytes as f64;
     families.gauge("filbert_memory_bytes", "Memory that all maps own, indexes and columns included.", Some(memory));
     let limit = figures.memory_bytes_max.map(|bytes| bytes as f64);
-    families.gauge("filbert_memory_limit_bytes", "The limit of the maps' memory (memory_bytes_max).", limit);
+    families.gauge("filbert_memory_limit_bytes", "The limit of the member's memory (memory_bytes_max).", limit);
     for (name, help, value) in [
         ("filbert_statement_bytes", "Memory that statements and kept plans hold.", figures.statement_bytes),
         ("filbert_buffer_bytes", "Memory of what is under way: messages, bodies, events.", figures.buffer_bytes),

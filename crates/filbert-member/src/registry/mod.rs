@@ -1,8 +1,8 @@
 //! The registry: a consensus group that all members follow and in which some of them vote.
 //!
 //! Commands and snapshots are a version byte followed by JSON: they are few and small, and members
-//! of different versions must read each other's. Must not know a grid: followers of changes wait
-//! for [`Registry::watch`].
+//! of different versions must read each other's. Must not know a grid beyond the account of its
+//! memory: followers of changes wait for [`Registry::watch`].
 
 mod placement;
 mod recoveries;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filbert_cluster::{Applying, EntryAt, GroupId, OwnedReply, StateMachine, StateMachineError, SubmitError};
+use filbert_grid::MemberMemory;
 use filbert_store::{CodecError, Millis, Problem};
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
@@ -33,11 +34,12 @@ const COMMAND_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Registry {
     state: RwLock<Arc<RegistryState>>,
     versions: watch::Sender<u64>,
+    memory: Arc<MemberMemory>,
 }
 
 impl Registry {
-    pub(crate) fn new() -> Self {
-        Registry { state: RwLock::default(), versions: watch::Sender::new(0) }
+    pub(crate) fn new(memory: Arc<MemberMemory>) -> Self {
+        Registry { state: RwLock::default(), versions: watch::Sender::new(0), memory }
     }
 
     /// Returns the current state.
@@ -93,6 +95,10 @@ impl StateMachine for Registry {
     type Export = Option<Bytes>;
     type Import = Vec<u8>;
 
+    fn log_changed(&self, bytes: isize) {
+        self.memory.note_logs(bytes);
+    }
+
     fn check(&self, commands: &Bytes) -> Result<(), SubmitError> {
         if commands.len() > COMMAND_BYTES_MAX {
             let problem = Problem::Broken { expected: "at most 1 MiB" };
@@ -142,8 +148,8 @@ impl StateMachine for Registry {
         Some(page)
     }
 
-    fn begin_import(&self) -> Vec<u8> {
-        Vec::new()
+    fn begin_import(&self) -> Option<Vec<u8>> {
+        Some(Vec::new())
     }
 
     fn import_page(&self, import: &mut Vec<u8>, page: Bytes) -> Result<(), StateMachineError> {
@@ -188,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_snapshot_brings_all_of_it() {
-        let registry = Registry::new();
+        let memory = Arc::new(MemberMemory::new(None));
+        let registry = Registry::new(memory.clone());
         let settings = ClusterSettings::default();
         apply(
             &registry,
@@ -198,8 +205,8 @@ mod tests {
             let map = MapFacts::new(&format!("map {n}"), &filbert_store::MapSettings::default());
             assert!(matches!(apply(&registry, &Command::MakeMap { map, maps_max: 100 }), Reply::Map(..)));
         }
-        let (other, mut export) = (Registry::new(), registry.begin_export().unwrap());
-        let mut import = other.begin_import();
+        let (other, mut export) = (Registry::new(memory), registry.begin_export().unwrap());
+        let mut import = other.begin_import().unwrap();
         while let Some(page) = registry.export_page(&mut export, 100) {
             assert!(other.check_import(&import).is_err());
             other.import_page(&mut import, page).unwrap();

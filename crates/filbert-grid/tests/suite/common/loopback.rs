@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use filbert_grid::replication::{Answers, GroupId, Part, RejectedSubmission, Replicator, Role, SubmitError, Term};
-use filbert_grid::{Clock, Environment, Grid, GridConfig, GridError, MapId, MapSettings, Millis};
+use filbert_grid::{Clock, Environment, Grid, GridConfig, GridError, MapId, MapSettings, MemberMemory, Millis};
 
 /// The configuration of a loopback log: the seed, and the failures of submissions.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +114,8 @@ impl Loopback {
             refused_percent,
             copies: Mutex::default(),
         });
-        let grid = Grid::replicated(config, environment, loopback.clone()).unwrap();
+        let memory = Arc::new(MemberMemory::new(config.memory_bytes_max));
+        let grid = Grid::replicated(config, environment, memory, loopback.clone()).unwrap();
         for _ in 0..whims.threads {
             let (loopback, grid) = (loopback.clone(), Arc::downgrade(&grid));
             thread::spawn(move || loopback.run(&grid));
