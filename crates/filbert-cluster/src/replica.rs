@@ -179,10 +179,12 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
         self.applied.lock().meta()
     }
 
-    /// The touches that must be recorded in the log, see [`StateMachine::touches_until`].
+    /// The touches that must be recorded in the log, see [`StateMachine::touches_until`]: of
+    /// entries that would expire before another leader serves. That is a lease, a random time of up
+    /// to another lease, two rounds of votes, and the time since the last touches were recorded.
     pub(crate) fn touches_until(&self, lease_ms: u64, limit: usize) -> Bytes {
         let now = self.clock.read();
-        let ahead_ms = i64::try_from(lease_ms.saturating_mul(2)).unwrap_or(i64::MAX);
+        let ahead_ms = i64::try_from(lease_ms.saturating_mul(4)).unwrap_or(i64::MAX);
         self.state.touches_until(now, now.plus(ahead_ms), limit)
     }
 }

@@ -7,6 +7,7 @@ use sqlparser::ast::Expr;
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 
 use super::{hooks, work};
 
@@ -189,6 +190,12 @@ impl Dialect for ServerDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        // `NOT NULL` is no operator: in `DEFAULT 3 NOT NULL` it is an option of the column.
+        let not_null = [Keyword::NOT, Keyword::NULL];
+        let is_at = |(at, keyword): (usize, &Keyword)| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == *keyword);
+        if not_null.iter().enumerate().all(is_at) {
+            return Some(Ok(POSTGRES.prec_unknown()));
+        }
         POSTGRES.get_next_precedence(parser)
     }
 

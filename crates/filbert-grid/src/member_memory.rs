@@ -1,9 +1,9 @@
 //! The account of a member's memory: the data of maps, the logs of groups, the buffers of clients,
 //! and what statements hold share one limit.
 //!
-//! Maps and logs come first: they may take all of it. Buffers and statements share the rest. So that
-//! a full member still answers, each of both may always take its guaranteed part, even beyond the
-//! limit. A write by which the sum would exceed the limit and both parts is refused, until
+//! Maps and logs come first: they may take all of it. Buffers and statements share the rest. So
+//! that a full member still answers, each of both may always take its guaranteed part, even beyond
+//! the limit. A write by which the sum would exceed the limit and both parts is refused, until
 //! statements and buffers have given back what they took before maps grew.
 //!
 //! ```text
@@ -163,7 +163,8 @@ impl MemberMemory {
         self.of_statements.saturating_add(self.of_buffers)
     }
 
-    /// What is left beside maps, logs, imports and `others`, or the guaranteed part if that is more.
+    /// What is left beside maps, logs, imports and `others`, or the guaranteed part if that is
+    /// more.
     fn room_beside(&self, others: usize, guaranteed: usize) -> usize {
         let taken = self.data().saturating_add(self.imports()).saturating_add(others);
         let left = |max: usize| max.saturating_sub(taken);

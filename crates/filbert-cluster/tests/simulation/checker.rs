@@ -65,7 +65,7 @@ const NEVER: End = End(u64::MAX, u64::MAX);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Life {
     Endless,
-    Ttl(u64, End),
+    Ttl(End),
     /// A read with a lost answer may have kept the entry alive as well: there is no upper bound.
     Idle(u64, u64),
 }
@@ -74,7 +74,7 @@ impl Life {
     fn end(self) -> End {
         match self {
             Life::Endless => NEVER,
-            Life::Ttl(_, end) => end,
+            Life::Ttl(end) => end,
             Life::Idle(_, earliest) => End(earliest, u64::MAX),
         }
     }
@@ -138,7 +138,7 @@ impl Register {
                 before
             }
             Kind::PutFor(value, ms) => {
-                self.value = Some((value, Life::Ttl(ms, moment.end_after(ms))));
+                self.value = Some((value, Life::Ttl(moment.end_after(ms))));
                 before
             }
             Kind::PutIdle(value, ms) => {
@@ -151,17 +151,12 @@ impl Register {
                 before
             }
             Kind::ReplaceIfSame(expected, value) => {
-                let old = self.value.filter(|(value, _)| *value == expected);
-                if let Some((_, life)) = old {
-                    // The same durations begin again.
-                    let life = match life {
-                        Life::Endless => Life::Endless,
-                        Life::Ttl(ms, _) => Life::Ttl(ms, moment.end_after(ms)),
-                        Life::Idle(ms, _) => Life::Idle(ms, moment.end_after(ms).0),
-                    };
-                    self.value = Some((value, life));
+                let is_same = self.value.is_some_and(|(value, _)| value == expected);
+                if is_same {
+                    // The durations of the map begin, and this map has none.
+                    self.value = Some((value, Life::Endless));
                 }
-                Outcome::Flag(old.is_some())
+                Outcome::Flag(is_same)
             }
             Kind::Remove => {
                 self.value = None;

@@ -191,7 +191,7 @@ impl Cluster {
                 let (imports, cluster) = (AtomicU64::new(0), cluster.clone());
                 let has_room = move || {
                     let number = imports.fetch_add(1, Ordering::SeqCst);
-                    let has_room = runtime::mix(random ^ number) % 3 != 0;
+                    let has_room = !runtime::mix(random ^ number).is_multiple_of(3);
                     if let Some(inner) = cluster.upgrade().filter(|_| !has_room) {
                         Cluster(inner).saw("snapshot without room");
                     }

@@ -13,6 +13,9 @@ pub(crate) struct TableColumn {
     pub(crate) kind: Type,
     /// The type with its modifiers, as declared.
     pub(crate) declared: String,
+    /// A default and constraints, as declared.
+    options: String,
+    is_nullable: bool,
 }
 
 /// A table with its rows. `id` is its primary key. All tables have a column `k`.
@@ -50,14 +53,19 @@ impl Table {
                 kind => kind.copied().unwrap_or(Type::Int4),
             };
             let declared = declared(random, kind, dialect);
-            columns.push(column(format!("{}{number}{index}", prefix(kind)), kind, &declared));
+            let mut column = column(format!("{}{number}{index}", prefix(kind)), kind, &declared);
+            if dialect == Dialect::Postgres && random.chance(30) {
+                let default = stored(random, dialect, &column, odd_percent);
+                (column.options, column.is_nullable) = options(random, &column.name, &quoted(&default));
+            }
+            columns.push(column);
         }
         let count = if random.chance(6) { 0 } else { random.between(2, 18) };
         let row = |random: &mut Random, id: i64| {
             let values = columns.iter().enumerate().map(|(index, column)| match index {
                 0 => Some(id.to_string()),
                 1 => (!random.chance(15)).then(|| random.between(0, 6).to_string()),
-                _ => (!random.chance(18)).then(|| stored(random, dialect, column, odd_percent)),
+                _ => (!column.is_nullable || !random.chance(18)).then(|| stored(random, dialect, column, odd_percent)),
             });
             values.collect()
         };
@@ -69,7 +77,8 @@ impl Table {
     pub(crate) fn create(&self) -> String {
         let mut text = format!("create table {} (", self.name);
         for (index, column) in self.columns.iter().enumerate() {
-            let _ = write!(text, "{}{} {}", if index > 0 { ", " } else { "" }, column.name, column.declared);
+            let TableColumn { name, declared, options, .. } = column;
+            let _ = write!(text, "{}{name} {declared}{options}", if index > 0 { ", " } else { "" });
         }
         text.push_str(", primary key (id))");
         text
@@ -127,7 +136,24 @@ fn quoted(text: &str) -> String {
 }
 
 fn column(name: String, kind: Type, declared: &str) -> TableColumn {
-    TableColumn { name, kind, declared: declared.to_owned() }
+    TableColumn { name, kind, declared: declared.to_owned(), options: String::new(), is_nullable: true }
+}
+
+/// Chooses a default and constraints of a column, in any order, and whether they allow NULL.
+fn options(random: &mut Random, name: &str, default: &str) -> (String, bool) {
+    let is_nullable = random.chance(50);
+    let mut options = vec![match is_nullable {
+        true => random.word(&["", " null"]).to_owned(),
+        false => " not null".to_owned(),
+    }];
+    if random.chance(75) {
+        options.push(format!(" default {default}"));
+    }
+    if random.chance(20) {
+        options.push(format!(" check ({name} is not null or id is not null)"));
+    }
+    random.shuffle(&mut options);
+    (options.concat(), is_nullable)
 }
 
 fn declared(random: &mut Random, kind: Type, dialect: Dialect) -> String {

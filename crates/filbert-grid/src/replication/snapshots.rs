@@ -113,8 +113,8 @@ impl Grid {
         })
     }
 
-    /// Starts the import of a snapshot of a group; `None` while this member's memory has no room for
-    /// it beside other imports. What the group has here is taken for the size of the snapshot.
+    /// Starts the import of a snapshot of a group; `None` while this member's memory has no room
+    /// for it beside other imports. What the group has here is taken for the size of the snapshot.
     pub fn begin_import(&self, group: GroupId) -> Option<GroupImport> {
         let partitions = self.partitions_of(group);
         let cells = partitions.iter().filter_map(|id| self.shared.cell(*id));

@@ -118,10 +118,29 @@ fn what_reads_keep_alive_lives_on_under_the_next_leader_and_what_nobody_read_goe
 }
 
 #[test]
+fn an_entry_that_is_read_all_the_time_outlives_a_leader_that_crashes() {
+    // By the log alone, the entry expires during the election if no read was recorded.
+    for read_ms in (600..3_900).step_by(300) {
+        play_alone("max idle over a crash", 3, move |cluster| async move {
+            let old = cluster.serving_leader().await;
+            cluster.change_at(old, 1, 0, Kind::PutIdle(1, 4_000)).await.unwrap();
+            for _ in 0..read_ms / 60 {
+                sleep_ms(60).await;
+                assert_eq!(cluster.get_at(old, 0).await, Some(Some(1)));
+            }
+            cluster.crash(old);
+            let new = cluster.serving_leader().await;
+            assert_eq!(cluster.get_at(new, 0).await, Some(Some(1)), "its reads were recorded");
+            cluster.replace(old).await;
+        });
+    }
+}
+
+#[test]
 fn a_leader_that_returns_has_forgotten_what_it_read_in_an_earlier_term() {
     play_alone("reads of an earlier term", 3, |cluster| async move {
         let first = cluster.serving_leader().await;
-        cluster.change_at(first, 1, 0, Kind::PutIdle(1, 6_000)).await.unwrap();
+        cluster.change_at(first, 1, 0, Kind::PutIdle(1, 8_000)).await.unwrap();
         sleep_ms(3_500).await;
         // The log need not know of the read yet, as the entry expires much later by the log. After
         // that, the leader cannot reach other members any more.
@@ -130,7 +149,7 @@ fn a_leader_that_returns_has_forgotten_what_it_read_in_an_earlier_term() {
         until("another leader", || cluster.leader(0) != Some(first)).await;
         let second = cluster.serving_leader().await;
         cluster.network().heal();
-        sleep_ms(4_500).await;
+        sleep_ms(6_500).await;
         assert_eq!(cluster.get_at(second, 0).await, Some(None), "nobody has told it of the read");
         cluster.at(second, 0, move |group| async move { group.transfer_leadership(first).await }).await;
         let third = cluster.serving_leader().await;
