@@ -116,6 +116,10 @@ impl Map {
     fn try_together(&self, changes: &Together, claims: &mut Claims<'_>) -> Result<(), NotMade> {
         let (shared, core) = (&*self.shared, &*self.core);
         shared.check_active().map_err(NotMade::Error)?;
+        // Checked after `claiming` was incremented, see `Grid::refuse_statements`.
+        if shared.leaves.load(Ordering::SeqCst) {
+            return Err(NotMade::Error(GridError::NotActive));
+        }
         if self.is_destroyed() {
             return Err(NotMade::Error(core.destroyed_error()));
         }

@@ -129,6 +129,7 @@ impl Grid {
             next_upkeep_ms: AtomicI64::new(0),
             uuids: UuidSource::new(random),
             active: AtomicBool::new(true),
+            leaves: AtomicBool::new(false),
             memory,
             waiters: AtomicUsize::new(0),
             statements: AtomicI64::new(1),
@@ -301,6 +302,13 @@ impl Grid {
     /// Whether the member accepts operations.
     pub fn is_active(&self) -> bool {
         self.shared.active.load(Ordering::Acquire)
+    }
+
+    /// Refuses further changes by statements of this member: their claims end when the others have
+    /// removed it. Returns the number of statements that may still have claims.
+    pub fn refuse_statements(&self) -> usize {
+        self.shared.leaves.store(true, Ordering::SeqCst);
+        self.shared.maps.read().by_id.values().map(|map| map.claiming.load(Ordering::SeqCst)).sum()
     }
 
     /// Stops accepting operations, and answers all waiters.

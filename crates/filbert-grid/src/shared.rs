@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) clients: Clients,
     pub(crate) uuids: UuidSource,
     pub(crate) active: AtomicBool,
+    /// Whether this member leaves its cluster, and statements change nothing any more.
+    pub(crate) leaves: AtomicBool,
     /// The member's memory. What counts as maps: the partitions, parked changes, commands in
     /// flight, and the map data outside the partitions.
     pub(crate) memory: Arc<MemberMemory>,

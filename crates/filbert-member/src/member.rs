@@ -56,6 +56,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// entry within a heartbeat. A member that does not learn of it waits for the maximum time of an
 /// orderly leave.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// The time for which a member that leaves waits for statements that write. Their writes are
+/// repeated for ten seconds.
+const STATEMENTS_MAX: Duration = Duration::from_secs(12);
 /// The number of checks between two lines in the log.
 const CHECKS_PER_LOG_LINE: u32 = 250;
 /// The number of checks between two questions to the other members whether the cluster has failed.
@@ -629,6 +632,11 @@ impl Member {
                 tokio::time::sleep(FAREWELL).await;
                 return Ok(());
             }
+            tokio::time::sleep(PAUSE).await;
+        }
+        // Once it is removed, the others release the claims of its statements.
+        let until = tokio::time::Instant::now() + STATEMENTS_MAX;
+        while self.grid.refuse_statements() > 0 && tokio::time::Instant::now() < until {
             tokio::time::sleep(PAUSE).await;
         }
         self.registry_client.remove_self().await

@@ -55,7 +55,8 @@ pub(super) fn create(
     // Reports defaults and checks that cannot be planned.
     tables.catalog().row_ids().not_before(grid.now().0);
     RowMaker::new(&mapping, grid.schemas(), engine.sessions.planning(client.dialect()), tables.catalog().row_ids())?;
-    if grid.map_names().binary_search_by(|known| known.as_str().cmp(name)).is_ok() && !grid.map(name)?.is_empty() {
+    let is_map = || grid.map_names().binary_search_by(|known| known.as_str().cmp(name)).is_ok();
+    if tables.catalog().mapping(name).is_none() && is_map() && !grid.map(name)?.is_empty() {
         let text =
             format!("a map {name:?} has entries: CREATE MAPPING shows them as rows, a table begins with an empty one");
         return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("42P07"));
