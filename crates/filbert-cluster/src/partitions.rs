@@ -65,7 +65,7 @@ impl Partitions {
         Partitions { listener: Some(listener), ..self }
     }
 
-    /// Refuses imports at times.
+    /// Asks before each import whether there is room for it.
     #[must_use]
     pub fn with_room_for_imports(self, room: Arc<RoomForImport>) -> Self {
         Partitions { room: Some(room), ..self }

@@ -20,11 +20,22 @@ pub fn grammar(of: query::Dialect) -> &'static dyn Dialect {
     }
 }
 
+/// `NOT NULL` is no operator: in `DEFAULT 3 NOT NULL` it is an option of the column. sqlparser
+/// reads it as `IS NOT NULL`.
+fn precedence_of_not_null(parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+    let is_null = matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::NULL);
+    (parser.peek_keyword(Keyword::NOT) && is_null).then(|| Ok(POSTGRES.prec_unknown()))
+}
+
 /// The dialect of standard SQL as in Hazelcast, with DataFusion's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct HazelcastDialect;
 
 impl Dialect for HazelcastDialect {
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        precedence_of_not_null(parser)
+    }
+
     fn is_delimited_identifier_start(&self, ch: char) -> bool {
         ch == '"' || ch == '`'
     }
@@ -190,13 +201,7 @@ impl Dialect for ServerDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
-        // `NOT NULL` is no operator: in `DEFAULT 3 NOT NULL` it is an option of the column.
-        let not_null = [Keyword::NOT, Keyword::NULL];
-        let is_at = |(at, keyword): (usize, &Keyword)| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == *keyword);
-        if not_null.iter().enumerate().all(is_at) {
-            return Some(Ok(POSTGRES.prec_unknown()));
-        }
-        POSTGRES.get_next_precedence(parser)
+        precedence_of_not_null(parser).or_else(|| POSTGRES.get_next_precedence(parser))
     }
 
     fn prec_value(&self, precedence: Precedence) -> u8 {

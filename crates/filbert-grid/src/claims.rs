@@ -116,7 +116,7 @@ impl Map {
     fn try_together(&self, changes: &Together, claims: &mut Claims<'_>) -> Result<(), NotMade> {
         let (shared, core) = (&*self.shared, &*self.core);
         shared.check_active().map_err(NotMade::Error)?;
-        // Checked after `claiming` was incremented, see `Grid::refuse_statements`.
+        // Checked after `claiming` was incremented, see `Grid::claiming_statements`.
         if shared.leaves.load(Ordering::SeqCst) {
             return Err(NotMade::Error(GridError::NotActive));
         }

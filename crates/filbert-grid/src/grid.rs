@@ -305,9 +305,13 @@ impl Grid {
     }
 
     /// Refuses further changes by statements of this member: their claims end when the others have
-    /// removed it. Returns the number of statements that may still have claims.
-    pub fn refuse_statements(&self) -> usize {
+    /// removed it.
+    pub fn refuse_statements(&self) {
         self.shared.leaves.store(true, Ordering::SeqCst);
+    }
+
+    /// The number of statements of this member that may have claims.
+    pub fn claiming_statements(&self) -> usize {
         self.shared.maps.read().by_id.values().map(|map| map.claiming.load(Ordering::SeqCst)).sum()
     }
 

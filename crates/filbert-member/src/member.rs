@@ -635,8 +635,9 @@ impl Member {
             tokio::time::sleep(PAUSE).await;
         }
         // Once it is removed, the others release the claims of its statements.
+        self.grid.refuse_statements();
         let until = tokio::time::Instant::now() + STATEMENTS_MAX;
-        while self.grid.refuse_statements() > 0 && tokio::time::Instant::now() < until {
+        while self.grid.claiming_statements() > 0 && tokio::time::Instant::now() < until {
             tokio::time::sleep(PAUSE).await;
         }
         self.registry_client.remove_self().await

@@ -56,7 +56,11 @@ pub(crate) enum Request<R: AsyncRuntime> {
 pub(crate) enum Response<R: AsyncRuntime> {
     Append(AppendEntriesResponse<Types<R>>),
     Vote(VoteResponse<Types<R>>),
-    Transfer { accepted: bool },
+    Transfer {
+        accepted: bool,
+    },
+    /// The page of a snapshot that is expected. 0 as the answer to page 0: there is no room for the
+    /// snapshot yet.
     NextPage(u64),
     Installed(Vote),
 }

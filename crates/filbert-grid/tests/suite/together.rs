@@ -174,3 +174,24 @@ fn entries_that_expired_do_not_count_against_a_limit_once_the_map_is_cleared() {
         clear(&map, caller(1, 1)).unwrap();
     }
 }
+
+#[test]
+fn a_member_that_leaves_knows_of_claims_and_refuses_further_changes_of_statements() {
+    let member = member();
+    let map = member.grid.map("m").unwrap();
+    put(&map, caller(1, 1), 7, b"there");
+    let mut together = inserts(&map, 0..20, b"new");
+    let mut claims = map.claims();
+    assert!(matches!(map.make_together(&together, &mut claims), Err(NotMade::Differ(_))));
+    member.grid.refuse_statements();
+    assert_eq!(member.grid.claiming_statements(), 1);
+    together.take_out(&key(7));
+    assert_eq!(map.make_together(&together, &mut claims), Err(NotMade::Error(GridError::NotActive)));
+    assert_eq!(
+        map.make_together(&inserts(&map, 30..40, b"x"), &mut map.claims()),
+        Err(NotMade::Error(GridError::NotActive))
+    );
+    drop(claims);
+    assert_eq!((member.grid.claiming_statements(), map.size()), (0, 1));
+    assert_eq!(put(&map, caller(1, 1), 3, b"x"), Said::Previous(None));
+}

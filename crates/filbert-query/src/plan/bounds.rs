@@ -83,7 +83,7 @@ fn hide(operand: &mut Expr, schema: &DFSchema) -> bool {
     let mut innermost: &Expr = operand;
     let mut are_one_to_one = true;
     while let Expr::Cast(cast) = innermost {
-        are_one_to_one &= is_one_to_one(cast, schema) || is_of_whole_numbers(cast, schema);
+        are_one_to_one &= is_one_to_one(cast, schema) || is_of_whole_number(cast, schema);
         innermost = &cast.expr;
     }
     if are_one_to_one || innermost.column_refs().is_empty() {
@@ -93,9 +93,12 @@ fn hide(operand: &mut Expr, schema: &DFSchema) -> bool {
     true
 }
 
-/// Whether a cast is one between whole numbers, which fails instead of returning another number.
-fn is_of_whole_numbers(cast: &Cast, schema: &DFSchema) -> bool {
-    cast.field.data_type().is_integer() && cast.expr.get_type(schema).is_ok_and(|from| from.is_integer())
+/// Whether a cast of a whole number may leave a comparison. A cast to another whole number fails
+/// instead of returning a different one. In place of a text, the library compares the number only
+/// if the text is how the number is written, so that `id::text = '5'` finds a key.
+fn is_of_whole_number(cast: &Cast, schema: &DFSchema) -> bool {
+    let to = cast.field.data_type();
+    (to.is_integer() || to.is_string()) && cast.expr.get_type(schema).is_ok_and(|from| from.is_integer())
 }
 
 #[derive(Debug)]
