@@ -84,7 +84,7 @@ func chaos() (int, error) {
 	flag.IntVar(&s.atOnce, "at-once", 1, "so many of the histories have one fault in common, each with threads of its own")
 	flag.Float64Var(&s.rate, "rate", 1_000, "operations a second of all histories that run at once together, as long as they are answered at once")
 	flag.IntVar(&s.replicas, "replicas", 0, "members that hold each partition; 0: as many as the program's default says")
-	flag.BoolVar(&s.sql, "sql", true, "clients make updates by SQL as well, which members answer that hold all partitions")
+	flag.BoolVar(&s.sql, "sql", true, "clients make updates by SQL as well")
 	flag.BoolVar(&s.verbose, "verbose", false, "tell each fault")
 	flag.BoolVar(&s.planted, "planted", false, "the program has a defect that must be found: the run fails when it is not")
 	only := flag.String("scenario", "", "scenarios, separated by commas; all of them if empty: "+strings.Join(names, ", "))

@@ -13,6 +13,8 @@ SHARED = pathlib.Path(__file__).resolve().parent.parent / "shared"
 REAL_HAZELCAST = os.environ.get("FILBERT_E2E_TARGET") == "hazelcast"
 # Members of the cluster that most tests use.
 MEMBERS = int(os.environ.get("FILBERT_E2E_MEMBERS", "1"))
+# The members that hold each partition, in a cluster.
+REPLICAS = 3
 _READY = re.compile(r"^ready: .*(127\.0\.0\.\d+):(\d+)")
 _SERVES = re.compile(r"^serves: (HTTP|PostgreSQL) on 127\.0\.0\.\d+:(\d+)")
 

@@ -167,6 +167,12 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         self.0.leader.load(Ordering::SeqCst).checked_sub(1).map(MemberId)
     }
 
+    /// The latest term that this member knows.
+    #[must_use]
+    pub fn term(&self) -> u64 {
+        self.0.raft.metrics().borrow_watched().current_term
+    }
+
     /// The term in which the state machine has been notified that this member leads.
     pub(crate) fn leading(&self) -> Option<u64> {
         let term = self.0.replica.leading.load(Ordering::SeqCst);

@@ -276,6 +276,17 @@ pub fn held() -> usize {
     held.ok().flatten().unwrap_or(0)
 }
 
+/// Records that this task's statement has received memory that another owner has allocated, and
+/// will free it.
+pub fn received(bytes: usize) {
+    // Outside of a statement nothing is measured.
+    let _ = STATEMENT.try_with(|ending| {
+        if let Some(memory) = ending.limits.memory.as_deref() {
+            memory.note(isize::try_from(bytes).unwrap_or(isize::MAX));
+        }
+    });
+}
+
 /// Records that a part of the statement takes too much memory. The planner treats the error of a
 /// constant as one that may never occur, and computes the constant again with each rule. The
 /// statement therefore ends at the next [`check`].

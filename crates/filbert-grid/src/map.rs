@@ -234,6 +234,12 @@ impl Map {
         self.shared.cell_of(partition, key).lock().partition.lock_state(self.core.id, key, now)
     }
 
+    /// The number of locked keys of one partition.
+    pub(crate) fn locked_keys_of(&self, partition: PartitionId) -> usize {
+        let cell = self.shared.cell(partition);
+        cell.map_or(0, |cell| cell.lock().partition.statistics(self.core.id).locked_keys)
+    }
+
     /// Visits the key and the value of every entry, one partition after the other, each under its
     /// lock.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, Definitions, Done, Redefinition};
+use crate::cluster::{Cluster, Definitions, Done, ReadView, Redefinition};
 use crate::definitions;
 use crate::errors::GridError;
 use crate::grid::Grid;
@@ -32,10 +32,10 @@ impl Grid {
     }
 
     /// As [`Cluster::catch_up`]. Without a cluster, it calls `done` immediately.
-    pub fn catch_up(&self, done: Done<()>) {
+    pub fn catch_up(&self, done: Done<ReadView>) {
         match self.cluster() {
             Some(cluster) => cluster.catch_up(done),
-            None => done(Ok(())),
+            None => done(Ok(ReadView::complete())),
         }
     }
 
@@ -44,8 +44,8 @@ impl Grid {
     ///
     /// # Errors
     /// As [`Cluster::catch_up`].
-    pub fn catch_up_blocking(&self) -> Result<(), GridError> {
-        let Some(cluster) = self.cluster() else { return Ok(()) };
+    pub fn catch_up_blocking(&self) -> Result<ReadView, GridError> {
+        let Some(cluster) = self.cluster() else { return Ok(ReadView::complete()) };
         let (sender, caught_up) = std::sync::mpsc::sync_channel(1);
         // The receiver exists until the result arrives.
         cluster.catch_up(Box::new(move |result| _ = sender.send(result)));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::{collections::HashMap, fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use filbert_grid::metrics::{DoorFigures, DoorMetrics};
-use filbert_grid::{Cluster, Grid, GridError, MemoryBudget};
+use filbert_grid::{Cluster, Grid, MemoryBudget};
 use filbert_listen::{Guesses, ListenError, Listener, Port};
 use parking_lot::Mutex;
 use tokio::{
@@ -296,8 +296,8 @@ impl Door {
         if self.caches.is_home() {
             let caches = self.caches.clone();
             cluster.catch_up(Box::new(move |caught_up| {
-                // Other errors are temporary: changes arrive later, and none is lost.
-                if matches!(caught_up, Err(GridError::UnsupportedOperation(_))) {
+                // Errors are temporary: changes arrive later, and none is lost.
+                if caught_up.is_ok_and(|view| !view.is_complete()) {
                     caches.end_all();
                 }
             }));

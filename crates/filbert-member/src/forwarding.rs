@@ -48,10 +48,18 @@ enum Attempt {
 }
 
 impl Forwarding {
-    /// The leader of a group, as far as this member knows.
+    /// The leader of a group, as far as this member knows: by its own replica, or by the last
+    /// announcement if that is of a later term. A member that was removed from a group may never
+    /// learn of a later leader by its replica.
     pub(crate) fn leader(&self, group: GroupId) -> Option<MemberId> {
         let held = usize::try_from(group.0).ok().and_then(|at| self.groups.get(at));
-        held.and_then(PartitionGroup::leader).or_else(|| self.views.leader(filbert_cluster::GroupId(group.0)))
+        let own = held.and_then(|held| Some((held.leader()?, held.term())));
+        let announced = self.views.leader_and_term(filbert_cluster::GroupId(group.0));
+        let latest = match (own, announced) {
+            (Some((_, term)), Some(announced)) if announced.1 > term => Some(announced),
+            (own, announced) => own.or(announced),
+        };
+        latest.map(|(leader, _)| leader)
     }
 
     /// Has the leader of a group apply changes. Each change waits for a locked key for `wait` in

@@ -36,8 +36,8 @@
 //! - The state of this member: `partitions` (the state machine of a group), `following` and
 //!   `cluster_log` (followers of the registry), `view` (this member's view of the cluster).
 //! - The requests to other members: `registry_client` (commands of the registry), `forwarding`
-//!   (changes), `reading` (read points of leaders), `greeting` (members at the configured
-//!   addresses).
+//!   (changes), `leader_reads` (entries of partitions that this member does not hold), `reading`
+//!   (read points of leaders), `greeting` (members at the configured addresses).
 //! - The services built on these: `replicator` for the grid; `recovery` and `administration` for
 //!   operators; `departed` and `upkeep` as background tasks; `presence` for doors, `pair` for a
 //!   cluster of two members.
@@ -57,6 +57,7 @@ mod forwarding;
 mod founding;
 mod greeting;
 mod joining;
+mod leader_reads;
 mod leading;
 mod member;
 mod messages;

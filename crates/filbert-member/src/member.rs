@@ -32,6 +32,7 @@ use crate::errors::MemberError;
 use crate::following::Followed;
 use crate::forwarding::Forwarding;
 use crate::joining::{self, Entry};
+use crate::leader_reads::LeaderReads;
 use crate::messages::Candidate;
 use crate::pair::Pair;
 use crate::partitions::{GridPartitions, GridSlot, PartitionGroup};
@@ -300,8 +301,9 @@ impl Starting {
             followed: followed.clone(),
             grid: slot.clone(),
         });
+        let leader_reads = Arc::new(LeaderReads { to: forwarding.clone() });
         let replicator =
-            MemberReplicator::new(forwarding.clone(), registry_client.clone(), maps_max, Handle::current());
+            MemberReplicator::new(leader_reads.clone(), registry_client.clone(), maps_max, Handle::current());
         let grid = Grid::replicated(config, environment, memory, Arc::new(replicator))?;
         slot.set(&grid);
         let ending = Arc::new(EndingSender::new(None));
@@ -344,6 +346,7 @@ impl Starting {
             }),
             ending: ending.clone(),
             reading,
+            leader_reads,
             recovery: recovery.clone(),
         };
         // The slot is empty: a member is started once.
@@ -509,7 +512,7 @@ impl Member {
             }
         }
         for (id, group) in (0..).map(GroupId).zip(&self.groups) {
-            if self.views.leader(id).is_none() {
+            if self.views.leader_and_term(id).is_none() {
                 return Some(format!("no leader of group {id} of the partitions is known"));
             }
             // While the voters change, a majority of the old voters is needed as well. A caller

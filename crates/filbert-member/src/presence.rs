@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use filbert_cluster::MemberId;
 use filbert_grid::{
     Cluster, ClusterCounters, ClusterOrder, ClusterStatus, ClusterView, Definitions, DefinitionsCallback, Done,
-    GridError, OrderDone, Redefinition, ViewCallback,
+    GridError, OrderDone, ReadView, Redefinition, ViewCallback,
 };
 use tokio::runtime::Handle;
 
@@ -67,7 +67,7 @@ impl Cluster for Presence {
         self.administration.order(order, done);
     }
 
-    fn catch_up(&self, done: Done<()>) {
+    fn catch_up(&self, done: Done<ReadView>) {
         let (reading, registry_client, followed) =
             (self.reading.clone(), self.registry_client.clone(), self.followed.clone());
         self.runtime.spawn(async move {

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filbert_cluster::{GroupId, MemberId, ReadPoint};
-use filbert_grid::GridError;
 use filbert_grid::replication;
+use filbert_grid::{GridError, ReadView};
 use filbert_links::Channel;
 use filbert_store::Millis;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::forwarding::Forwarding;
 use crate::messages::{Request, read};
-use crate::partitions::PartitionGroup;
 use crate::registry::REGISTRY;
 use crate::registry_client::RegistryClient;
 
@@ -29,6 +28,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The index of an entry and a time in milliseconds, see [`ReadPoint`].
 pub(crate) type Point = (u64, i64);
 
+/// The outcome of waiting for a read point.
+enum Reached {
+    Point,
+    NotYet,
+    /// This member does not hold the group any more.
+    NotHeld,
+}
+
 /// Brings this member up to date before a read.
 pub(crate) struct Reading {
     pub(crate) registry_client: Arc<RegistryClient>,
@@ -37,19 +44,21 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Waits until this member has applied all changes that were acknowledged before this call, in
-    /// all groups of partitions and in the registry.
+    /// the registry and in all groups of partitions that it holds. The groups that it does not hold
+    /// must be read at their leaders.
     ///
     /// # Errors
-    /// This member does not hold a group, no leader of a group was reached, or this member leaves
-    /// the cluster and no longer takes part in a group.
-    pub(crate) async fn catch_up(&self) -> Result<(), GridError> {
+    /// No leader of a group was reached, or this member leaves the cluster and no longer takes part
+    /// in a group.
+    pub(crate) async fn catch_up(&self) -> Result<ReadView, GridError> {
         let begin = Instant::now();
+        let mut caught_up = vec![true; self.to.groups.len()];
         let mut missing: Vec<GroupId> = (0..).map(GroupId).take(self.to.groups.len()).chain([REGISTRY]).collect();
         loop {
             let is_leaving = self.is_leaving();
             let deadline = begin + if is_leaving { CATCHING_UP_WHILE_LEAVING_MAX } else { CATCHING_UP_MAX };
-            missing = self.round(missing, deadline).await?;
-            let Some(group) = missing.first() else { return Ok(()) };
+            missing = self.round(missing, &mut caught_up, deadline).await?;
+            let Some(group) = missing.first() else { return Ok(ReadView::of_groups(&caught_up)) };
             if Instant::now() > deadline {
                 if is_leaving {
                     return Err(GridError::NotActive);
@@ -65,11 +74,26 @@ impl Reading {
     }
 
     /// Asks the leaders of groups for read points, and waits for them. Returns the groups that
-    /// still lack one.
-    async fn round(&self, groups: Vec<GroupId>, deadline: Instant) -> Result<Vec<GroupId>, GridError> {
+    /// still lack one. Marks the groups that this member does not hold as not caught up.
+    async fn round(
+        &self,
+        groups: Vec<GroupId>,
+        caught_up: &mut [bool],
+        deadline: Instant,
+    ) -> Result<Vec<GroupId>, GridError> {
         let mut by_leader: BTreeMap<MemberId, Vec<GroupId>> = BTreeMap::new();
         let mut missing = Vec::new();
+        let mut is_elsewhere = |group: GroupId| match usize::try_from(group.0).ok().and_then(|at| caught_up.get_mut(at))
+        {
+            Some(caught_up) => *caught_up = false,
+            None => debug_assert!(false, "every member follows the registry"),
+        };
         for group in groups {
+            if !self.holds(group) {
+                self.check_stays()?;
+                is_elsewhere(group);
+                continue;
+            }
             match self.leader(group) {
                 Some(leader) => by_leader.entry(leader).or_default().push(group),
                 None => missing.push(group),
@@ -81,9 +105,6 @@ impl Reading {
                 here = groups;
                 continue;
             }
-            for group in &groups {
-                self.check_held(*group)?;
-            }
             // The request is sent before any answer is awaited.
             let request = Request::ReadPoints(groups.iter().map(|group| group.0).collect()).write();
             remote_reads.push((groups, self.to.links.call(leader, Channel::Requests, request)));
@@ -91,9 +112,14 @@ impl Reading {
         let points = self.points(&here.iter().map(|group| group.0).collect::<Vec<_>>()).await;
         for (group, point) in here.into_iter().zip(points) {
             // If this member is no leader any more when it reads, it reads at that time.
-            match point {
-                Some(point) if self.reach(group, point, deadline).await? => {}
-                _ => missing.push(group),
+            let reached = match point {
+                Some(point) => self.reach(group, point, deadline).await?,
+                None => Reached::NotYet,
+            };
+            match reached {
+                Reached::Point => {}
+                Reached::NotYet => missing.push(group),
+                Reached::NotHeld => is_elsewhere(group),
             }
         }
         for (groups, answer) in remote_reads {
@@ -101,9 +127,14 @@ impl Reading {
             let points: Option<Vec<Option<Point>>> = answer.and_then(|answer| read(&answer).ok());
             let mut points = points.unwrap_or_default().into_iter();
             for group in groups {
-                match points.next().flatten() {
-                    Some(point) if self.reach(group, point, deadline).await? => {}
-                    _ => missing.push(group),
+                let reached = match points.next().flatten() {
+                    Some(point) => self.reach(group, point, deadline).await?,
+                    None => Reached::NotYet,
+                };
+                match reached {
+                    Reached::Point => {}
+                    Reached::NotYet => missing.push(group),
+                    Reached::NotHeld => is_elsewhere(group),
                 }
             }
         }
@@ -123,32 +154,28 @@ impl Reading {
         state.is_leaving(self.to.member) || state.member(self.to.member).is_none()
     }
 
-    /// The error for a group of partitions that this member does not hold.
-    fn not_held(&self, group: GroupId) -> GridError {
-        if self.is_leaving() {
-            return GridError::NotActive;
-        }
-        GridError::UnsupportedOperation(format!(
-            "this member does not hold group {group} of the partitions, and a query reads all of them where it is asked: \
-             in a cluster, expected as many replicas as members with data (--replicas), and a member with data"
-        ))
+    /// A member that leaves reads nothing of groups that it does not hold: its statements end.
+    fn check_stays(&self) -> Result<(), GridError> {
+        if self.is_leaving() { Err(GridError::NotActive) } else { Ok(()) }
     }
 
-    fn check_held(&self, group: GroupId) -> Result<(), GridError> {
+    /// Whether this member votes in a group, by its own log and by the leader's announcement: a
+    /// member that was removed may never receive the entry that removes it. A member without a vote
+    /// may lack most entries.
+    fn holds(&self, group: GroupId) -> bool {
         let held = usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at));
-        let Some(held) = held else { return Ok(()) };
-        let (status, member) = (held.status(), self.to.member);
-        if status.voters.contains(&member) || status.learners.contains(&member) {
-            return Ok(());
-        }
-        Err(self.not_held(group))
+        held.is_none_or(|held| {
+            let (status, member) = (held.status(), self.to.member);
+            status.voters.contains(&member) && !self.to.views.is_without(group, member, status.term)
+        })
     }
 
-    /// Waits until a group has reached a read point. Returns whether it has.
+    /// Waits until a group has reached a read point, or this member was removed from the group and
+    /// receives no more of its log.
     ///
     /// # Errors
-    /// This member was removed from the group: it receives no more of the group's log.
-    async fn reach(&self, group: GroupId, (index, time): Point, deadline: Instant) -> Result<bool, GridError> {
+    /// This member was removed from the group because it leaves the cluster.
+    async fn reach(&self, group: GroupId, (index, time): Point, deadline: Instant) -> Result<Reached, GridError> {
         let point = ReadPoint { index, time: Millis(time) };
         let reached = async {
             match usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at)) {
@@ -158,24 +185,16 @@ impl Reading {
         };
         tokio::select! {
             biased;
-            () = reached => Ok(true),
-            () = sleep_until(deadline) => Ok(false),
-            () = self.taken_out(group) => Err(self.not_held(group)),
+            () = reached => Ok(Reached::Point),
+            () = sleep_until(deadline) => Ok(Reached::NotYet),
+            () = self.taken_out(group) => self.check_stays().map(|()| Reached::NotHeld),
         }
     }
 
-    /// Waits until the leader of a group announces voters without this member, while this member is
-    /// still a voter by its own log: the entry that removes it never arrives. Waits for ever if the
-    /// leader does not announce this.
+    /// Waits until this member does not hold a group any more.
     async fn taken_out(&self, group: GroupId) {
-        let since = std::time::Instant::now();
-        loop {
+        while self.holds(group) {
             sleep(PAUSE).await;
-            let held = usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at)).map(PartitionGroup::status);
-            let Some(status) = held.filter(|status| status.voters.contains(&self.to.member)) else { continue };
-            if self.to.views.is_without(group, self.to.member, status.term, since) {
-                return;
-            }
         }
     }
 

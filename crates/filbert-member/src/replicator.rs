@@ -6,13 +6,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use filbert_cluster::{Group, SubmitError};
 use filbert_grid::GridError;
-use filbert_grid::replication::{self, Answers, ForwardedReply, GroupId, RejectedSubmission, Replicator, Term};
+use filbert_grid::replication::{
+    self, Answers, ForwardedReply, GroupId, ReadReply, RejectedSubmission, Replicator, Term,
+};
 use filbert_store::{MapId, MapSettings, Millis};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::errors::{MemberError, grid_submit_error};
 use crate::forwarding::Forwarding;
+use crate::leader_reads::LeaderReads;
 use crate::partitions::PartitionGroup;
 use crate::registry::{Command, MapFacts, Reply};
 use crate::registry_client::RegistryClient;
@@ -20,6 +23,7 @@ use crate::registry_client::RegistryClient;
 /// The grid's access to the logs.
 pub(crate) struct MemberReplicator {
     forwarding: Arc<Forwarding>,
+    leader_reads: Arc<LeaderReads>,
     registry_client: Arc<RegistryClient>,
     maps_max: usize,
     /// The runtime of registry commands: they must not run on the caller's thread, which waits.
@@ -28,12 +32,13 @@ pub(crate) struct MemberReplicator {
 
 impl MemberReplicator {
     pub(crate) fn new(
-        forwarding: Arc<Forwarding>,
+        leader_reads: Arc<LeaderReads>,
         registry_client: Arc<RegistryClient>,
         maps_max: usize,
         runtime: Handle,
     ) -> Self {
-        MemberReplicator { forwarding, registry_client, maps_max, runtime }
+        let forwarding = leader_reads.to.clone();
+        MemberReplicator { forwarding, leader_reads, registry_client, maps_max, runtime }
     }
 
     fn group(&self, group: GroupId) -> Result<&PartitionGroup, replication::SubmitError> {
@@ -85,6 +90,11 @@ impl Replicator for MemberReplicator {
     fn forward(&self, group: GroupId, changes: Vec<u8>, wait: Option<Duration>, done: ForwardedReply) {
         let forwarding = self.forwarding.clone();
         self.runtime.spawn(async move { done(forwarding.forward(group, changes.into(), wait).await) });
+    }
+
+    fn read(&self, group: GroupId, request: Vec<u8>, done: ReadReply) {
+        let reads = self.leader_reads.clone();
+        self.runtime.spawn(async move { done(reads.read(group, &request).await) });
     }
 
     fn is_gone(&self, member: Uuid) -> bool {

@@ -13,6 +13,7 @@ use crate::departed::connected_here;
 use crate::ending::{Ending, EndingSender, end};
 use crate::forwarding::FORWARDED;
 use crate::founding::Choice;
+use crate::leader_reads::{LeaderReads, READ};
 use crate::leading::{Announcement, Standing};
 use crate::messages::{Alone, Belonging, Candidate, Greeting, Request, Welcome, read, write};
 use crate::reading::Reading;
@@ -28,6 +29,7 @@ pub(crate) struct Joined {
     pub(crate) on_announcement: Arc<dyn Fn(MemberId, Announcement) -> Standing + Send + Sync>,
     pub(crate) ending: Arc<EndingSender>,
     pub(crate) reading: Arc<Reading>,
+    pub(crate) leader_reads: Arc<LeaderReads>,
     pub(crate) recovery: Arc<Recovery>,
 }
 
@@ -40,8 +42,10 @@ pub(crate) struct MemberService {
 
 impl MemberService {
     async fn answer_message(self: Arc<Self>, from: Peer, channel: Channel, request: Bytes) -> Result<Bytes, Refusal> {
-        if let (Some(&FORWARDED), Channel::Requests, Some(joined)) = (request.first(), channel, self.joined.get()) {
-            return joined.reading.to.answer(request).await;
+        match (request.first(), channel, self.joined.get()) {
+            (Some(&FORWARDED), Channel::Requests, Some(joined)) => return joined.reading.to.answer(request).await,
+            (Some(&READ), Channel::Requests, Some(joined)) => return joined.leader_reads.answer(request).await,
+            _ => {}
         }
         match (read(&request)?, channel, self.joined.get()) {
             (Request::Greet, _, None) => {

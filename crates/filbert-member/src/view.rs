@@ -98,9 +98,9 @@ impl Views {
         self.leaders.lock().record_figures(member, figures);
     }
 
-    /// The leader of a group, as far as it is known.
-    pub(crate) fn leader(&self, group: GroupId) -> Option<MemberId> {
-        self.leaders.lock().leader(group)
+    /// The leader of a group and its term, according to the last announcement.
+    pub(crate) fn leader_and_term(&self, group: GroupId) -> Option<(MemberId, u64)> {
+        self.leaders.lock().of(group).map(|known| (known.leader, known.term))
     }
 
     /// The number of voters of a group, according to the last announcement of its leader.
@@ -108,11 +108,11 @@ impl Views {
         self.leaders.lock().of(group).map_or(0, |known| known.voters.len())
     }
 
-    /// Whether the leader of a group has announced voters without a member after the time `since`,
-    /// in the term `term` or a later one.
-    pub(crate) fn is_without(&self, group: GroupId, member: MemberId, term: u64, since: Instant) -> bool {
+    /// Whether the last announcement of a group's leader, in the term `term` or a later one, has
+    /// voters without a member.
+    pub(crate) fn is_without(&self, group: GroupId, member: MemberId, term: u64) -> bool {
         let leaders = self.leaders.lock();
-        let known = leaders.of(group).filter(|known| known.term >= term && known.announced_at > since);
+        let known = leaders.of(group).filter(|known| known.term >= term);
         known.is_some_and(|known| !known.voters.contains(&member.0))
     }
 

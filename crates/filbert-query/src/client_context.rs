@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use filbert_data::FieldType;
+use filbert_grid::ReadView;
 use filbert_grid::query::{ColumnMeta, Dialect, ParameterType, Session, SqlError, SqlErrorCode};
 
 /// The types of a statement's parameters, starting with `$1`. `None` means that the type is not
@@ -18,11 +19,23 @@ pub(crate) struct ClientContext {
     types: Arc<[Option<ParameterType>]>,
     /// The columns of the result that were described to the client.
     described: Option<Arc<[ColumnMeta]>>,
+    /// The places from which the statement reads the partitions.
+    view: ReadView,
 }
 
 impl ClientContext {
     pub(crate) fn new(session: Option<&Arc<Session>>) -> ClientContext {
-        ClientContext { session: session.cloned(), types: Arc::default(), described: None }
+        ClientContext { session: session.cloned(), ..ClientContext::default() }
+    }
+
+    /// Returns this context with the places from which the statement reads the partitions.
+    pub(crate) fn reading(self, view: ReadView) -> ClientContext {
+        ClientContext { view, ..self }
+    }
+
+    /// The places from which the statement reads the partitions.
+    pub(crate) fn view(&self) -> &ReadView {
+        &self.view
     }
 
     /// Returns this context with the parameter types that the client declared.

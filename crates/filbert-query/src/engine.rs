@@ -20,7 +20,7 @@ use filbert_grid::query::{
     PreparedQuery, QueryEngine, RowWriterReply, Running, Session, SqlError, SqlErrorCode, Statement, StatementReply,
     StatementResult, WriteMode,
 };
-use filbert_grid::{Grid, GridError, Map};
+use filbert_grid::{Grid, GridError, Map, ReadView};
 use tracing::Instrument;
 
 use crate::catalog::Catalog;
@@ -173,7 +173,7 @@ impl QueryEngine for Engine {
         let running = limits.clone();
         self.inner.threads.spawn(async move {
             let described = async {
-                inner.tables.catch_up().await?;
+                let client = client.clone().reading(inner.tables.catch_up().await?);
                 describe::describe(&inner, &text, &client, &types).await
             };
             let described = limits.run(turns::run(limits.clone(), share, caught(described))).await;
@@ -188,7 +188,7 @@ impl QueryEngine for Engine {
         let share = inner.threads.turns().share_for(statement.text);
         self.inner.threads.spawn(async move {
             let writer = async {
-                inner.tables.catch_up().await?;
+                let client = client.clone().reading(inner.tables.catch_up().await?);
                 row_writer::row_writer(&inner, &text, &client, mode).await
             };
             let writer = turns::run(limits, share, caught(writer)).await;
@@ -200,14 +200,19 @@ impl QueryEngine for Engine {
         let tables = &self.inner.tables;
         let mapping = match tables.catalog().mapping(map) {
             Some(mapping) => (*mapping).clone(),
-            None => tables.inferred(map).ok()??,
+            None => tables.inferred_here(map).ok()??,
         };
         Some(crate::catalog::ddl(&mapping))
     }
 
-    fn prepare(&self, map: &Arc<Map>, query: MapQuery<'_>) -> Result<Box<dyn PreparedQuery>, GridError> {
+    fn prepare(
+        &self,
+        map: &Arc<Map>,
+        query: MapQuery<'_>,
+        view: ReadView,
+    ) -> Result<Box<dyn PreparedQuery>, GridError> {
         let formats = self.inner.tables.formats(map).map_err(internal)?;
-        predicates::prepare(map, &formats, query)
+        predicates::prepare(map, &formats, query, view)
     }
 
     fn filter(&self, map: &Arc<Map>, predicate: &[u8]) -> Result<Arc<dyn EntryFilter>, GridError> {
@@ -378,12 +383,13 @@ impl Task {
     }
 
     async fn answer(&mut self) -> Result<StatementResult, SqlError> {
-        self.inner.tables.catch_up().await?;
+        let view = self.inner.tables.catch_up().await?;
+        self.client = std::mem::take(&mut self.client).reading(view);
         let (mut version, mut plan) = self.planned().await?;
         for _ in 0..REPLANS_MAX {
             let Plan::Query { planned, short: Some(short), .. } = &*plan else { break };
             self.expect(ExpectedResult::Rows)?;
-            let Some(rows) = short.run(&self.inner.threads, &self.parameters).await else { break };
+            let Some(rows) = short.run(&self.inner.threads, &self.parameters, self.client.view()).await else { break };
             if self.inner.version() == version {
                 note_run(self.client.session());
                 return Ok(StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows?))));
@@ -429,7 +435,7 @@ impl Task {
         };
         session::check_may_change(self.client.session().map(Arc::as_ref), command)?;
         let _shared = self.inner.tables.catalog().gates().share(table).await?;
-        let execution = self.inner.sessions.execution(self.client.dialect(), self.client.session());
+        let execution = self.inner.sessions.execution_for(&self.client);
         // A short plan holds for the table as it was at planning.
         let short = short.filter(|_| self.inner.version() == version);
         if let Some(returning) = short.and_then(ShortDml::returning) {
@@ -565,7 +571,7 @@ impl Task {
         let lines = match self.inner.make_plan(statement, &self.client).await? {
             Plan::Query { planned, optimized, short, .. } => {
                 if let Some(short) = &short {
-                    explain::short(short, &self.parameters, analyze)?
+                    explain::short(short, &self.parameters, analyze, self.client.view()).await?
                 } else {
                     let state = self.inner.sessions.begin_for(&self.client, Some(&self.limits));
                     let physical = self.physical(&state, &planned, optimized.as_ref()).await?;

@@ -7,6 +7,7 @@ use datafusion::common::config::ConfigOptions;
 use filbert_functions::context::StatementContext;
 use filbert_functions::ending::Limits;
 use filbert_functions::settings;
+use filbert_grid::ReadView;
 
 use crate::server::{Server, ServerOfSession};
 
@@ -15,6 +16,8 @@ use crate::server::{Server, ServerOfSession};
 #[derive(Debug)]
 pub(crate) struct Execution {
     context: StatementContext,
+    /// The places from which it reads the partitions.
+    view: ReadView,
     /// The settings that the expressions were planned with.
     planned: Arc<ConfigOptions>,
     /// The planned settings with the statement context; built on first use.
@@ -23,7 +26,17 @@ pub(crate) struct Execution {
 
 impl Execution {
     pub(crate) fn new(context: StatementContext, planned: Arc<ConfigOptions>) -> Execution {
-        Execution { context, planned, options: OnceLock::new() }
+        Execution { context, view: ReadView::complete(), planned, options: OnceLock::new() }
+    }
+
+    /// Returns this run with the places from which it reads the partitions.
+    pub(crate) fn reading(self, view: &ReadView) -> Execution {
+        Execution { view: view.clone(), ..self }
+    }
+
+    /// The places from which it reads the partitions.
+    pub(crate) fn view(&self) -> &ReadView {
+        &self.view
     }
 
     /// Returns this run for a statement with these limits.

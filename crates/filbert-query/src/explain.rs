@@ -9,6 +9,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use filbert_data::Value;
 use filbert_dialect::Parsed;
 use filbert_functions::error::of_datafusion;
+use filbert_grid::ReadView;
 use filbert_grid::query::SqlError;
 use futures::StreamExt;
 
@@ -38,12 +39,17 @@ pub(crate) async fn plan(
 }
 
 /// Explains a short plan. With `analyze` the plan runs.
-pub(crate) fn short(short: &ShortQuery, parameters: &[Value<'_>], analyze: bool) -> Result<Vec<String>, SqlError> {
+pub(crate) async fn short(
+    short: &ShortQuery,
+    parameters: &[Value<'_>],
+    analyze: bool,
+    view: &ReadView,
+) -> Result<Vec<String>, SqlError> {
     if !analyze {
         return Ok(vec![short.describe()]);
     }
     let start = Instant::now();
-    let (rows, counts) = short.run_counted(parameters)?;
+    let (rows, counts) = short.run_counted(parameters, view).await?;
     let line = format!(
         "{}, metrics=[rows_read={}, partitions_read={}, output_rows={rows}, elapsed={:?}]",
         short.describe(),

@@ -10,7 +10,8 @@ use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource,
 use filbert_dialect::{self as dialect, Parsed, walk};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
-use filbert_grid::{Cluster, ColumnConfig, Definitions, Grid, GridError, Map, PartitionId};
+use filbert_grid::replication::{EntrySelection, LeaderRead};
+use filbert_grid::{Cluster, ColumnConfig, Definitions, Grid, GridError, Map, PartitionId, ReadView};
 use tokio::sync::oneshot;
 
 use crate::catalog::{Catalog, EntryFormat, Mapping, MappingColumn, View};
@@ -101,13 +102,13 @@ impl Tables {
     }
 
     /// Waits until statements see every change that any member of the cluster has acknowledged.
+    /// Returns the places from which the statement reads the partitions.
     ///
     /// # Errors
-    /// This member cannot answer statements now: it does not hold all partitions, or does not reach
-    /// the other members.
-    pub(crate) async fn catch_up(&self) -> Result<(), SqlError> {
+    /// This member cannot answer statements now: it does not reach the other members.
+    pub(crate) async fn catch_up(&self) -> Result<ReadView, SqlError> {
         if !self.is_in_cluster() {
-            return Ok(());
+            return Ok(ReadView::complete());
         }
         let (sender, caught_up) = oneshot::channel();
         // A cancelled statement stops waiting.
@@ -181,15 +182,29 @@ impl Tables {
         Ok(Some(Mapped { mapping, table }))
     }
 
-    /// The mapping inferred from a stored entry of a map without a mapping.
+    /// The mapping inferred from a stored entry of a map without a mapping. Without entries here,
+    /// it waits for the leaders of the partitions.
     pub(crate) fn inferred(&self, name: &str) -> Result<Option<Mapping>, SqlError> {
+        self.inferred_by(name, sample)
+    }
+
+    /// The same from an entry of this member, without waiting.
+    pub(crate) fn inferred_here(&self, name: &str) -> Result<Option<Mapping>, SqlError> {
+        self.inferred_by(name, |map| Ok(sample_here(map)))
+    }
+
+    fn inferred_by(
+        &self,
+        name: &str,
+        sample: impl FnOnce(&Map) -> Result<Entry, SqlError>,
+    ) -> Result<Option<Mapping>, SqlError> {
         let grid = self.grid()?;
         // Requesting a map would create it.
         if grid.map_names().binary_search_by(|known| known.as_str().cmp(name)).is_err() {
             return Ok(None);
         }
         let map = grid.map(name)?;
-        let Some((key, value)) = sample(&map) else { return Ok(None) };
+        let Some((key, value)) = sample(&map)? else { return Ok(None) };
         crate::catalog::infer(name, &key, &value, grid.schemas().as_ref()).map(Some)
     }
 
@@ -288,8 +303,25 @@ pub(crate) fn relations_of(query: &Query) -> Vec<String> {
     read
 }
 
-/// A stored entry of a map.
-pub(crate) fn sample(map: &Map) -> Option<(Blob, Blob)> {
+/// The key and the value of an entry, if there is one.
+type Entry = Option<(Blob, Blob)>;
+
+/// A stored entry of a map, of this member or of another one.
+pub(crate) fn sample(map: &Map) -> Result<Entry, SqlError> {
+    let mut found = sample_here(map);
+    if found.is_some() || !map.is_replicated() {
+        return Ok(found);
+    }
+    let nothing_here = ReadView::of_groups(&[false]);
+    let reads = LeaderRead::beside(map, &nothing_here, &Arc::new(EntrySelection::All), &|_| true);
+    map.visit_at_leaders(reads, &|| Ok(()), &mut |page| {
+        page.for_each(&mut |key, value| found = Some((Blob::from(key), Blob::from(value))));
+        Ok(found.is_none())
+    })?;
+    Ok(found)
+}
+
+fn sample_here(map: &Map) -> Entry {
     let mut found = None;
     for partition in (0..map.partition_count()).map(PartitionId) {
         map.fetch(partition, filbert_grid::Cursor::START, 1, &mut |key, value| {

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, thread};
 use arrow_array::RecordBatch;
 use filbert_data::{FieldType, Value};
 use filbert_grid::{
-    GridError, Map,
+    GridError, Map, ReadView,
     query::{
         ColumnMeta, Command, DescribeReply, Description, EntryFilter, EntryProjection, MapQuery, ParameterType,
         PreparedQuery, QueryEngine, RowWriterReply, Running, Session, Severity, SqlError, Statement, StatementReply,
@@ -233,7 +233,7 @@ impl QueryEngine for Engine {
         (map != "nothing").then(|| format!("CREATE MAPPING {map}"))
     }
 
-    fn prepare(&self, map: &Arc<Map>, query: MapQuery<'_>) -> Result<Box<dyn PreparedQuery>, GridError> {
+    fn prepare(&self, map: &Arc<Map>, query: MapQuery<'_>, _: ReadView) -> Result<Box<dyn PreparedQuery>, GridError> {
         Ok(Box::new(Query::new(map, query, &self.hanging)?))
     }
 

@@ -20,6 +20,8 @@ pub struct Kinds(u32);
 impl Kinds {
     /// No kind.
     pub const NONE: Kinds = Kinds(0);
+    /// All kinds.
+    pub const ALL: Kinds = Kinds(u32::MAX);
     /// Nulls.
     pub const NULL: Kinds = Kinds(1);
     const BOOLEAN: Kinds = Kinds(1 << 1);
@@ -135,6 +137,12 @@ impl Kinds {
     #[must_use]
     pub const fn and(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
+    }
+
+    /// The intersection of both sets.
+    #[must_use]
+    pub const fn common(self, other: Kinds) -> Kinds {
+        Kinds(self.0 & other.0)
     }
 
     /// Whether this set is a subset of `others`.

@@ -12,8 +12,10 @@ use uuid::Uuid;
 
 use crate::errors::GridError;
 
+mod read_view;
 mod status;
 
+pub use read_view::ReadView;
 pub use status::{
     ClusterCounters, ClusterStatus, ClusterWarning, GroupStatus, LinkCounters, MemberState, MemberStatus,
 };
@@ -143,10 +145,11 @@ pub trait Cluster: Send + Sync {
 
     /// Calls `done` when reads of this member's replicas, whoever leads the partitions, see all
     /// changes that were acknowledged before this call, and the definitions are as recent. This
-    /// also holds if leaders change meanwhile. Such a read must not return older data.
+    /// also holds if leaders change meanwhile. Such a read must not return older data. The view
+    /// says which partitions this member holds; all others must be read at their leaders.
     ///
-    /// It fails if this member does not hold all partitions, or if a partition has no leader.
-    fn catch_up(&self, done: Done<()>) {
+    /// It fails if a partition that this member holds has no leader.
+    fn catch_up(&self, done: Done<ReadView>) {
         done(Err(GridError::UnsupportedOperation(
             "this cluster knows nothing of reads at members that follow".to_owned(),
         )));

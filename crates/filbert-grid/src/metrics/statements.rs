@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::{Histogram, HistogramCounts, Metrics};
+use crate::cluster::ReadView;
 use crate::errors::GridError;
 use crate::listeners::EntryFilter;
 use crate::map::Map;
@@ -286,8 +287,13 @@ impl QueryEngine for Metered {
         self.engine.mapping_ddl(map)
     }
 
-    fn prepare(&self, map: &Arc<Map>, query: MapQuery<'_>) -> Result<Box<dyn PreparedQuery>, GridError> {
-        self.engine.prepare(map, query)
+    fn prepare(
+        &self,
+        map: &Arc<Map>,
+        query: MapQuery<'_>,
+        view: ReadView,
+    ) -> Result<Box<dyn PreparedQuery>, GridError> {
+        self.engine.prepare(map, query, view)
     }
 
     fn filter(&self, map: &Arc<Map>, predicate: &[u8]) -> Result<Arc<dyn EntryFilter>, GridError> {

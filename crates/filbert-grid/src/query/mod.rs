@@ -43,6 +43,7 @@ use std::sync::Arc;
 
 pub use crate::listeners::EntryFilter;
 
+use crate::cluster::ReadView;
 use crate::errors::GridError;
 use crate::map::Map;
 
@@ -76,12 +77,13 @@ pub trait QueryEngine: Send + Sync {
     /// entries.
     fn mapping_ddl(&self, map: &str) -> Option<String>;
 
-    /// Prepares a query of the map API.
+    /// Prepares a query of the map API, which reads the partitions at the places that `view` says.
     ///
     /// # Errors
     /// The predicate, aggregator or projection cannot be decoded, or the engine does not support
     /// its kind.
-    fn prepare(&self, map: &Arc<Map>, query: MapQuery<'_>) -> Result<Box<dyn PreparedQuery>, GridError>;
+    fn prepare(&self, map: &Arc<Map>, query: MapQuery<'_>, view: ReadView)
+    -> Result<Box<dyn PreparedQuery>, GridError>;
 
     /// Creates a filter of single entries from a predicate, for listeners.
     ///

@@ -38,6 +38,7 @@ mod claims_by_log;
 mod empty;
 mod failures;
 mod forward;
+mod leader_reads;
 mod leading;
 mod pending;
 mod propose;
@@ -47,9 +48,10 @@ mod upkeep;
 
 pub use crate::groups::{GroupId, SubmitError, Term};
 pub use crate::replicator::{
-    Answers, ForwardedAnswer, ForwardedReply, InFlight, RejectedSubmission, Replicator, WhenLocked,
+    Answers, ForwardedAnswer, ForwardedReply, InFlight, ReadReply, RejectedSubmission, Replicator, WhenLocked,
 };
 pub use apply::{ApplyError, Part, Role};
+pub use leader_reads::{EntryPage, EntrySelection, IndexSelection, LeaderRead};
 pub use pending::Pending;
 pub use propose::Submitted;
 pub use snapshots::{GroupExport, GroupImport};

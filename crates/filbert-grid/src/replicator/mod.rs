@@ -28,6 +28,9 @@ pub type ForwardedAnswer = Result<Reply<'static>, GridError>;
 /// error for all of them.
 pub type ForwardedReply = Box<dyn FnOnce(Result<Vec<ForwardedAnswer>, SubmitError>) + Send>;
 
+/// Called with the answer to a read, or with the error.
+pub type ReadReply = Box<dyn FnOnce(Result<Vec<u8>, SubmitError>) + Send>;
+
 /// A submission that was not accepted, and its pending answers.
 #[derive(Debug)]
 pub struct RejectedSubmission {
@@ -70,6 +73,14 @@ pub trait Replicator: Send + Sync {
     /// another thread.
     fn forward(&self, group: GroupId, changes: Vec<u8>, wait: Option<Duration>, done: ForwardedReply) {
         let (_, _) = (changes, wait);
+        done(Err(SubmitError::NotLeader { group, hint: "no other member is known".to_owned() }));
+    }
+
+    /// Sends a read to the leader of a group, which answers it by
+    /// [`Grid::answer_read`](crate::Grid::answer_read). While there is no leader, it is sent again
+    /// for some time. `done` is called once, on another thread.
+    fn read(&self, group: GroupId, request: Vec<u8>, done: ReadReply) {
+        let _request = request;
         done(Err(SubmitError::NotLeader { group, hint: "no other member is known".to_owned() }));
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use filbert_grid::{
-    ErrorKind, EventKinds, Grid, GridError, ListenerId, ListenerSpec, Map, MemoryBudget,
+    ErrorKind, EventKinds, Grid, GridError, ListenerId, ListenerSpec, Map, MemoryBudget, ReadView,
     query::{Answer, EntryFilter, MapQuery, PreparedQuery, QueryEngine},
 };
 use filbert_wire::{
@@ -42,6 +42,9 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
 /// The time for which changes are still held back after a client has reported that it is ready. The
 /// client discards events that arrive before it has handled the reply.
 const READY_GRACE: Duration = Duration::from_millis(100);
+
+/// The reason for which a home of query caches must hold all partitions.
+const FOLLOWS_ALL: &str = "a query cache follows the changes of all partitions where it is made";
 
 /// The interval at which a cache with a delay checks for changes that have waited long enough.
 const DELAY_CHECK: Duration = Duration::from_millis(250);
@@ -161,7 +164,7 @@ fn handle_create(session: &mut Session, message: &Message<'_>) -> Outcome {
     let reply = Reply { message: message.id(), correlation, bytes_max: session.config.reply_bytes_max };
     if session.grid.cluster().is_some() {
         // Checks the query, which a member that stands by runs when it takes over the cache.
-        engine.prepare(&map, create.query())?;
+        engine.prepare(&map, create.query(), ReadView::complete())?;
         let slot = session.take_slot()?;
         request.message = create.write(correlation).into_boxed_slice();
         let cache = open(&session.caches, &map, request, reader, session.config.query_caches_max, |sink| {
@@ -169,7 +172,7 @@ fn handle_create(session: &mut Session, message: &Message<'_>) -> Outcome {
         })?;
         return create_in_cluster(session, &engine, reply, slot, &cache);
     }
-    let mut query = engine.prepare(&map, create.query())?;
+    let mut query = engine.prepare(&map, create.query(), ReadView::complete())?;
     let cache = open(&session.caches, &map, request, reader, session.config.query_caches_max, |sink| {
         map.add_listener(create.spec(filter), sink)
     })?;
@@ -234,14 +237,13 @@ fn create_in_cluster(
     let read = move |slot: &QuerySlot, out: &mut Replies| {
         let cache = of_cache;
         let mut answer = || -> Outcome {
-            // This fails on a member that does not hold all partitions, because it would not
-            // receive all changes.
-            grid.catch_up_blocking()?;
+            let view = grid.catch_up_blocking()?;
+            view.check_complete(FOLLOWS_ALL)?;
             if !cache.request().populate {
                 return reply.write(&cache, Vec::new(), out);
             }
             let query = MapQuery::Entries { predicate: Some(&cache.request().predicate), partitions: None };
-            let mut query = of_engine.prepare(cache.map(), query)?;
+            let mut query = of_engine.prepare(cache.map(), query, view)?;
             query.end_when(slot.ending());
             reply.populate(&cache, query.as_mut(), out, &budget)
         };
@@ -269,7 +271,7 @@ pub(crate) fn take_over(grid: &Arc<Grid>, config: &DoorConfig, caches: &Arc<Quer
             let create = Create::read(&message)?;
             let settings = settings(bytes_max, message.id(), &create)?;
             let map = grid.map(&map)?;
-            grid.catch_up_blocking()?;
+            grid.catch_up_blocking()?.check_complete(FOLLOWS_ALL)?;
             let filter = of_engine.filter(&map, create.predicate)?;
             let mut request = create.cache_request(settings, standby.owner, standby.request_id, String::new());
             request.message = standby.message.clone();

@@ -5,7 +5,7 @@
 
 use filbert_data::{TypeId, criteria::IterationType, type_id};
 use filbert_grid::{
-    ErrorKind, GridError,
+    ErrorKind, GridError, ReadView,
     query::{Answer, MapQuery, Paging, PreparedQuery},
 };
 use filbert_wire::{
@@ -244,13 +244,13 @@ fn answer(session: &mut Session, message: &Message<'_>, name: &str, query: MapQu
         // has applied all acknowledged changes.
         let (grid, query, of_engine) = (session.grid.clone(), query.to_owned(), engine.clone());
         return deferred::later(session, &engine, reply.correlation, move |slot, out| {
-            grid.catch_up_blocking()?;
-            let mut prepared = of_engine.prepare(&map, query.borrow())?;
+            let view = grid.catch_up_blocking()?;
+            let mut prepared = of_engine.prepare(&map, query.borrow(), view)?;
             prepared.end_when(slot.ending());
             reply.write(prepared.as_mut(), &|| slot.is_cancelled(), out)
         });
     }
-    let mut prepared = engine.prepare(&map, query)?;
+    let mut prepared = engine.prepare(&map, query, ReadView::complete())?;
     if prepared.is_short() {
         return reply.write(prepared.as_mut(), &|| false, &mut session.out);
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use filbert_grid::{
-    EventKinds, Grid, GridError, PartitionId,
+    EventKinds, Grid, GridError, PartitionId, ReadView,
     query::{Answer, MapQuery},
 };
 use tokio::{runtime::Handle, sync::oneshot};
@@ -210,7 +210,9 @@ impl QueryCache {
         let grid = self.reader.grid.upgrade().ok_or(GridError::NotActive)?;
         let engine = grid.queries().ok_or(GridError::NotActive)?;
         let (predicate, partitions) = (Some(&*self.request.predicate), Some(vec![partition]));
-        let mut query = engine.prepare(&self.map, MapQuery::Entries { predicate, partitions })?;
+        // The home of a cache holds all partitions.
+        let query = MapQuery::Entries { predicate, partitions };
+        let mut query = engine.prepare(&self.map, query, ReadView::complete())?;
         let (mut found, mut bytes, mut room) = (Content::new(), 0, self.budget.empty());
         query.run(&mut |answer| {
             if let Answer::Entry(key, value) = answer

@@ -17,6 +17,7 @@ mod cluster;
 mod common;
 mod events;
 mod founding;
+mod leader_reads;
 mod recovery;
 mod security;
 mod upgrades;

@@ -95,7 +95,8 @@ fn catch_up(cluster: &Arc<dyn Cluster>) -> Result<(), SqlError> {
     let (sender, caught_up) = std::sync::mpsc::sync_channel(1);
     // The receiver lives until the result arrives.
     cluster.catch_up(Box::new(move |result| _ = sender.send(result)));
-    Ok(caught_up.recv().unwrap_or(Err(GridError::NotActive))?)
+    caught_up.recv().unwrap_or(Err(GridError::NotActive))?;
+    Ok(())
 }
 
 /// The change for a definition's name.

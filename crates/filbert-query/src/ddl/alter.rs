@@ -72,7 +72,7 @@ async fn alter_once(
     renamed: Option<&str>,
 ) -> Result<(), SqlError> {
     let tables = &engine.tables;
-    let execution = engine.sessions.execution(client.dialect(), client.session());
+    let execution = engine.sessions.execution_for(client);
     let state = &engine.sessions.planning_within(client.dialect(), &execution);
     let mut draft = Draft::of(old)?;
     let literals = Literals::of(engine, client);

@@ -109,7 +109,7 @@ fn table_statement(engine: &Parts, client: &ClientContext, statement: &TableStat
     match statement {
         TableStatement::Create(table) => tables::create(engine, client, table).map(|made| u64::from(made.is_some())),
         TableStatement::Drop { names, if_exists, cascade } => tables::drop(all, client, names, *if_exists, *cascade),
-        TableStatement::Truncate { names, restart } => tables::truncate(all, names, *restart),
+        TableStatement::Truncate { names, restart } => tables::truncate(all, client.view(), names, *restart),
         TableStatement::Comment(comment) => alter::comment(all, comment).map(|()| 0),
         TableStatement::CreateSchema { name, if_not_exists } => {
             if !all.catalog().put_schema(name, *if_not_exists)? {
@@ -133,7 +133,7 @@ fn create_mapping(tables: &Tables, statement: &CreateMapping) -> Result<(), SqlE
     // Requesting a map would create it. Declared columns need no sample entry.
     let is_there = grid.map_names().binary_search(map_name).is_ok();
     let entry = match statement.columns.is_empty() && is_there {
-        true => sample(&*grid.map(map_name)?),
+        true => sample(&*grid.map(map_name)?)?,
         false => None,
     };
     let entry = entry.as_ref().map(|(key, value)| (&**key, &**value));

@@ -10,7 +10,8 @@ use filbert_dialect::{
 use filbert_functions::error::{of_datafusion, parsing_error};
 use filbert_functions::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, NUMERIC, VARCHAR};
 use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::{Caller, IndexConfig};
+use filbert_grid::replication::{EntrySelection, LeaderRead};
+use filbert_grid::{Caller, IndexConfig, Map, ReadView};
 
 use super::defaults::Literals;
 use super::views;
@@ -404,12 +405,27 @@ fn drop_one(tables: &Tables, mapping: &Arc<Mapping>) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// The number of keys of a map that clients have locked, on all members.
+fn locked_keys(map: &Map, view: &ReadView) -> Result<usize, SqlError> {
+    if view.is_complete() {
+        return Ok(map.statistics().locked_keys);
+    }
+    let nothing_here = ReadView::of_groups(&[false]);
+    let reads = LeaderRead::beside(map, &nothing_here, &Arc::new(EntrySelection::CountLocked), &|_| true);
+    let mut locked = 0;
+    map.visit_at_leaders(reads, &|| Ok(()), &mut |page| {
+        locked += page.count();
+        Ok(true)
+    })?;
+    Ok(locked)
+}
+
 /// Removes all rows of tables; returns their number.
-pub(super) fn truncate(tables: &Tables, names: &[String], restart: bool) -> Result<u64, SqlError> {
+pub(super) fn truncate(tables: &Tables, view: &ReadView, names: &[String], restart: bool) -> Result<u64, SqlError> {
     let mapped: Vec<Arc<Mapping>> = names.iter().map(|name| table(tables, name)).collect::<Result<_, _>>()?;
     let grid = tables.grid()?;
     for mapping in &mapped {
-        let locked = grid.map(&mapping.external_name)?.statistics().locked_keys;
+        let locked = locked_keys(&*grid.map(&mapping.external_name)?, view)?;
         if locked > 0 {
             // Locked rows would remain.
             let text = format!("{locked} rows of {:?} are locked by clients, it cannot be emptied", mapping.name);

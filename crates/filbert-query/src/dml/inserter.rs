@@ -164,7 +164,7 @@ impl Inserter {
                 }
                 Ok(Written::Added)
             }
-            OnKey::Nothing if self.found(key).is_some() => Ok(Written::Nothing),
+            OnKey::Nothing if self.found(key, execution)?.is_some() => Ok(Written::Nothing),
             OnKey::Nothing => match pending.add(key, Expected::Nothing, Some(value))? {
                 true => Ok(Written::Added),
                 false => Ok(Written::Nothing),
@@ -174,7 +174,7 @@ impl Inserter {
                 if pending.get(key).is_some() {
                     return self.update_own(update, key, row, parameters, execution, pending);
                 }
-                let Some(old) = self.found(key) else {
+                let Some(old) = self.found(key, execution)? else {
                     pending.add(key, Expected::Nothing, Some(value))?;
                     return Ok(Written::Added);
                 };
@@ -211,9 +211,8 @@ impl Inserter {
     }
 
     /// The existing value.
-    fn found(&self, key: &[u8]) -> Option<Blob> {
-        let map = self.table.map();
-        map.entry_view(map.partition_of(key), key, |view| view.map(|view| Blob::from(view.value)))
+    fn found(&self, key: &[u8], execution: &Execution) -> Result<Option<Blob>, SqlError> {
+        Ok(self.table.map().value_by(execution.view(), key)?)
     }
 
     /// Writes a complete row by itself. `None` if its key is locked; nothing was changed then.
@@ -232,7 +231,7 @@ impl Inserter {
         let (key, value) = (key.as_slice(), value.as_slice());
         let OnKey::Update(update) = &self.on_key else { return self.write_entry(key, value) };
         for _ in 0..ROUNDS_MAX {
-            let Some(old) = self.found(key) else {
+            let Some(old) = self.found(key, execution)? else {
                 match self.put(key, value, PutMode::IfAbsent)? {
                     Some(Outcome::Made) => return Ok(Some(Written::Added)),
                     Some(Outcome::Differs) => continue,

@@ -83,7 +83,7 @@ impl<'e> Dml<'e> {
             sessions,
             dialect: client.dialect(),
             client,
-            execution: sessions.execution(client.dialect(), client.session()).ended_by(limits.clone()),
+            execution: sessions.execution_for(client).ended_by(limits.clone()),
             limits,
         })
     }

@@ -19,7 +19,7 @@ use filbert_functions::context::{StatementContext, dialect_of_options};
 use filbert_functions::ending::Limits;
 use filbert_functions::settings;
 use filbert_grid::query::{Dialect, Session};
-use filbert_grid::{GridError, MemberMemory};
+use filbert_grid::{GridError, MemberMemory, ReadView};
 
 use crate::client_context::ClientContext;
 use crate::config::QueryConfig;
@@ -31,6 +31,7 @@ use crate::plan::ternary::Lists;
 use crate::plan::windows::Frames;
 use crate::plan::{ended, rules};
 use crate::scan::scanner::BATCH_ROWS;
+use crate::scan::view::ViewOfRun;
 use crate::server::{Server, ServerOfSession};
 use crate::spill::SpillFiles;
 use crate::system;
@@ -115,7 +116,7 @@ impl Sessions {
     /// context.
     pub(crate) fn begin_for(&self, client: &ClientContext, limits: Option<&Limits>) -> SessionState {
         let context = StatementContext::new(client.session().cloned(), self.memory.results_bytes_max(self.limits));
-        self.begin_with(client.dialect(), context.ended_by(limits.cloned()))
+        self.begin_with(client.dialect(), context.ended_by(limits.cloned()), client.view())
     }
 
     /// A run of a statement that begins now.
@@ -124,17 +125,22 @@ impl Sessions {
         Execution::new(context, self.planning(dialect).config_options().clone())
     }
 
-    /// A session for a part of such a run.
-    pub(crate) fn begin_within(&self, dialect: Dialect, execution: &Execution) -> SessionState {
-        self.begin_with(dialect, execution.context().clone())
+    /// The same for a statement of a client.
+    pub(crate) fn execution_for(&self, client: &ClientContext) -> Execution {
+        self.execution(client.dialect(), client.session()).reading(client.view())
     }
 
-    fn begin_with(&self, dialect: Dialect, context: StatementContext) -> SessionState {
+    /// A session for a part of such a run.
+    pub(crate) fn begin_within(&self, dialect: Dialect, execution: &Execution) -> SessionState {
+        self.begin_with(dialect, execution.context().clone(), execution.view())
+    }
+
+    fn begin_with(&self, dialect: Dialect, context: StatementContext, view: &ReadView) -> SessionState {
         let memory = QueryMemory::new(self.limits.query_bytes_max, self.memory.clone());
         let mut environment = self.environment.clone();
         environment.memory_pool = Arc::new(memory);
         let planning = self.planning(dialect);
-        let mut config = planning.config().clone();
+        let mut config = ViewOfRun::added(view, planning.config().clone());
         settings::insert(config.options_mut(), context);
         let [hazelcast, crate_, postgres] = &self.functions;
         let functions = match dialect {

@@ -2,10 +2,12 @@
 //! entries that an index finds, or all.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use filbert_data::criteria::Predicate;
 use filbert_data::{Blob, FieldPath, FieldType, Kinds, ToBlob, Value};
-use filbert_grid::{GridError, IndexId, IndexKind, Map, PartitionId, Probe, threads};
+use filbert_grid::replication::{EntrySelection, IndexSelection, LeaderRead};
+use filbert_grid::{GridError, IndexId, IndexInfo, IndexKind, Map, PartitionId, Probe, ReadView, threads};
 
 use crate::scan::rows::RowBuffer;
 
@@ -23,7 +25,7 @@ pub(crate) enum Candidates {
     /// The entries with these keys.
     Keys(Vec<Blob>),
     /// The entries that an index finds.
-    Index(IndexId, Probe),
+    Index(IndexId, IndexSelection),
     /// None.
     Nothing,
 }
@@ -41,14 +43,17 @@ impl Candidates {
         match self {
             Candidates::Nothing => true,
             Candidates::Keys(keys) => keys.len() <= 100,
-            Candidates::Index(_, Probe::Equal(_)) => true,
-            Candidates::Index(_, Probe::In(keys)) => keys.len() <= 4,
-            _ => false,
+            Candidates::Index(_, index) => match &index.probe {
+                Probe::Equal(_) => true,
+                Probe::In(keys) => keys.len() <= 4,
+                _ => false,
+            },
+            Candidates::All => false,
         }
     }
 
-    /// Visits the entries, partition by partition. Each partition is copied under its lock and
-    /// visited without it.
+    /// Visits the entries, partition by partition, at the places that `view` says. Each partition
+    /// is copied under its lock and visited without it.
     ///
     /// # Errors
     /// `visit` fails, or `is_over` returns true. `is_over` is checked before each partition and
@@ -56,27 +61,21 @@ impl Candidates {
     pub(crate) fn visit(
         &self,
         map: &Map,
+        view: &ReadView,
         partitions: Option<&[PartitionId]>,
         is_over: &dyn Fn() -> bool,
         visit: &mut Visit<'_>,
     ) -> Result<(), GridError> {
         let mut buffer = RowBuffer::default();
-        let mut drain = |buffer: &mut RowBuffer| drain(buffer, is_over, visit);
-        let all: Vec<PartitionId>;
-        let wanted = match partitions {
-            Some(partitions) => partitions,
-            None => {
-                all = (0..map.partition_count()).map(PartitionId).collect();
-                &all
-            }
-        };
+        let is_wanted = |partition: PartitionId| partitions.is_none_or(|partitions| partitions.contains(&partition));
+        let is_here = |partition: &PartitionId| view.is_here(*partition) && is_wanted(*partition);
         match self {
-            Candidates::Nothing => Ok(()),
+            Candidates::Nothing => return Ok(()),
             Candidates::Keys(keys) => {
                 for (index, key) in keys.iter().enumerate() {
                     go_on_at(index, is_over)?;
                     let partition = map.partition_of(key);
-                    if partitions.is_none_or(|partitions| partitions.contains(&partition)) {
+                    if is_here(&partition) {
                         map.entry_view(partition, key, |view| {
                             if let Some(view) = view {
                                 buffer.push(view.key, view.value);
@@ -84,30 +83,41 @@ impl Candidates {
                         });
                     }
                 }
-                drain(&mut buffer)
+                drain(&mut buffer, is_over, visit)?;
             }
             Candidates::All => {
-                for &partition in wanted {
+                for partition in (0..map.partition_count()).map(PartitionId).filter(is_here) {
                     go_on_at(0, is_over)?;
                     map.scan_rows(partition, &mut |key, value| buffer.push(key, value));
-                    drain(&mut buffer)?;
+                    drain(&mut buffer, is_over, visit)?;
                 }
-                Ok(())
             }
-            Candidates::Index(id, probe) => {
-                let may_have = map.probe_partitions(*id, probe);
-                for partition in
-                    may_have.iter().filter(|partition| partitions.is_none_or(|some| some.contains(partition)))
-                {
+            Candidates::Index(id, index) => {
+                let may_have = map.probe_partitions(*id, &index.probe);
+                for partition in may_have.iter().filter(is_here) {
                     go_on_at(0, is_over)?;
-                    map.probe(partition, *id, probe, &mut |key, value| {
+                    map.probe(partition, *id, &index.probe, &mut |key, value| {
                         buffer.push(key, value);
                         true
                     });
-                    drain(&mut buffer)?;
+                    drain(&mut buffer, is_over, visit)?;
                 }
-                Ok(())
             }
+        }
+        let reads = LeaderRead::beside(map, view, &Arc::new(self.selection()), &is_wanted);
+        map.visit_at_leaders(reads, &|| go_on_at(0, is_over), &mut |page| {
+            page.for_each(&mut |key, value| buffer.push(key, value));
+            drain(&mut buffer, is_over, visit).map(|()| true)
+        })
+    }
+
+    /// The entries, for other members.
+    fn selection(&self) -> EntrySelection {
+        match self {
+            Candidates::All => EntrySelection::All,
+            Candidates::Keys(keys) => EntrySelection::Keys(keys.clone()),
+            Candidates::Index(_, index) => EntrySelection::Index(index.clone()),
+            Candidates::Nothing => EntrySelection::Keys(Vec::new()),
         }
     }
 }
@@ -220,21 +230,33 @@ fn keys_of(attribute: &str, values: &[Value<'static>]) -> Option<Candidates> {
 
 /// The index key of a predicate's value, if all equal values have the same key in the index. `seen`
 /// has the types of the indexed values. Values of another type than the wanted one are converted
-/// before they are compared, or the wanted one is.
-fn index_key(value: &Value<'static>, seen: Kinds) -> Option<Vec<u8>> {
+/// before they are compared, or the wanted one is. Narrows `kinds` to the types for which that
+/// holds.
+fn index_key(value: &Value<'static>, seen: Kinds, kinds: &mut Kinds) -> Option<Vec<u8>> {
     let mut key = Vec::new();
-    if seen.are_within(Kinds::compared_with(value)) {
+    let compared = Kinds::compared_with(value);
+    if seen.are_within(compared) {
+        *kinds = kinds.common(compared);
         value.append_index_key(&mut key);
         return Some(key);
     }
     // A text is parsed as a number if all values are numbers.
     let Value::Text(text) = value else { return None };
-    if !seen.are_within(Kinds::NUMBERS.and(Kinds::NULL)) {
+    let numbers = Kinds::NUMBERS.and(Kinds::NULL);
+    if !seen.are_within(numbers) {
         return None;
     }
+    *kinds = kinds.common(numbers);
     let number: bigdecimal::BigDecimal = text.trim().parse().ok()?;
     Value::Decimal(number).append_index_key(&mut key);
     Some(key)
+}
+
+/// The entries that an index finds if the values of its first fields have these kinds.
+fn found_by(index: &IndexInfo, kinds: &[Kinds], probe: Probe) -> Candidates {
+    let kinds = kinds.iter().copied().chain(std::iter::repeat(Kinds::ALL));
+    let fields = index.fields.iter().cloned().zip(kinds).collect();
+    Candidates::Index(index.id, IndexSelection { kind: index.kind, fields, probe })
 }
 
 /// Whether a text can be nothing but a text.
@@ -248,12 +270,12 @@ fn one_of(map: &Map, attribute: &str, values: &[Value<'static>]) -> Option<Candi
     let layout = map.layout();
     let of_field = || layout.indexes.iter().filter(|index| index.ready && index.fields.as_slice() == [path.clone()]);
     let index = of_field().find(|index| index.kind != IndexKind::Sorted).or_else(|| of_field().next())?;
-    let seen = index.seen.of(0);
-    let mut keys = values.iter().map(|value| index_key(value, seen)).collect::<Option<Vec<_>>>()?;
+    let (seen, mut kinds) = (index.seen.of(0), Kinds::ALL);
+    let mut keys = values.iter().map(|value| index_key(value, seen, &mut kinds)).collect::<Option<Vec<_>>>()?;
     keys.sort_unstable();
     keys.dedup();
     let probe = if keys.len() == 1 { Probe::Equal(keys.pop()?) } else { Probe::In(keys) };
-    Some(Candidates::Index(index.id, probe))
+    Some(found_by(index, &[kinds], probe))
 }
 
 /// Several attributes that each equal one value: an index over exactly these attributes finds the
@@ -271,13 +293,14 @@ fn consider_composite(map: &Map, all: &[Predicate], best: &mut (u32, Candidates)
     }
     for index in map.layout().indexes.iter().filter(|index| index.ready && index.fields.len() > 1) {
         let mut key = Vec::new();
-        let complete = index.fields.iter().enumerate().map(|(at, field)| {
+        let of_fields = index.fields.iter().enumerate().map(|(at, field)| {
             let (_, value) = equal.iter().find(|(path, _)| path == field)?;
-            key.extend(index_key(value, index.seen.of(at))?);
-            Some(())
+            let mut kinds = Kinds::ALL;
+            key.extend(index_key(value, index.seen.of(at), &mut kinds)?);
+            Some(kinds)
         });
-        if complete.collect::<Option<()>>().is_some() {
-            *best = (85, Candidates::Index(index.id, Probe::Equal(key)));
+        if let Some(kinds) = of_fields.collect::<Option<Vec<_>>>() {
+            *best = (85, found_by(index, &kinds, Probe::Equal(key)));
             return;
         }
     }
@@ -286,20 +309,18 @@ fn consider_composite(map: &Map, all: &[Predicate], best: &mut (u32, Candidates)
 fn range(map: &Map, attribute: &str, from: Option<&Value<'static>>, to: Option<&Value<'static>>) -> Option<Candidates> {
     let path = FieldPath::parse(attribute).ok()?;
     let layout = map.layout();
-    let sorted = |index: &&filbert_grid::IndexInfo| {
-        index.ready && index.kind == IndexKind::Sorted && index.fields.first() == Some(&path)
-    };
+    let sorted =
+        |index: &&IndexInfo| index.ready && index.kind == IndexKind::Sorted && index.fields.first() == Some(&path);
     let index = layout.indexes.iter().find(sorted)?;
-    let seen = index.seen.of(0);
+    let (seen, mut kinds) = (index.seen.of(0), Kinds::ALL);
     let from = match from {
-        Some(value) => Bound::Included(index_key(value, seen)?),
+        Some(value) => Bound::Included(index_key(value, seen, &mut kinds)?),
         None => Bound::Unbounded,
     };
     let to = match to {
-        Some(value) => {
-            crate::scan::access::successor(index_key(value, seen)?).map_or(Bound::Unbounded, Bound::Excluded)
-        }
+        Some(value) => crate::scan::access::successor(index_key(value, seen, &mut kinds)?)
+            .map_or(Bound::Unbounded, Bound::Excluded),
         None => Bound::Unbounded,
     };
-    Some(Candidates::Index(index.id, Probe::Range { from, to, descending: false }))
+    Some(found_by(index, &[kinds], Probe::Range { from, to, descending: false }))
 }

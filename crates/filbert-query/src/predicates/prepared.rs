@@ -5,7 +5,7 @@ use std::sync::Arc;
 use filbert_data::criteria::{Aggregator, Predicate, Projection, entry_blob, row_blob};
 use filbert_data::{Blob, DataError, FieldPath, FieldReader, Formats, Side, ToBlob, Value};
 use filbert_grid::query::{Answer, Ending, EntryFilter, EntryProjection, MapQuery, Paging, PreparedQuery};
-use filbert_grid::{Caller, Change, GridError, Map, PartitionId, Refused, Reply};
+use filbert_grid::{Caller, Change, GridError, Map, PartitionId, ReadView, Refused, Reply};
 
 use crate::predicates::aggregate::Aggregation;
 use crate::predicates::candidates::{Candidates, Visit};
@@ -13,11 +13,12 @@ use crate::predicates::condition::Condition;
 use crate::predicates::page::{Anchor, Pager};
 use crate::scan::rows::key_text;
 
-/// Prepares a query.
+/// Prepares a query that reads the partitions at the places that `view` says.
 pub(crate) fn prepare(
     map: &Arc<Map>,
     formats: &Formats,
     query: MapQuery<'_>,
+    view: ReadView,
 ) -> Result<Box<dyn PreparedQuery>, GridError> {
     let (blob, partitions) = match &query {
         MapQuery::Entries { predicate, partitions } => (*predicate, partitions.clone()),
@@ -26,7 +27,7 @@ pub(crate) fn prepare(
         MapQuery::Remove { predicate, .. } => (Some(*predicate), None),
     };
     let predicate = blob.map(Predicate::from_blob).transpose().map_err(unreadable)?.unwrap_or(Predicate::True);
-    let entries = Entries::new(map.clone(), formats, &predicate, partitions)?;
+    let entries = Entries::new(map.clone(), view, formats, &predicate, partitions)?;
     Ok(match query {
         MapQuery::Entries { .. } => Box::new(Listed { entries }),
         MapQuery::Page(paging) => Box::new(Paged::new(entries, formats, &paging)?),
@@ -55,6 +56,7 @@ fn of_entry(key: &[u8], error: &DataError) -> GridError {
 /// The entries that satisfy a predicate.
 struct Entries {
     map: Arc<Map>,
+    view: ReadView,
     condition: Condition,
     candidates: Candidates,
     partitions: Option<Vec<PartitionId>>,
@@ -65,6 +67,7 @@ struct Entries {
 impl Entries {
     fn new(
         map: Arc<Map>,
+        view: ReadView,
         formats: &Formats,
         predicate: &Predicate,
         mut partitions: Option<Vec<PartitionId>>,
@@ -88,7 +91,7 @@ impl Entries {
         }
         let condition = Condition::compile(inner, formats)?;
         let candidates = Candidates::of(&map, inner);
-        Ok(Entries { map, condition, candidates, partitions, is_over: None })
+        Ok(Entries { map, view, condition, candidates, partitions, is_over: None })
     }
 
     fn is_short(&self) -> bool {
@@ -98,13 +101,13 @@ impl Entries {
     /// The number of matching entries, if it is known without reading them; `None` otherwise.
     fn count_unread(&self) -> Option<usize> {
         let all = self.condition.is_always_true() && matches!(self.candidates, Candidates::All);
-        (all && self.partitions.is_none()).then(|| self.map.size())
+        (all && self.partitions.is_none() && self.view.is_complete()).then(|| self.map.size())
     }
 
     fn visit(&self, visit: &mut Visit<'_>) -> Result<(), GridError> {
         let always = self.condition.is_always_true();
         let is_over = || self.is_over.as_ref().is_some_and(|is_over| is_over());
-        self.candidates.visit(&self.map, self.partitions.as_deref(), &is_over, &mut |key, value| {
+        self.candidates.visit(&self.map, &self.view, self.partitions.as_deref(), &is_over, &mut |key, value| {
             let holds = always || self.condition.holds(key, value).map_err(|error| of_entry(key, &error))?;
             if holds { visit(key, value) } else { Ok(()) }
         })

@@ -15,6 +15,7 @@ use filbert_functions::error::data_error;
 use filbert_functions::lists;
 use filbert_functions::types::value_of;
 use filbert_grid::query::SqlError;
+use filbert_grid::replication::IndexSelection;
 use filbert_grid::{IndexId, IndexKind, Probe};
 
 use crate::scan::table::{MapTable, TableColumn};
@@ -77,7 +78,8 @@ pub(crate) enum Access {
     Index {
         id: IndexId,
         name: String,
-        probe: Probe,
+        /// The index and the keys, for this member and for others.
+        selection: IndexSelection,
     },
     /// A comparison with null finds nothing.
     Nothing,
@@ -235,7 +237,10 @@ impl AccessPlan {
                         }
                     }
                 };
-                Ok(Access::Index { id: *id, name: name.clone(), probe })
+                let kinds = types.iter().map(Kinds::shown_as_they_are).chain(std::iter::repeat(Kinds::ALL));
+                let fields = index.fields.iter().cloned().zip(kinds).collect();
+                let selection = IndexSelection { kind: index.kind, fields, probe };
+                Ok(Access::Index { id: *id, name: name.clone(), selection })
             }
         }
     }

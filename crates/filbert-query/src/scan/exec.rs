@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 
 use arrow_schema::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -23,6 +23,7 @@ use futures::stream;
 use crate::scan::access::Access;
 use crate::scan::chunks::reads_columns;
 use crate::scan::scanner::{ScanSpec, Scanner};
+use crate::scan::view::ViewOfRun;
 use crate::turns::is_slice_over;
 
 /// Reads a map.
@@ -129,7 +130,7 @@ impl ExecutionPlan for MapScanExec {
         if children.is_empty() { Ok(self) } else { internal_err!("a scan of a map has no inputs") }
     }
 
-    fn execute(&self, task: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, task: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (tasks, count) = (self.tasks(), self.spec.table.map().partition_count());
         let bound = |task: usize| {
             let bound = u64::from(count) * u64::try_from(task).unwrap_or(u64::MAX);
@@ -139,40 +140,39 @@ impl ExecutionPlan for MapScanExec {
         let baseline = BaselineMetrics::new(&self.metrics, task);
         let rows_read = MetricBuilder::new(&self.metrics).counter("rows_read", task);
         let partitions_read = MetricBuilder::new(&self.metrics).counter("partitions_read", task);
-        let mut scanner = Scanner::new(self.spec.clone(), partitions);
+        let mut scanner = Scanner::new(self.spec.clone(), partitions, ViewOfRun::of(context.session_config()));
         let mut left = self.limit.unwrap_or(usize::MAX);
         let span = tracing::debug_span!("scan", map = self.spec.table.map().name(), task);
-        let batches = std::iter::from_fn(move || {
+        let mut poll_batch = move |context: &mut Context<'_>| {
             let _entered = span.enter();
             if left == 0 {
-                return None;
+                return Poll::Ready(None);
             }
             let _timer = baseline.elapsed_compute().timer();
             let before = scanner.counts();
-            let batch = scanner.next_batch();
+            let batch = scanner.poll_next_batch(context);
             let after = scanner.counts();
             rows_read.add(after.rows_read - before.rows_read);
             partitions_read.add(after.partitions - before.partitions);
-            let batch = match batch {
+            let batch = match ready!(batch) {
                 Ok(Some(batch)) if batch.num_rows() > left => batch.slice(0, left),
                 Ok(Some(batch)) => batch,
-                Ok(None) => return None,
+                Ok(None) => return Poll::Ready(None),
                 Err(error) => {
                     left = 0;
-                    return Some(Err(error));
+                    return Poll::Ready(Some(Err(error)));
                 }
             };
             left -= batch.num_rows();
             baseline.record_output(batch.num_rows());
-            Some(Ok(batch))
-        });
-        let mut batches = batches;
+            Poll::Ready(Some(Ok(batch)))
+        };
         let batches = stream::poll_fn(move |context| {
             if is_slice_over() {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Poll::Ready(batches.next())
+            poll_batch(context)
         });
         let stream = RecordBatchStreamAdapter::new(self.schema(), batches);
         Ok(make_cooperative(Box::pin(stream)))

@@ -1,8 +1,10 @@
 //! One pass over some partitions of a map: it finds candidates by the access path, checks the
-//! filter, and makes batches.
+//! filter, and makes batches. The partitions that this member does not hold come last.
 
+use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{BooleanArray, RecordBatch};
@@ -10,12 +12,14 @@ use arrow_schema::SchemaRef;
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
+use filbert_functions::builder;
 use filbert_functions::error::carried;
 use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::{PartitionId, threads};
+use filbert_grid::{PartitionId, ReadView, threads};
 
 use crate::scan::access::Access;
 use crate::scan::chunks::ColumnScan;
+use crate::scan::leaders::LeaderPages;
 use crate::scan::rows::{RowBuffer, RowPlan, RowReader};
 use crate::scan::table::MapTable;
 
@@ -62,7 +66,11 @@ pub(crate) struct ScanCounts {
 /// Reads the rows of some partitions in batches.
 pub(crate) struct Scanner {
     spec: ScanSpec,
+    view: ReadView,
     partitions: Range<u32>,
+    leaders: Option<LeaderPages>,
+    /// The number of rows without columns that leaders have counted.
+    counted: usize,
     reader: RowReader,
     columns: Option<ColumnScan>,
     buffer: RowBuffer,
@@ -78,12 +86,18 @@ pub(crate) struct Scanner {
 }
 
 impl Scanner {
-    pub(crate) fn new(spec: ScanSpec, partitions: Range<u32>) -> Self {
+    /// A scanner that reads the partitions at the places that `view` says.
+    pub(crate) fn new(spec: ScanSpec, partitions: Range<u32>, view: ReadView) -> Self {
         let reader = RowReader::new(spec.rows.clone());
+        let is_wanted = |partition: PartitionId| partitions.contains(&partition.0);
+        let leaders = LeaderPages::of(spec.table.map(), &view, &spec.access, spec.columns.is_empty(), &is_wanted);
         let columns = matches!(spec.access, Access::All).then(|| ColumnScan::of(&spec)).flatten();
         Scanner {
             spec,
+            view,
             partitions,
+            leaders,
+            counted: 0,
             reader,
             columns,
             buffer: RowBuffer::default(),
@@ -110,12 +124,29 @@ impl Scanner {
         self.counts
     }
 
-    /// The next rows that satisfy the filter; `None` at the end. A batch may be empty.
-    pub(crate) fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+    /// The next rows that satisfy the filter; `None` at the end. A batch may be empty. Waits only
+    /// for other members.
+    pub(crate) async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        poll_fn(|context| self.poll_next_batch(context)).await
+    }
+
+    /// As [`Scanner::next_batch`].
+    pub(crate) fn poll_next_batch(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<RecordBatch>>> {
+        if let Some(leaders) = &mut self.leaders {
+            leaders.request();
+        }
         let batch = match &mut self.columns {
             Some(_) => self.next_of_columns()?,
             None => self.next_of_rows()?,
         };
+        let batch = match batch {
+            None if !self.stopped => ready!(self.poll_leaders(context))?,
+            batch => batch,
+        };
+        Poll::Ready(self.checked_if_there(batch))
+    }
+
+    fn checked_if_there(&mut self, batch: Option<RecordBatch>) -> Result<Option<RecordBatch>> {
         if self.spec.table.map().is_destroyed() {
             // If the map was destroyed, the rows may be incomplete.
             return Err(carried(gone(self.spec.table.name())));
@@ -126,10 +157,9 @@ impl Scanner {
     }
 
     fn next_of_columns(&mut self) -> Result<Option<RecordBatch>> {
-        let Some(columns) = &mut self.columns else { return Ok(None) };
         let mut parts: Vec<RecordBatch> = Vec::new();
         let mut rows = 0;
-        loop {
+        while let Some(columns) = &mut self.columns {
             if let Some(batch) = columns.next_chunk()? {
                 rows += batch.num_rows();
                 parts.push(batch);
@@ -140,11 +170,11 @@ impl Scanner {
                 }
                 continue;
             }
-            let Some(partition) = self.partitions.next() else { break };
+            let Some(partition) = self.next_partition() else { break };
             threads::give_way();
             self.counts.partitions += 1;
-            if !columns.begin(PartitionId(partition)) {
-                self.spec.table.map().scan_rows(PartitionId(partition), &mut |key, value| self.buffer.push(key, value));
+            if !self.columns.as_mut().is_some_and(|columns| columns.begin(partition)) {
+                self.spec.table.map().scan_rows(partition, &mut |key, value| self.buffer.push(key, value));
                 for index in 0..self.buffer.len() {
                     if let Some((key, value)) = self.buffer.get(index) {
                         self.reader.append_carried(key, value)?;
@@ -165,29 +195,88 @@ impl Scanner {
 
     fn next_of_rows(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            while let Some((key, value)) = self.buffer.get(self.next_row) {
-                self.next_row += 1;
-                self.reader.append_carried(key, value)?;
-                if self.reader.rows() >= BATCH_ROWS {
-                    return self.reader.finish().map(Some);
-                }
+            if let Some(batch) = self.read_buffer()? {
+                return Ok(Some(batch));
             }
-            self.buffer.clear();
-            self.next_row = 0;
             if self.counts.rows_read + self.reader.rows() > self.candidates_max {
                 self.stopped = true;
                 return Ok(None);
             }
             if !self.fill_buffer() {
-                let rest = self.reader.rows() > 0;
-                return if rest { self.reader.finish().map(Some) } else { Ok(None) };
+                return self.rest();
             }
         }
     }
 
+    /// The next rows of the partitions that other members hold.
+    fn poll_leaders(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<RecordBatch>>> {
+        loop {
+            if self.counted > 0 {
+                let rows = self.counted.min(BATCH_ROWS);
+                self.counted -= rows;
+                return Poll::Ready(builder::batch(&self.spec.schema, Vec::new(), rows).map(Some));
+            }
+            if let Some(batch) = self.read_buffer()? {
+                return Poll::Ready(Ok(Some(batch)));
+            }
+            let Some(leaders) = &mut self.leaders else { return Poll::Ready(self.rest()) };
+            if self.counts.rows_read + self.reader.rows() > self.candidates_max {
+                self.stopped = true;
+                return Poll::Ready(Ok(None));
+            }
+            let page = match leaders.poll_page(context) {
+                Poll::Ready(Some(page)) => page.map_err(carried)?,
+                Poll::Ready(None) => {
+                    self.leaders = None;
+                    continue;
+                }
+                // The rows that are there need not wait.
+                Poll::Pending if self.reader.rows() > 0 => return Poll::Ready(self.rest()),
+                Poll::Pending => return Poll::Pending,
+            };
+            if self.spec.columns.is_empty() && matches!(self.spec.access, Access::All) {
+                self.counted = page.count();
+                continue;
+            }
+            // As an index of this member that was dropped: without a filter all entries would
+            // become results.
+            if matches!(self.spec.access, Access::Index { .. }) && !page.is_by_index() && self.spec.filter.is_none() {
+                self.stopped = true;
+                return Poll::Ready(Ok(None));
+            }
+            page.for_each(&mut |key, value| self.buffer.push(key, value));
+        }
+    }
+
+    /// The rows that were read and not passed on.
+    fn rest(&mut self) -> Result<Option<RecordBatch>> {
+        if self.reader.rows() > 0 { self.reader.finish().map(Some) } else { Ok(None) }
+    }
+
+    /// Reads the rows in the buffer; a batch once it is full.
+    fn read_buffer(&mut self) -> Result<Option<RecordBatch>> {
+        while let Some((key, value)) = self.buffer.get(self.next_row) {
+            self.next_row += 1;
+            self.reader.append_carried(key, value)?;
+            if self.reader.rows() >= BATCH_ROWS {
+                return self.reader.finish().map(Some);
+            }
+        }
+        self.buffer.clear();
+        self.next_row = 0;
+        Ok(None)
+    }
+
+    /// The next partition that is read here.
+    fn next_partition(&mut self) -> Option<PartitionId> {
+        let view = &self.view;
+        self.partitions.by_ref().map(PartitionId).find(|partition| view.is_here(*partition))
+    }
+
     /// Copies the candidates of the next partition; `false` after the last.
     fn fill_buffer(&mut self) -> bool {
-        let Scanner { spec, buffer, partitions, keys_done, counts, candidates_max, stopped, found_in, .. } = self;
+        let all = matches!(self.spec.access, Access::All).then(|| self.next_partition());
+        let Scanner { spec, view, buffer, partitions, keys_done, counts, candidates_max, stopped, found_in, .. } = self;
         let map = spec.table.map();
         match &spec.access {
             Access::Nothing => false,
@@ -197,7 +286,7 @@ impl Scanner {
                 }
                 for key in keys {
                     let partition = map.partition_of(key);
-                    if partitions.contains(&partition.0) {
+                    if partitions.contains(&partition.0) && view.is_here(partition) {
                         map.entry_view(partition, key, |view| {
                             if let Some(view) = view {
                                 buffer.push(view.key, view.value);
@@ -209,27 +298,28 @@ impl Scanner {
                 true
             }
             Access::All => {
-                let Some(partition) = partitions.next() else { return false };
+                let Some(partition) = all.flatten() else { return false };
                 counts.partitions += 1;
                 // Rows without columns are only counted.
                 let counted = spec.columns.is_empty();
-                map.scan_rows(PartitionId(partition), &mut |key, value| match counted {
+                map.scan_rows(partition, &mut |key, value| match counted {
                     true => buffer.push(&[], &[]),
                     false => buffer.push(key, value),
                 });
                 true
             }
-            Access::Index { id, probe, .. } => {
+            Access::Index { id, selection, .. } => {
                 let found_in = found_in.get_or_insert_with(|| {
-                    let may_have = map.probe_partitions(*id, probe);
-                    let mut found: Vec<PartitionId> =
-                        may_have.iter().filter(|partition| partitions.contains(&partition.0)).collect();
+                    let may_have = map.probe_partitions(*id, &selection.probe);
+                    let is_here =
+                        |partition: &PartitionId| partitions.contains(&partition.0) && view.is_here(*partition);
+                    let mut found: Vec<PartitionId> = may_have.iter().filter(is_here).collect();
                     found.reverse();
                     found
                 });
                 let Some(partition) = found_in.pop() else { return false };
                 counts.partitions += 1;
-                let by_index = map.probe(partition, *id, probe, &mut |key, value| {
+                let by_index = map.probe(partition, *id, &selection.probe, &mut |key, value| {
                     buffer.push(key, value);
                     buffer.len() <= *candidates_max
                 });

@@ -195,7 +195,7 @@ impl Run<'_> {
             return Ok(done.map(|done| (u64::from(done == Outcome::Made), None)));
         }
         for _ in 0..ROUNDS_MAX {
-            let Some(old) = keyed.value(&key) else { return self.nothing() };
+            let Some(old) = keyed.value(&key, self.execution)? else { return self.nothing() };
             let row = keyed.stored.read(keyed.maker.writer(), &key, &old)?;
             let returned = self.returned_rows(&[&row])?;
             match keyed.change(Change::RemoveIfSame { key: &key, expected: &old })? {
@@ -214,7 +214,7 @@ impl Run<'_> {
             Found::NotOfType => return Ok(None),
         };
         for _ in 0..ROUNDS_MAX {
-            let Some(old) = keyed.value(&key) else { return self.nothing() };
+            let Some(old) = keyed.value(&key, self.execution)? else { return self.nothing() };
             let row = keyed.stored.read(keyed.maker.writer(), &key, &old)?;
             let mut new = row.clone();
             let inputs =
@@ -287,8 +287,8 @@ impl Keyed {
         self.table.map()
     }
 
-    fn value(&self, key: &[u8]) -> Option<Blob> {
-        self.map().entry_view(self.map().partition_of(key), key, |view| view.map(|view| Blob::from(view.value)))
+    fn value(&self, key: &[u8], execution: &Execution) -> Result<Option<Blob>, SqlError> {
+        Ok(self.map().value_by(execution.view(), key)?)
     }
 
     /// Makes a change; `None` if its key is locked, or no leader could be reached.

@@ -17,7 +17,9 @@ use datafusion::physical_expr::expressions::Column;
 use filbert_data::{FieldType, Value};
 use filbert_functions::error::of_datafusion;
 use filbert_functions::{ending, guards};
+use filbert_grid::ReadView;
 use filbert_grid::query::SqlError;
+use futures::FutureExt;
 
 use crate::plan::planner::{PlannedQuery, bind, bind_one};
 use crate::scan::access::{Access, AccessPlan};
@@ -159,7 +161,9 @@ impl ShortQuery {
         if matches!(self.access, AccessPlan::All) {
             return None;
         }
-        self.lookup(parameters, Some(CANDIDATES_IN_PLACE_MAX)).map(|result| result.map(|(rows, _)| rows)).transpose()
+        // A member that holds all partitions waits for nothing.
+        let found = self.lookup(parameters, Some(CANDIDATES_IN_PLACE_MAX), &ReadView::complete()).now_or_never()?;
+        found.map(|result| result.map(|(rows, _)| rows)).transpose()
     }
 
     /// Runs the query on the engine's threads; `None` if a cursor should read the rows.
@@ -167,19 +171,26 @@ impl ShortQuery {
         &self,
         threads: &Threads,
         parameters: &[Value<'_>],
+        view: &ReadView,
     ) -> Option<Result<RecordBatch, SqlError>> {
-        if !self.aggregates() {
-            return self.run_in_place(parameters);
+        if matches!(self.access, AccessPlan::All) {
+            return match self.aggregates() {
+                true => Some(self.aggregate_in_parts(threads, parameters, view).await),
+                false => None,
+            };
         }
-        if !matches!(self.access, AccessPlan::All) {
-            return self.lookup(parameters, None).map(|result| result.map(|(rows, _)| rows)).transpose();
-        }
-        Some(self.aggregate_in_parts(threads, parameters).await)
+        let candidates_max = if self.aggregates() { None } else { Some(CANDIDATES_IN_PLACE_MAX) };
+        let found = self.lookup(parameters, candidates_max, view).await;
+        found.map(|result| result.map(|(rows, _)| rows)).transpose()
     }
 
     /// Runs the query here to its end, and returns its cost.
-    pub(crate) fn run_counted(&self, parameters: &[Value<'_>]) -> Result<(usize, ScanCounts), SqlError> {
-        let found = self.lookup(parameters, None)?;
+    pub(crate) async fn run_counted(
+        &self,
+        parameters: &[Value<'_>],
+        view: &ReadView,
+    ) -> Result<(usize, ScanCounts), SqlError> {
+        let found = self.lookup(parameters, None, view).await?;
         Ok(found.map_or((0, ScanCounts::default()), |(rows, counts)| (rows.num_rows(), counts)))
     }
 
@@ -215,24 +226,25 @@ impl ShortQuery {
     }
 
     /// Reads all candidates here; `None` if there are more than `candidates_max`.
-    fn lookup(
+    async fn lookup(
         &self,
         parameters: &[Value<'_>],
         candidates_max: Option<usize>,
+        view: &ReadView,
     ) -> Result<Option<(RecordBatch, ScanCounts)>, SqlError> {
         let spec = self.resolve(parameters)?;
         if candidates_max.is_some() && matches!(spec.access, Access::All) {
             return Ok(None);
         }
         let partitions = 0..spec.table.map().partition_count();
-        let mut scanner = Scanner::new(spec, partitions);
+        let mut scanner = Scanner::new(spec, partitions, view.clone());
         scanner.stop_after(candidates_max);
         let mut batches = Vec::new();
         let mut rows = 0;
         let mut work = self.begin()?;
         let wanted =
             if self.aggregates() { usize::MAX } else { self.limit.map_or(usize::MAX, |limit| limit + self.skip) };
-        while let Some(batch) = scanner.next_batch().map_err(|error| of_datafusion(&error))? {
+        while let Some(batch) = scanner.next_batch().await.map_err(|error| of_datafusion(&error))? {
             ending::check().map_err(|error| of_datafusion(&error))?;
             if let Some(batch) = work.take(batch)? {
                 rows += batch.num_rows();
@@ -255,11 +267,17 @@ impl ShortQuery {
         self.result(batches).map(|rows| Some((rows, counts)))
     }
 
-    async fn aggregate_in_parts(&self, threads: &Threads, parameters: &[Value<'_>]) -> Result<RecordBatch, SqlError> {
+    async fn aggregate_in_parts(
+        &self,
+        threads: &Threads,
+        parameters: &[Value<'_>],
+        view: &ReadView,
+    ) -> Result<RecordBatch, SqlError> {
         let spec = self.resolve(parameters)?;
         let mut whole = self.begin()?;
         let count = spec.table.map().partition_count();
-        if whole.needs_only_counts() && spec.filter.is_none() && matches!(spec.access, Access::All) {
+        let is_unread = whole.needs_only_counts() && spec.filter.is_none() && view.is_complete();
+        if is_unread && matches!(spec.access, Access::All) {
             whole.add_rows(spec.table.map().size());
         } else {
             let parts = u32::try_from(threads.count()).unwrap_or(1).clamp(1, count.max(1));
@@ -267,10 +285,10 @@ impl ShortQuery {
             for part in 0..parts {
                 let bound =
                     |part: u32| u32::try_from(u64::from(count) * u64::from(part) / u64::from(parts)).unwrap_or(count);
-                let mut scanner = Scanner::new(spec.clone(), bound(part)..bound(part + 1));
+                let mut scanner = Scanner::new(spec.clone(), bound(part)..bound(part + 1), view.clone());
                 let mut work = self.begin()?;
                 let part = async move {
-                    while let Some(batch) = scanner.next_batch().map_err(|error| of_datafusion(&error))? {
+                    while let Some(batch) = scanner.next_batch().await.map_err(|error| of_datafusion(&error))? {
                         work.take(batch)?;
                         ending::check().map_err(|error| of_datafusion(&error))?;
                         tokio::task::yield_now().await;

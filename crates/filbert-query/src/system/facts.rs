@@ -217,7 +217,7 @@ fn unmapped(tables: &Tables) -> Vec<Arc<Mapping>> {
     let Ok(grid) = tables.grid() else { return Vec::new() };
     let names = grid.map_names().into_iter().filter(|name| !name.starts_with("__"));
     let unknown = names.filter(|name| tables.catalog().mapping_of_map(name).is_none());
-    unknown.filter_map(|name| tables.inferred(&name).ok().flatten()).map(Arc::new).collect()
+    unknown.filter_map(|name| tables.inferred_here(&name).ok().flatten()).map(Arc::new).collect()
 }
 
 fn system_schemas(default_schema: &str) -> Vec<(String, i64)> {

@@ -11,7 +11,7 @@ use crate::model::{Double, Row, Test, number, row, shown, test};
 use filbert_data::criteria::{Aggregator, Distinct};
 use filbert_data::{FromBlob, ToBlob, Value};
 use filbert_grid::query::{Answer, MapQuery, QueryEngine};
-use filbert_grid::{Caller, Change, Expiry, Map, PutMode};
+use filbert_grid::{Caller, Change, Expiry, Map, PutMode, ReadView};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -308,7 +308,7 @@ impl Maps {
     }
 
     fn query(&self, map: &str, query: MapQuery<'_>, visit: &mut dyn FnMut(Answer<'_>)) {
-        let mut prepared = self.member.engine.prepare(&self.map(map), query).unwrap();
+        let mut prepared = self.member.engine.prepare(&self.map(map), query, ReadView::complete()).unwrap();
         prepared
             .run(&mut |answer| {
                 visit(answer);

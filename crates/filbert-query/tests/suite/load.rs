@@ -13,7 +13,7 @@ use filbert_data::{Json, ToBlob, Value};
 use filbert_grid::query::{
     Answer, Cursor, MapQuery, Page, QueryEngine, Running, SqlError, SqlErrorCode, Statement, StatementResult,
 };
-use filbert_grid::{Caller, Change, Expiry, Map, PutMode};
+use filbert_grid::{Caller, Change, Expiry, Map, PutMode, ReadView};
 use filbert_query::QueryConfig;
 
 /// How long queries and changes run beside each other.
@@ -153,7 +153,7 @@ fn answers_are_right_while_indexes_come_and_go_under_load() {
         assert_eq!(rows.len(), 100);
         let query = MapQuery::Entries { predicate: Some(&predicate), partitions: None };
         let mut found = 0;
-        let mut prepared = member.engine.prepare(&map, query).unwrap();
+        let mut prepared = member.engine.prepare(&map, query, ReadView::complete()).unwrap();
         prepared
             .run(&mut |answer| {
                 found += usize::from(matches!(answer, Answer::Entry(..)));

@@ -13,7 +13,7 @@ use std::{
 };
 
 use filbert_grid::{
-    Cluster, ClusterView, Done, Environment, GridConfig, GridError, MemberView, SystemClock, ViewCallback,
+    Cluster, ClusterView, Done, Environment, GridConfig, MemberView, ReadView, SystemClock, ViewCallback,
     replication::GroupId,
 };
 use filbert_hazelcast::DoorConfig;
@@ -58,11 +58,9 @@ impl Cluster for TestCluster {
         self.callbacks.lock().unwrap().push(changed);
     }
 
-    fn catch_up(&self, done: Done<()>) {
-        done(match self.holds_a_part.load(Ordering::SeqCst) {
-            true => Err(GridError::UnsupportedOperation("this member holds a part".to_owned())),
-            false => Ok(()),
-        });
+    fn catch_up(&self, done: Done<ReadView>) {
+        let holds_all = !self.holds_a_part.load(Ordering::SeqCst);
+        done(Ok(ReadView::of_groups(&[holds_all; GROUPS as usize])));
     }
 }
 

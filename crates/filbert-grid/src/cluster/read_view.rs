@@ -1,0 +1,78 @@
+//! The partitions that a read takes from this member.
+
+use std::sync::Arc;
+
+use filbert_data::PartitionId;
+
+use crate::errors::GridError;
+
+/// The partitions that a read takes from this member's replicas. All others are read at their
+/// leaders ([`LeaderRead`](crate::replication::LeaderRead)).
+///
+/// A member that has caught up before a read has all changes that were acknowledged before the
+/// read. It keeps them, also if it gives up its replica during the read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadView {
+    /// Whether this member has caught up with a group, by group; `None` = with all groups.
+    groups: Option<Arc<[bool]>>,
+}
+
+impl ReadView {
+    /// All partitions are read here.
+    #[must_use]
+    pub fn complete() -> ReadView {
+        ReadView::default()
+    }
+
+    /// The view of a member that has caught up with these groups, by group.
+    #[must_use]
+    pub fn of_groups(caught_up: &[bool]) -> ReadView {
+        let is_complete = caught_up.iter().all(|caught_up| *caught_up);
+        ReadView { groups: (!is_complete).then(|| caught_up.into()) }
+    }
+
+    /// Whether all partitions are read here.
+    #[must_use]
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        self.groups.is_none()
+    }
+
+    /// Whether a partition is read here.
+    #[must_use]
+    #[inline]
+    pub fn is_here(&self, partition: PartitionId) -> bool {
+        let Some(groups) = &self.groups else { return true };
+        // The group of a partition, see `GroupId`.
+        let group = partition.0 as usize % groups.len().max(1);
+        groups.get(group).is_some_and(|is_here| *is_here)
+    }
+
+    /// Checks that all partitions are read here.
+    ///
+    /// # Errors
+    /// This member does not hold all partitions. The error says what cannot be done because of it.
+    pub fn check_complete(&self, what: &str) -> Result<(), GridError> {
+        if self.is_complete() {
+            return Ok(());
+        }
+        Err(GridError::UnsupportedOperation(format!(
+            "{what}, and this member does not hold all partitions: expected as many replicas as members with data \
+             (--replicas), and a member with data"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_is_read_where_its_group_is() {
+        let view = ReadView::of_groups(&[true, false, true]);
+        let here: Vec<bool> = (0..6).map(|partition| view.is_here(PartitionId(partition))).collect();
+        assert_eq!(here, [true, false, true, true, false, true]);
+        assert!(!view.is_complete() && view.check_complete("it reads all").is_err());
+        assert_eq!(ReadView::of_groups(&[true, true]), ReadView::complete());
+    }
+}

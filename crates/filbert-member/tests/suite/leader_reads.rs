@@ -1,0 +1,241 @@
+//! Reads of partitions that a member does not hold, at their leaders: in a cluster with more members
+//! than replicas.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, mpsc};
+
+use filbert_cluster::GroupSettings;
+use filbert_data::{Blob, FieldPath, Kinds, ToBlob, Value};
+use filbert_grid::replication::{EntryPage, EntrySelection, IndexSelection, LeaderRead};
+use filbert_grid::{
+    Caller, Change, ErrorKind, Expiry, Grid, GridConfig, GridError, IndexConfig, IndexKind, Map, MapConfig,
+    PartitionId, Probe, PutMode, ReadView, Refused,
+};
+use filbert_member::{Member, MemberSettings};
+
+use crate::common::data::key;
+use crate::common::{LIMIT, join_all, listen_all, stop_all, until};
+
+const ENTRIES: u32 = 500;
+/// The bytes of a value: a group has several pages.
+const VALUE_BYTES: usize = 40 << 10;
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn settings() -> MemberSettings {
+    MemberSettings { groups: GroupSettings::default(), ..MemberSettings::default() }
+}
+
+/// Four members with three replicas of each group, and a map with a sorted index of its keys.
+async fn cluster() -> Vec<Member> {
+    let mut grid = GridConfig::default();
+    let attributes = vec!["__key".to_owned()];
+    let index = IndexConfig { name: None, kind: IndexKind::Sorted, attributes, bitmap: None };
+    grid.maps.insert("m", MapConfig { indexes: vec![index], ..MapConfig::default() });
+    let (starting, addresses) = listen_all(4, &settings(), &grid).await;
+    let members = join_all(starting, &addresses).await;
+    let is_placed = || {
+        let groups = members.iter().flat_map(|member| member.groups()).filter(|status| status.leads);
+        let voters: Vec<_> = groups.filter(|status| !status.is_joint).flat_map(|status| status.voters).collect();
+        let held = members[0].groups().len() * 3 / 4;
+        members.iter().all(|member| voters.iter().filter(|voter| **voter == member.id()).count() == held)
+    };
+    until("every member holds three quarters of the groups", is_placed).await;
+    members
+}
+
+/// Puts an entry by any member, which forwards it. Retries while there is no leader.
+fn put(grid: &Grid, n: u32, value: &[u8]) {
+    let (map, key, begin) = (grid.map("m").unwrap(), key(n), std::time::Instant::now());
+    loop {
+        let change = Change::Put { key: &key, value, expiry: Expiry::NEVER, mode: PutMode::Set };
+        match map.change(map.partition_of(&key), Caller::default(), change, |_| ()) {
+            Ok(()) => return,
+            Err(Refused::Error(error)) if error.kind() == ErrorKind::NotLeader && begin.elapsed() < LIMIT => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The entries of a selection that a view does not have here. Each one is read once.
+fn elsewhere(map: &Map, view: &ReadView, selection: EntrySelection) -> (Entries, Vec<EntryPage>) {
+    let reads = LeaderRead::beside(map, view, &Arc::new(selection), &|_| true);
+    let (mut found, mut pages) = (Entries::new(), Vec::new());
+    map.visit_at_leaders(reads, &|| Ok(()), &mut |page| {
+        page.for_each(&mut |key, value| {
+            assert!(found.insert(key.to_vec(), value.to_vec()).is_none(), "an entry was read twice");
+        });
+        pages.push(page.clone());
+        Ok(true)
+    })
+    .unwrap();
+    (found, pages)
+}
+
+/// All entries, at the places that a view says.
+fn everything(map: &Map, view: &ReadView) -> Entries {
+    let (mut found, _) = elsewhere(map, view, EntrySelection::All);
+    for partition in (0..map.partition_count()).map(PartitionId).filter(|partition| view.is_here(*partition)) {
+        map.scan_rows(partition, &mut |key, value| {
+            assert!(found.insert(key.to_vec(), value.to_vec()).is_none(), "an entry was read twice");
+        });
+    }
+    found
+}
+
+/// The next page of a read, or its error.
+fn next_page(map: &Map, read: &mut LeaderRead) -> Result<(EntryPage, bool), GridError> {
+    let (sender, page) = mpsc::sync_channel(1);
+    map.read_at_leader(read, Box::new(move |page| _ = sender.send(page)));
+    let page = page.recv().unwrap()?;
+    let goes_on = read.advance(&page)?;
+    Ok((page, goes_on))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_member_reads_all_entries_wherever_they_are() {
+    let members = cluster().await;
+    tokio::task::block_in_place(|| {
+        let value = vec![7; VALUE_BYTES];
+        (0..ENTRIES).for_each(|n| put(members[n as usize % 4].grid(), n, &value));
+        let nothing_here = ReadView::of_groups(&[false]);
+        for (at, member) in members.iter().enumerate() {
+            let view = member.grid().catch_up_blocking().unwrap();
+            let map = member.grid().existing_map("m").unwrap();
+            assert!(!view.is_complete(), "three of four members hold a group");
+            assert_eq!(everything(&map, &view).len(), ENTRIES as usize);
+            let (all, pages) = elsewhere(&map, &nothing_here, EntrySelection::All);
+            assert_eq!(all.len(), ENTRIES as usize);
+            assert!(pages.len() > member.groups().len(), "a group has several pages: {}", pages.len());
+            let (none, pages) = elsewhere(&map, &nothing_here, EntrySelection::Count);
+            assert!(none.is_empty());
+            assert_eq!(pages.iter().map(EntryPage::count).sum::<usize>(), ENTRIES as usize);
+            // A change at any member is seen by the next read of every other one.
+            put(members[(at + 1) % 4].grid(), 7, b"new");
+            assert_eq!(map.value_by(&nothing_here, &key(7)).unwrap().as_deref(), Some(b"new".as_slice()));
+            let view = member.grid().catch_up_blocking().unwrap();
+            assert_eq!(map.value_by(&view, &key(7)).unwrap().as_deref(), Some(b"new".as_slice()));
+            put(members[at].grid(), 7, &value);
+        }
+    });
+    stop_all(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn leaders_find_entries_by_key_and_by_index() {
+    let members = cluster().await;
+    tokio::task::block_in_place(|| {
+        let value = vec![7; VALUE_BYTES];
+        (0..ENTRIES).for_each(|n| put(members[n as usize % 4].grid(), n, &value));
+        let nothing_here = ReadView::of_groups(&[false]);
+        let map = members[3].grid().existing_map("m").unwrap();
+        let wanted = |range: std::ops::Range<u32>| range.map(key).collect::<Vec<_>>();
+        let keys_of = |found: &Entries| {
+            let mut keys: Vec<Vec<u8>> = found.keys().cloned().collect();
+            keys.sort_by_key(|key| u32::from_be_bytes(key[8..].try_into().unwrap()));
+            keys
+        };
+        // Keys: also more than a page has, and keys that do not exist.
+        let keys = (100..ENTRIES + 100).map(|n| Blob::from(key(n).as_slice())).collect();
+        let (found, _) = elsewhere(&map, &nothing_here, EntrySelection::Keys(keys));
+        assert_eq!(keys_of(&found), wanted(100..ENTRIES));
+        // The index, for the kinds of values that its fields have.
+        let bound = |n: u32| {
+            let mut bytes = Vec::new();
+            Value::Int32(n.try_into().unwrap()).append_index_key(&mut bytes);
+            bytes
+        };
+        let by_index = |kinds, probe| {
+            let fields = vec![(FieldPath::KEY, kinds)];
+            EntrySelection::Index(IndexSelection { kind: IndexKind::Sorted, fields, probe })
+        };
+        let range =
+            Probe::Range { from: Bound::Included(bound(20)), to: Bound::Excluded(bound(40)), descending: false };
+        let (found, pages) = elsewhere(&map, &nothing_here, by_index(Kinds::NUMBERS, range.clone()));
+        assert_eq!(keys_of(&found), wanted(20..40));
+        assert!(pages.iter().all(EntryPage::is_by_index));
+        // With other kinds of values the index may miss entries: all are read.
+        let (found, pages) = elsewhere(&map, &nothing_here, by_index(Kinds::NONE, range));
+        assert_eq!(found.len(), ENTRIES as usize);
+        assert!(!pages.iter().any(|page| page.count() > 0 && page.is_by_index()));
+        let few = Probe::In(vec![bound(3), bound(4), bound(1_000)]);
+        assert_eq!(keys_of(&elsewhere(&map, &nothing_here, by_index(Kinds::NUMBERS, few)).0), wanted(3..5));
+        assert_eq!(3.to_blob().unwrap().as_ref()[8..], key(3)[8..], "keys are whole numbers");
+    });
+    stop_all(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_partition_that_was_read_in_part_is_read_again_after_a_change_of_leaders() {
+    let mut members = cluster().await;
+    let nothing_here = ReadView::of_groups(&[false]);
+    // Entries of one partition, on several pages.
+    let map = tokio::task::block_in_place(|| members[0].grid().map("m").unwrap());
+    let of_partition: Vec<u32> = (0..).filter(|n| map.partition_of(&key(*n)) == PartitionId(3)).take(100).collect();
+    tokio::task::block_in_place(|| {
+        let value = vec![7; VALUE_BYTES];
+        of_partition.iter().for_each(|n| put(members[0].grid(), *n, &value));
+    });
+    let leads = |member: &Member| {
+        let grid = member.grid();
+        grid.cluster().unwrap().view().leaders[3] == Some(grid.member_uuid())
+    };
+    let leader = members.iter().position(leads).unwrap();
+    let left = members.remove(leader);
+    let map = members[0].grid().existing_map("m").unwrap();
+    let all = Arc::new(EntrySelection::All);
+    let reads = || LeaderRead::beside(&map, &nothing_here, &all, &|partition| partition == PartitionId(3));
+    let mut begun = reads().pop().unwrap();
+    tokio::task::block_in_place(|| {
+        let (page, goes_on) = next_page(&map, &mut begun).unwrap();
+        assert!(goes_on && page.count() > 0 && page.count() < of_partition.len(), "{page:?}");
+    });
+    crate::common::stop(left).await;
+    tokio::task::block_in_place(|| {
+        // The next leader has another order.
+        let error = next_page(&map, &mut begun).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotLeader, "{error}");
+        let mut anew = reads().pop().unwrap();
+        let mut count = 0;
+        loop {
+            let (page, goes_on) = next_page(&map, &mut anew).unwrap();
+            count += page.count();
+            if !goes_on {
+                break;
+            }
+        }
+        assert_eq!(count, of_partition.len());
+        // Members that have given up their replicas of a group know its next leader.
+        for member in &members {
+            let map = member.grid().existing_map("m").unwrap();
+            assert!(everything(&map, &nothing_here).len() >= of_partition.len());
+            (0..100).for_each(|n| put(member.grid(), n, b"new"));
+            assert!((0..100).all(|n| map.value_by(&nothing_here, &key(n)).unwrap().as_deref() == Some(b"new")));
+            of_partition.iter().for_each(|n| put(member.grid(), *n, &[7; 100]));
+        }
+    });
+    stop_all(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn entries_that_are_too_large_for_one_page_come_by_key() {
+    let members = cluster().await;
+    tokio::task::block_in_place(|| {
+        let map = members[0].grid().map("m").unwrap();
+        // Neighbours in one partition, and small entries beside them.
+        let of_partition = (0..).filter(|n| map.partition_of(&key(*n)) == PartitionId(3)).take(12);
+        for n in of_partition {
+            put(members[0].grid(), n, &vec![7; 1 << 20]);
+        }
+        (0..ENTRIES)
+            .filter(|n| map.partition_of(&key(*n)) != PartitionId(3))
+            .for_each(|n| put(members[0].grid(), n, b"v"));
+        let expected = everything(&map, &members[0].grid().catch_up_blocking().unwrap());
+        let (found, pages) = elsewhere(&map, &ReadView::of_groups(&[false]), EntrySelection::All);
+        assert!(found == expected, "{} entries, expected {}", found.len(), expected.len());
+        assert_eq!(pages.iter().map(EntryPage::count).sum::<usize>(), found.len());
+        assert!(pages.iter().all(|page| page.bytes() < 5 << 20), "{pages:?}");
+    });
+    stop_all(members).await;
+}
