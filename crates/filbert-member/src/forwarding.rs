@@ -83,7 +83,10 @@ impl Forwarding {
             };
             let hint = match outcome {
                 Attempt::Answered(answers) if !nothing_made(&answers) => return Ok(answers),
-                Attempt::Answered(_) => "it led until a moment ago".to_owned(),
+                Attempt::Answered(answers) => match answers.into_iter().next() {
+                    Some(Err(error)) => error.to_string(),
+                    _ => "it led until a moment ago".to_owned(),
+                },
                 Attempt::NotMade(why) => why,
             };
             if attempted_at.elapsed() > SEARCH_MAX {

@@ -48,8 +48,7 @@ impl Reading {
     /// must be read at their leaders.
     ///
     /// # Errors
-    /// No leader of a group was reached, or this member leaves the cluster and no longer takes part
-    /// in a group.
+    /// No leader of a group was reached, or this member was removed from the cluster.
     pub(crate) async fn catch_up(&self) -> Result<ReadView, GridError> {
         let begin = Instant::now();
         let mut caught_up = vec![true; self.to.groups.len()];
@@ -90,7 +89,7 @@ impl Reading {
         };
         for group in groups {
             if !self.holds(group) {
-                self.check_stays()?;
+                self.check_is_member()?;
                 is_elsewhere(group);
                 continue;
             }
@@ -154,9 +153,13 @@ impl Reading {
         state.is_leaving(self.to.member) || state.member(self.to.member).is_none()
     }
 
-    /// A member that leaves reads nothing of groups that it does not hold: its statements end.
-    fn check_stays(&self) -> Result<(), GridError> {
-        if self.is_leaving() { Err(GridError::NotActive) } else { Ok(()) }
+    /// Whether this member is in the cluster. One that leaves is, and reads at leaders, until the
+    /// others have removed it: clients of the cluster send it statements until then.
+    fn check_is_member(&self) -> Result<(), GridError> {
+        match self.registry_client.registry().state().member(self.to.member) {
+            Some(_) => Ok(()),
+            None => Err(GridError::NotActive),
+        }
     }
 
     /// Whether this member votes in a group, by its own log and by the leader's announcement: a
@@ -174,7 +177,7 @@ impl Reading {
     /// receives no more of its log.
     ///
     /// # Errors
-    /// This member was removed from the group because it leaves the cluster.
+    /// This member was removed from the cluster.
     async fn reach(&self, group: GroupId, (index, time): Point, deadline: Instant) -> Result<Reached, GridError> {
         let point = ReadPoint { index, time: Millis(time) };
         let reached = async {
@@ -187,7 +190,7 @@ impl Reading {
             biased;
             () = reached => Ok(Reached::Point),
             () = sleep_until(deadline) => Ok(Reached::NotYet),
-            () = self.taken_out(group) => self.check_stays().map(|()| Reached::NotHeld),
+            () = self.taken_out(group) => self.check_is_member().map(|()| Reached::NotHeld),
         }
     }
 

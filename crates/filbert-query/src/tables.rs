@@ -75,7 +75,7 @@ fn not_caught_up(error: GridError) -> SqlError {
         GridError::UnsupportedOperation(text) => SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000"),
         error => {
             let text = format!("this member of the cluster cannot answer statements now: {error}");
-            SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("57P03")
+            SqlError::new(SqlErrorCode::ConnectionProblem, text).with_sqlstate("57P03")
         }
     }
 }

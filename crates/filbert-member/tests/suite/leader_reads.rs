@@ -1,5 +1,5 @@
-//! Reads of partitions that a member does not hold, at their leaders: in a cluster with more members
-//! than replicas.
+//! Reads of partitions that a member does not hold, at their leaders: in a cluster with more
+//! members than replicas.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
