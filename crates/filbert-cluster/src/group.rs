@@ -173,6 +173,14 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         self.0.raft.metrics().borrow_watched().current_term
     }
 
+    /// Whether this member has a vote in the group, by its own log.
+    #[must_use]
+    pub fn votes(&self) -> bool {
+        let metrics = self.0.raft.metrics();
+        let now = metrics.borrow_watched();
+        now.membership_config.voter_ids().any(|voter| voter == self.0.member)
+    }
+
     /// The term in which the state machine has been notified that this member leads.
     pub(crate) fn leading(&self) -> Option<u64> {
         let term = self.0.replica.leading.load(Ordering::SeqCst);

@@ -81,21 +81,12 @@ impl Reading {
         deadline: Instant,
     ) -> Result<Vec<GroupId>, GridError> {
         let mut by_leader: BTreeMap<MemberId, Vec<GroupId>> = BTreeMap::new();
-        let mut missing = Vec::new();
-        let mut is_elsewhere = |group: GroupId| match usize::try_from(group.0).ok().and_then(|at| caught_up.get_mut(at))
-        {
-            Some(caught_up) => *caught_up = false,
-            None => debug_assert!(false, "every member follows the registry"),
-        };
+        let mut outcomes: Vec<(GroupId, Reached)> = Vec::with_capacity(groups.len());
         for group in groups {
-            if !self.holds(group) {
-                self.check_is_member()?;
-                is_elsewhere(group);
-                continue;
-            }
             match self.leader(group) {
+                _ if !self.holds(group) => outcomes.push((group, self.not_held()?)),
                 Some(leader) => by_leader.entry(leader).or_default().push(group),
-                None => missing.push(group),
+                None => outcomes.push((group, Reached::NotYet)),
             }
         }
         let (mut remote_reads, mut here) = (Vec::new(), Vec::new());
@@ -108,33 +99,29 @@ impl Reading {
             let request = Request::ReadPoints(groups.iter().map(|group| group.0).collect()).write();
             remote_reads.push((groups, self.to.links.call(leader, Channel::Requests, request)));
         }
-        let points = self.points(&here.iter().map(|group| group.0).collect::<Vec<_>>()).await;
-        for (group, point) in here.into_iter().zip(points) {
-            // If this member is no leader any more when it reads, it reads at that time.
+        let of_here = self.points(&here.iter().map(|group| group.0).collect::<Vec<_>>()).await;
+        // If this member is no leader any more when it reads, it reads at that time.
+        let mut points: Vec<(GroupId, Option<Point>)> = here.into_iter().zip(of_here).collect();
+        for (groups, answer) in remote_reads {
+            let answer = timeout_at(deadline, answer).await.ok().and_then(Result::ok);
+            let of_leader: Option<Vec<Option<Point>>> = answer.and_then(|answer| read(&answer).ok());
+            let of_leader = of_leader.unwrap_or_default().into_iter().chain(std::iter::repeat(None));
+            points.extend(groups.into_iter().zip(of_leader));
+        }
+        for (group, point) in points {
             let reached = match point {
                 Some(point) => self.reach(group, point, deadline).await?,
                 None => Reached::NotYet,
             };
-            match reached {
-                Reached::Point => {}
-                Reached::NotYet => missing.push(group),
-                Reached::NotHeld => is_elsewhere(group),
-            }
+            outcomes.push((group, reached));
         }
-        for (groups, answer) in remote_reads {
-            let answer = timeout_at(deadline, answer).await.ok().and_then(Result::ok);
-            let points: Option<Vec<Option<Point>>> = answer.and_then(|answer| read(&answer).ok());
-            let mut points = points.unwrap_or_default().into_iter();
-            for group in groups {
-                let reached = match points.next().flatten() {
-                    Some(point) => self.reach(group, point, deadline).await?,
-                    None => Reached::NotYet,
-                };
-                match reached {
-                    Reached::Point => {}
-                    Reached::NotYet => missing.push(group),
-                    Reached::NotHeld => is_elsewhere(group),
-                }
+        let mut missing = Vec::new();
+        for (group, reached) in outcomes {
+            match (reached, usize::try_from(group.0).ok().and_then(|at| caught_up.get_mut(at))) {
+                (Reached::Point, _) => {}
+                (Reached::NotYet, _) => missing.push(group),
+                (Reached::NotHeld, Some(caught_up)) => *caught_up = false,
+                (Reached::NotHeld, None) => debug_assert!(false, "every member follows the registry"),
             }
         }
         Ok(missing)
@@ -153,11 +140,15 @@ impl Reading {
         state.is_leaving(self.to.member) || state.member(self.to.member).is_none()
     }
 
-    /// Whether this member is in the cluster. One that leaves is, and reads at leaders, until the
-    /// others have removed it: clients of the cluster send it statements until then.
-    fn check_is_member(&self) -> Result<(), GridError> {
+    /// The outcome for a group that this member does not hold. A member that leaves reads at the
+    /// leaders until the others have removed it: clients of the cluster send it statements until
+    /// then.
+    ///
+    /// # Errors
+    /// This member was removed from the cluster.
+    fn not_held(&self) -> Result<Reached, GridError> {
         match self.registry_client.registry().state().member(self.to.member) {
-            Some(_) => Ok(()),
+            Some(_) => Ok(Reached::NotHeld),
             None => Err(GridError::NotActive),
         }
     }
@@ -167,10 +158,7 @@ impl Reading {
     /// may lack most entries.
     fn holds(&self, group: GroupId) -> bool {
         let held = usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at));
-        held.is_none_or(|held| {
-            let (status, member) = (held.status(), self.to.member);
-            status.voters.contains(&member) && !self.to.views.is_without(group, member, status.term)
-        })
+        held.is_none_or(|held| held.votes() && !self.to.views.is_without(group, self.to.member, held.term()))
     }
 
     /// Waits until a group has reached a read point, or this member was removed from the group and
@@ -190,7 +178,7 @@ impl Reading {
             biased;
             () = reached => Ok(Reached::Point),
             () = sleep_until(deadline) => Ok(Reached::NotYet),
-            () = self.taken_out(group) => self.check_is_member().map(|()| Reached::NotHeld),
+            () = self.taken_out(group) => self.not_held(),
         }
     }
 

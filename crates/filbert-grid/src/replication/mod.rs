@@ -12,6 +12,8 @@
 //!                               (leading.rs: waiters, evictions)
 //! ```
 //!
+//! Reads of partitions that another member leads go to it as well (`leader_reads`).
+//!
 //! A grid without a [`Replicator`] changes its partitions in the calling thread. Both ways use the
 //! same checks (`Map::change`, `MapCore::check_memory`) and the same code for the change of a
 //! partition (`Shared::follow`), so listeners, near caches, accounts and due times behave the same.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use filbert_cluster::GroupSettings;
@@ -45,6 +46,12 @@ async fn cluster() -> Vec<Member> {
     members
 }
 
+/// Removes an entry by any member, if there is a leader.
+fn delete(grid: &Grid, n: u32) {
+    let (map, key) = (grid.map("m").unwrap(), key(n));
+    let _gone = map.change(map.partition_of(&key), Caller::default(), Change::Delete { key: &key }, |_| ());
+}
+
 /// Puts an entry by any member, which forwards it. Retries while there is no leader.
 fn put(grid: &Grid, n: u32, value: &[u8]) {
     let (map, key, begin) = (grid.map("m").unwrap(), key(n), std::time::Instant::now());
@@ -56,6 +63,12 @@ fn put(grid: &Grid, n: u32, value: &[u8]) {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// Puts all entries, by all members in turn.
+fn fill(members: &[Member]) {
+    let value = vec![7; VALUE_BYTES];
+    (0..ENTRIES).for_each(|n| put(members[n as usize % members.len()].grid(), n, &value));
 }
 
 /// The entries of a selection that a view does not have here. Each one is read once.
@@ -89,7 +102,7 @@ fn next_page(map: &Map, read: &mut LeaderRead) -> Result<(EntryPage, bool), Grid
     let (sender, page) = mpsc::sync_channel(1);
     map.read_at_leader(read, Box::new(move |page| _ = sender.send(page)));
     let page = page.recv().unwrap()?;
-    let goes_on = read.advance(&page)?;
+    let goes_on = read.advance(map, &page)?;
     Ok((page, goes_on))
 }
 
@@ -98,7 +111,7 @@ async fn every_member_reads_all_entries_wherever_they_are() {
     let members = cluster().await;
     tokio::task::block_in_place(|| {
         let value = vec![7; VALUE_BYTES];
-        (0..ENTRIES).for_each(|n| put(members[n as usize % 4].grid(), n, &value));
+        fill(&members);
         let nothing_here = ReadView::of_groups(&[false]);
         for (at, member) in members.iter().enumerate() {
             let view = member.grid().catch_up_blocking().unwrap();
@@ -126,8 +139,7 @@ async fn every_member_reads_all_entries_wherever_they_are() {
 async fn leaders_find_entries_by_key_and_by_index() {
     let members = cluster().await;
     tokio::task::block_in_place(|| {
-        let value = vec![7; VALUE_BYTES];
-        (0..ENTRIES).for_each(|n| put(members[n as usize % 4].grid(), n, &value));
+        fill(&members);
         let nothing_here = ReadView::of_groups(&[false]);
         let map = members[3].grid().existing_map("m").unwrap();
         let wanted = |range: std::ops::Range<u32>| range.map(key).collect::<Vec<_>>();
@@ -147,7 +159,7 @@ async fn leaders_find_entries_by_key_and_by_index() {
             bytes
         };
         let by_index = |kinds, probe| {
-            let fields = vec![(FieldPath::KEY, kinds)];
+            let fields = [(FieldPath::KEY, kinds)].into();
             EntrySelection::Index(IndexSelection { kind: IndexKind::Sorted, fields, probe })
         };
         let range =
@@ -236,6 +248,52 @@ async fn entries_that_are_too_large_for_one_page_come_by_key() {
         assert!(found == expected, "{} entries, expected {}", found.len(), expected.len());
         assert_eq!(pages.iter().map(EntryPage::count).sum::<usize>(), found.len());
         assert!(pages.iter().all(|page| page.bytes() < 5 << 20), "{pages:?}");
+    });
+    stop_all(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn entries_that_exist_throughout_are_read_once_beside_writers() {
+    let members = cluster().await;
+    tokio::task::block_in_place(|| {
+        fill(&members);
+        let (stop, nothing_here) = (AtomicBool::new(false), ReadView::of_groups(&[false]));
+        std::thread::scope(|scope| {
+            // Entries that come and go make tables grow and shrink.
+            scope.spawn(|| {
+                for n in (ENTRIES..ENTRIES + 3_000).cycle() {
+                    if stop.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    put(members[1].grid(), n, &[7; 100]);
+                    delete(members[2].grid(), ENTRIES + n % 1_000);
+                }
+            });
+            for _ in 0..10 {
+                for member in &members {
+                    let map = member.grid().existing_map("m").unwrap();
+                    let found = everything(&map, &member.grid().catch_up_blocking().unwrap());
+                    assert!((0..ENTRIES).all(|n| found.contains_key(&key(n))));
+                    let (found, _) = elsewhere(&map, &nothing_here, EntrySelection::All);
+                    assert!((0..ENTRIES).all(|n| found.contains_key(&key(n))));
+                }
+            }
+            stop.store(true, Ordering::SeqCst);
+        });
+    });
+    stop_all(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_read_of_a_map_that_is_dropped_fails() {
+    let members = cluster().await;
+    tokio::task::block_in_place(|| {
+        fill(&members);
+        let map = members[3].grid().existing_map("m").unwrap();
+        members[0].grid().destroy_map("m").unwrap();
+        let reads = LeaderRead::beside(&map, &ReadView::of_groups(&[false]), &Arc::new(EntrySelection::All), &|_| true);
+        let read = map.visit_at_leaders(reads, &|| Ok(()), &mut |_| Ok(true));
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::Destroyed);
     });
     stop_all(members).await;
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use filbert_data::criteria::Predicate;
 use filbert_data::{Blob, FieldPath, FieldType, Kinds, ToBlob, Value};
 use filbert_grid::replication::{EntrySelection, IndexSelection, LeaderRead};
-use filbert_grid::{GridError, IndexId, IndexInfo, IndexKind, Map, PartitionId, Probe, ReadView, threads};
+use filbert_grid::{GridError, IndexId, IndexKind, Map, PartitionId, Probe, ReadView, threads};
 
 use crate::scan::rows::RowBuffer;
 
@@ -25,7 +25,12 @@ pub(crate) enum Candidates {
     /// The entries with these keys.
     Keys(Vec<Blob>),
     /// The entries that an index finds.
-    Index(IndexId, IndexSelection),
+    Index {
+        id: IndexId,
+        probe: Probe,
+        /// The kinds of values of the first fields for which the index finds all entries.
+        kinds: Vec<Kinds>,
+    },
     /// None.
     Nothing,
 }
@@ -43,12 +48,9 @@ impl Candidates {
         match self {
             Candidates::Nothing => true,
             Candidates::Keys(keys) => keys.len() <= 100,
-            Candidates::Index(_, index) => match &index.probe {
-                Probe::Equal(_) => true,
-                Probe::In(keys) => keys.len() <= 4,
-                _ => false,
-            },
-            Candidates::All => false,
+            Candidates::Index { probe: Probe::Equal(_), .. } => true,
+            Candidates::Index { probe: Probe::In(keys), .. } => keys.len() <= 4,
+            Candidates::Index { .. } | Candidates::All => false,
         }
     }
 
@@ -92,11 +94,11 @@ impl Candidates {
                     drain(&mut buffer, is_over, visit)?;
                 }
             }
-            Candidates::Index(id, index) => {
-                let may_have = map.probe_partitions(*id, &index.probe);
+            Candidates::Index { id, probe, .. } => {
+                let may_have = map.probe_partitions(*id, probe);
                 for partition in may_have.iter().filter(is_here) {
                     go_on_at(0, is_over)?;
-                    map.probe(partition, *id, &index.probe, &mut |key, value| {
+                    map.probe(partition, *id, probe, &mut |key, value| {
                         buffer.push(key, value);
                         true
                     });
@@ -104,7 +106,10 @@ impl Candidates {
                 }
             }
         }
-        let reads = LeaderRead::beside(map, view, &Arc::new(self.selection()), &is_wanted);
+        if view.is_complete() {
+            return Ok(());
+        }
+        let reads = LeaderRead::beside(map, view, &Arc::new(self.selection(map)), &is_wanted);
         map.visit_at_leaders(reads, &|| go_on_at(0, is_over), &mut |page| {
             page.for_each(&mut |key, value| buffer.push(key, value));
             drain(&mut buffer, is_over, visit).map(|()| true)
@@ -112,12 +117,20 @@ impl Candidates {
     }
 
     /// The entries, for other members.
-    fn selection(&self) -> EntrySelection {
+    fn selection(&self, map: &Map) -> EntrySelection {
         match self {
             Candidates::All => EntrySelection::All,
             Candidates::Keys(keys) => EntrySelection::Keys(keys.clone()),
-            Candidates::Index(_, index) => EntrySelection::Index(index.clone()),
             Candidates::Nothing => EntrySelection::Keys(Vec::new()),
+            Candidates::Index { id, probe, kinds } => {
+                let layout = map.layout();
+                let index = layout.indexes.iter().find(|index| index.id == *id);
+                // An index that was dropped meanwhile.
+                let Some(index) = index else { return EntrySelection::All };
+                let kinds = kinds.iter().copied().chain(std::iter::repeat(Kinds::ALL));
+                let fields = index.fields.iter().cloned().zip(kinds).collect();
+                EntrySelection::Index(IndexSelection { kind: index.kind, fields, probe: probe.clone() })
+            }
         }
     }
 }
@@ -252,13 +265,6 @@ fn index_key(value: &Value<'static>, seen: Kinds, kinds: &mut Kinds) -> Option<V
     Some(key)
 }
 
-/// The entries that an index finds if the values of its first fields have these kinds.
-fn found_by(index: &IndexInfo, kinds: &[Kinds], probe: Probe) -> Candidates {
-    let kinds = kinds.iter().copied().chain(std::iter::repeat(Kinds::ALL));
-    let fields = index.fields.iter().cloned().zip(kinds).collect();
-    Candidates::Index(index.id, IndexSelection { kind: index.kind, fields, probe })
-}
-
 /// Whether a text can be nothing but a text.
 fn is_only_text(value: &Value<'static>) -> bool {
     let others = [FieldType::Double, FieldType::Boolean, FieldType::TimestampTz, FieldType::Time, FieldType::Uuid];
@@ -275,7 +281,7 @@ fn one_of(map: &Map, attribute: &str, values: &[Value<'static>]) -> Option<Candi
     keys.sort_unstable();
     keys.dedup();
     let probe = if keys.len() == 1 { Probe::Equal(keys.pop()?) } else { Probe::In(keys) };
-    Some(found_by(index, &[kinds], probe))
+    Some(Candidates::Index { id: index.id, probe, kinds: vec![kinds] })
 }
 
 /// Several attributes that each equal one value: an index over exactly these attributes finds the
@@ -300,7 +306,7 @@ fn consider_composite(map: &Map, all: &[Predicate], best: &mut (u32, Candidates)
             Some(kinds)
         });
         if let Some(kinds) = of_fields.collect::<Option<Vec<_>>>() {
-            *best = (85, found_by(index, &kinds, Probe::Equal(key)));
+            *best = (85, Candidates::Index { id: index.id, probe: Probe::Equal(key), kinds });
             return;
         }
     }
@@ -309,8 +315,9 @@ fn consider_composite(map: &Map, all: &[Predicate], best: &mut (u32, Candidates)
 fn range(map: &Map, attribute: &str, from: Option<&Value<'static>>, to: Option<&Value<'static>>) -> Option<Candidates> {
     let path = FieldPath::parse(attribute).ok()?;
     let layout = map.layout();
-    let sorted =
-        |index: &&IndexInfo| index.ready && index.kind == IndexKind::Sorted && index.fields.first() == Some(&path);
+    let sorted = |index: &&filbert_grid::IndexInfo| {
+        index.ready && index.kind == IndexKind::Sorted && index.fields.first() == Some(&path)
+    };
     let index = layout.indexes.iter().find(sorted)?;
     let (seen, mut kinds) = (index.seen.of(0), Kinds::ALL);
     let from = match from {
@@ -322,5 +329,6 @@ fn range(map: &Map, attribute: &str, from: Option<&Value<'static>>, to: Option<&
             .map_or(Bound::Unbounded, Bound::Excluded),
         None => Bound::Unbounded,
     };
-    Some(found_by(index, &[kinds], Probe::Range { from, to, descending: false }))
+    let probe = Probe::Range { from, to, descending: false };
+    Some(Candidates::Index { id: index.id, probe, kinds: vec![kinds] })
 }

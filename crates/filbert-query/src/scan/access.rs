@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use arrow_schema::DataType;
 use datafusion::logical_expr::expr::{InList, Like, Placeholder};
@@ -67,6 +68,8 @@ pub(crate) enum AccessPlan {
         range: Option<(Bound<Operand>, Bound<Operand>)>,
         /// The column types of the attributes in use.
         types: Vec<FieldType>,
+        /// All attributes, with the kinds of values for which the index can be used.
+        fields: Arc<[(FieldPath, Kinds)]>,
     },
 }
 
@@ -151,7 +154,10 @@ impl AccessPlan {
                 + u32::from(range.is_some()) * 2
                 + u32::from(index.kind == IndexKind::Hash);
             if best.as_ref().is_none_or(|(known, _)| score > *known) {
-                best = Some((score, AccessPlan::Index { id: index.id, name: index.name.clone(), equal, range, types }));
+                let kinds = types.iter().map(Kinds::shown_as_they_are).chain(std::iter::repeat(Kinds::ALL));
+                let fields = index.fields.iter().cloned().zip(kinds).collect();
+                let (id, name) = (index.id, index.name.clone());
+                best = Some((score, AccessPlan::Index { id, name, equal, range, types, fields }));
             }
         }
         best.map_or(AccessPlan::All, |(_, plan)| plan)
@@ -184,12 +190,11 @@ impl AccessPlan {
                 keys.dedup();
                 Ok(if keys.is_empty() { Access::Nothing } else { Access::Keys(keys) })
             }
-            AccessPlan::Index { id, name, equal, range, types } => {
+            AccessPlan::Index { id, name, equal, range, types, fields } => {
                 let layout = table.map().layout();
                 let Some(index) = layout.indexes.iter().find(|index| index.id == *id) else { return Ok(Access::All) };
-                let shown =
-                    |(attribute, field_type)| index.seen.of(attribute).are_within(Kinds::shown_as_they_are(field_type));
-                if !types.iter().enumerate().all(shown) {
+                let shown = |(at, (_, kinds)): (usize, &(FieldPath, Kinds))| index.seen.of(at).are_within(*kinds);
+                if !fields.iter().enumerate().all(shown) {
                     return Ok(Access::All);
                 }
                 let mut prefixes = vec![Vec::new()];
@@ -237,9 +242,7 @@ impl AccessPlan {
                         }
                     }
                 };
-                let kinds = types.iter().map(Kinds::shown_as_they_are).chain(std::iter::repeat(Kinds::ALL));
-                let fields = index.fields.iter().cloned().zip(kinds).collect();
-                let selection = IndexSelection { kind: index.kind, fields, probe };
+                let selection = IndexSelection { kind: index.kind, fields: fields.clone(), probe };
                 Ok(Access::Index { id: *id, name: name.clone(), selection })
             }
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use filbert_functions::ending;
-use filbert_grid::query::SqlError;
 use filbert_grid::replication::{EntryPage, EntrySelection, LeaderRead};
 use filbert_grid::{GridError, Map, PartitionId, ReadView};
 use tokio::sync::oneshot;
@@ -65,13 +64,13 @@ impl LeaderPages {
     /// The next page; `None` at the end.
     ///
     /// # Errors
-    /// A leader was not found, or has changed while a partition was read.
-    pub(crate) fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<EntryPage, SqlError>>> {
+    /// A leader was not found, or has changed while a partition was read, or the map was destroyed.
+    pub(crate) fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<EntryPage, GridError>>> {
         self.request();
         let Some((_, page)) = self.requested.front_mut() else { return Poll::Ready(None) };
         let page = ready!(Pin::new(page).poll(context)).unwrap_or(Err(GridError::NotActive));
         let Some((mut read, _)) = self.requested.pop_front() else { return Poll::Ready(None) };
-        let advanced = page.and_then(|page| read.advance(&page).map(|goes_on| (page, goes_on)));
+        let advanced = page.and_then(|page| read.advance(&self.map, &page).map(|goes_on| (page, goes_on)));
         Poll::Ready(Some(match advanced {
             Ok((page, goes_on)) => {
                 if goes_on {
@@ -82,7 +81,7 @@ impl LeaderPages {
                 ending::received(page.bytes());
                 Ok(page)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }))
     }
 }

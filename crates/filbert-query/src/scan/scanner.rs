@@ -15,7 +15,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use filbert_functions::builder;
 use filbert_functions::error::carried;
 use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::{PartitionId, ReadView, threads};
+use filbert_grid::{GridError, PartitionId, ReadView, threads};
 
 use crate::scan::access::Access;
 use crate::scan::chunks::ColumnScan;
@@ -225,7 +225,11 @@ impl Scanner {
                 return Poll::Ready(Ok(None));
             }
             let page = match leaders.poll_page(context) {
-                Poll::Ready(Some(page)) => page.map_err(carried)?,
+                Poll::Ready(Some(Ok(page))) => page,
+                Poll::Ready(Some(Err(GridError::Destroyed { .. }))) => {
+                    return Poll::Ready(Err(carried(gone(self.spec.table.name()))));
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(carried(error.into()))),
                 Poll::Ready(None) => {
                     self.leaders = None;
                     continue;
