@@ -222,6 +222,15 @@ pub enum MembershipError {
         /// The number of voters in a majority.
         needed: usize,
     },
+    /// The leader does not take its own vote: it would serve reads beside the next leader. Hand the
+    /// leadership over before.
+    #[error("member {member} leads group {group}, and hands leadership over before it loses its vote")]
+    OwnVote {
+        /// The leader.
+        member: MemberId,
+        /// The group.
+        group: GroupId,
+    },
     /// The voters have been changed meanwhile. Check the voters again.
     #[error("group {group} has the voters {}, expected {}", members_text(found), members_text(expected))]
     Changed {

@@ -29,8 +29,9 @@
 //! decides beside it; `snapshot` transfers both as pages, and `waiting` is the queue of
 //! submissions. `replica` applies the log, `raft_log` stores it; `consensus_link`, `appending` and
 //! `network` send consensus messages to another member. `shared` holds all of this for one group.
-//! `proposer` and `upkeep` are the group's tasks. `group` starts them; `members`, `reform`,
-//! `status` and `replicas` are the further operations on groups.
+//! `proposer` and `upkeep` are the group's tasks, `handling` answers other members. `seat` starts a
+//! member's replica, and replaces it. `group` has the operations on it; `members`, `giving_up`,
+//! `reform`, `status` and `replicas` have further ones.
 //!
 //! # Invariants
 //!
@@ -48,6 +49,8 @@
 //! - A group that has lost its majority serves no requests until it is re-formed from a surviving
 //!   copy ([`Group::reform`]), in a later [`Epoch`]. Messages of members in another epoch are
 //!   refused.
+//! - A member that has forgotten its log neither votes nor stands for election before its log has
+//!   reached the configuration that removed it (`giving_up.rs`).
 //! - A leader reports the changes that it has committed (`reporting.rs`): listeners receive each
 //!   change from one member, and from two members at most if a leader was lost.
 //! - The log, kept answers, waiting submissions and pages have limits, which are settings.
@@ -65,7 +68,9 @@ mod counters;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
+mod giving_up;
 mod group;
+mod handling;
 mod heartbeats;
 mod ids;
 mod lease;
@@ -80,6 +85,7 @@ mod replica;
 mod replicas;
 mod reporting;
 mod runtime;
+mod seat;
 mod settings;
 mod shared;
 mod snapshot;

@@ -27,7 +27,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     /// # Errors
     /// This member does not lead, or another change is in progress.
     pub async fn add_learner(&self, member: MemberId) -> Result<(), MembershipError> {
-        let added = self.0.raft.add_learner(member, EmptyNode::new(), false).await;
+        let added = self.current_owned().raft.add_learner(member, EmptyNode::new(), false).await;
         added.map(|_| ()).map_err(|error| self.refused("cannot add a learner", error))
     }
 
@@ -37,7 +37,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     /// This member does not lead, or another change is in progress.
     pub async fn remove_learner(&self, member: MemberId) -> Result<(), MembershipError> {
         let gone = ChangeMembers::RemoveNodes([member].into());
-        let removed = self.0.raft.change_membership(gone, false).await;
+        let removed = self.current_owned().raft.change_membership(gone, false).await;
         removed.map(|_| ()).map_err(|error| self.refused("cannot forget a learner", error))
     }
 
@@ -53,9 +53,12 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         from: &BTreeSet<MemberId>,
         to: BTreeSet<MemberId>,
     ) -> Result<(), MembershipError> {
-        let group = self.0.replica.group;
+        let (group, member) = (self.group(), self.member());
+        if !to.contains(&member) {
+            return Err(MembershipError::OwnVote { member, group });
+        }
         let based_on = {
-            let metrics = self.0.raft.metrics();
+            let metrics = self.current().raft.metrics();
             let now = metrics.borrow_watched();
             let found: BTreeSet<MemberId> = now.membership_config.voter_ids().collect();
             if found != *from {
@@ -66,17 +69,17 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             *now.membership_config.log_id()
         };
         let unchanged = Precondition::LastMembershipLogId { last_membership_log_id: based_on };
-        let changed = self.0.raft.change_membership_if(to, false, [unchanged]).await;
+        let changed = self.current_owned().raft.change_membership_if(to, false, [unchanged]).await;
         changed.map(|_| ()).map_err(|error| self.refused("cannot change its voters", error))
     }
 
     /// Checks whether a majority of voters has answered within one lease.
     fn has_majority(&self, now: &RaftMetrics<Types<R>>, voters: &BTreeSet<MemberId>) -> Result<(), MembershipError> {
-        let (group, member) = (self.0.replica.group, self.0.member);
+        let (group, member) = (self.group(), self.member());
         let Some(heard) = &now.heartbeat else {
             return Err(MembershipError::NotLeader { member, group, leader: now.current_leader });
         };
-        let lease = Duration::from_millis(self.0.settings.lease_ms);
+        let lease = Duration::from_millis(self.settings().lease_ms);
         let is_there = |voter: &&MemberId| {
             let at = heard.get(*voter).copied().flatten();
             **voter == member || at.is_some_and(|at| at.elapsed() < lease)
@@ -89,7 +92,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     }
 
     fn refused(&self, what: &'static str, error: RaftError<Types<R>, ClientWriteError<Types<R>>>) -> MembershipError {
-        let (group, member) = (self.0.replica.group, self.0.member);
+        let (group, member) = (self.group(), self.member());
         match error {
             RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => {
                 MembershipError::NotLeader { member, group, leader: forward.leader_id }
@@ -113,25 +116,26 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     /// The group has stopped, or the entries in flight take longer than the time limit of a
     /// request: then this member continues to lead.
     pub async fn transfer_leadership(&self, to: MemberId) -> Result<(), GroupError> {
-        let touches = if self.has_lease().is_some() { upkeep::touches(&self.0) } else { Bytes::new() };
+        let touches = if self.has_lease().is_some() { upkeep::touches(&self.current()) } else { Bytes::new() };
         if !touches.is_empty() {
             // Without the touches, entries expire earlier than their reads would allow. That is no
             // reason to keep the leadership.
             let (sender, applied) = oneshot::channel();
             let pushed = self.push(Source::Plain, touches, Awaits::Applied(sender));
             if pushed.is_ok() {
-                let _applied = R::timeout(self.0.settings.request_timeout(), applied).await;
+                let _applied = R::timeout(self.current_owned().settings.request_timeout(), applied).await;
             }
         }
-        let _held = self.0.waiting.hold();
-        let timeout = self.0.settings.request_timeout();
-        if R::timeout(timeout, self.0.waiting.landed()).await.is_err() {
+        let replica = self.current_owned();
+        let _held = replica.waiting.hold();
+        let timeout = self.settings().request_timeout();
+        if R::timeout(timeout, replica.waiting.landed()).await.is_err() {
             let why = format!("what is on its way was not applied within {timeout:?}");
             return Err(self.failed("does not hand leadership over yet", why));
         }
-        let term = self.0.raft.metrics().borrow_watched().current_term;
-        self.0.lease.revoke(term);
-        let triggered = self.0.raft.trigger().transfer_leader(to).await;
+        let term = replica.raft.metrics().borrow_watched().current_term;
+        replica.lease.revoke(term);
+        let triggered = replica.raft.trigger().transfer_leader(to).await;
         triggered.map_err(|error| self.failed("cannot hand leadership over", error.to_string()))
     }
 }

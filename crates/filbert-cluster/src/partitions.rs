@@ -54,7 +54,7 @@ impl Partitions {
     pub fn new(group: GroupId, settings: &GroupSettings, hash_seed: u64) -> Self {
         let groups = settings.groups.max(1);
         let ids = (0..settings.partitions).map(PartitionId).filter(|id| GroupId::of(*id, groups) == group);
-        let make = |id| Mutex::new(Partition::new(PartitionSettings { id, hash_seed, exact_read_times: true }));
+        let make = |id| Mutex::new(new_partition(id, hash_seed));
         let cells = Cells { partitions: ids.map(make).collect(), is_exporting: AtomicBool::new(false) };
         Partitions { group, groups, hash_seed, cells: Arc::new(cells), listener: None, room: None }
     }
@@ -227,9 +227,19 @@ impl StateMachine for Partitions {
         latest
     }
 
+    fn reset(&self) {
+        for (id, cell) in self.ids().zip(&self.cells.partitions) {
+            *cell.lock() = new_partition(id, self.hash_seed);
+        }
+    }
+
     fn logged_state(&self) -> Vec<u8> {
         self.cells.partitions.iter().flat_map(|cell| cell.lock().logged_state()).collect()
     }
+}
+
+fn new_partition(id: PartitionId, hash_seed: u64) -> Partition {
+    Partition::new(PartitionSettings { id, hash_seed, exact_read_times: true })
 }
 
 fn touching(touches: &mut Encoder, partition: PartitionId, now: Millis) -> impl FnMut(MapId, &[u8], Millis) {

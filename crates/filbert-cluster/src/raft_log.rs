@@ -66,11 +66,12 @@ fn bytes_of(entry: &Entry) -> usize {
 
 impl RaftLog {
     /// Creates an empty log, which is read in pieces of at most `read_bytes_max` bytes, or of one
-    /// entry.
-    pub(crate) fn new(read_bytes_max: usize, on_change: OnChange) -> Self {
+    /// entry. `vote` = the latest vote of this member.
+    pub(crate) fn new(read_bytes_max: usize, vote: Option<Vote>, on_change: OnChange) -> Self {
         let (bytes, entries, first) = Default::default();
         let size = Size { bytes, entries, first, on_change };
-        RaftLog { inner: Arc::default(), size: Arc::new(size), read_bytes_max }
+        let inner = Inner { vote, ..Inner::default() };
+        RaftLog { inner: Arc::new(Mutex::new(inner)), size: Arc::new(size), read_bytes_max }
     }
 
     pub(crate) fn size(&self) -> Arc<Size> {
@@ -109,6 +110,11 @@ impl RaftLog {
             .iter()
             .map(|entry| (entry.log_id.index, **entry.log_id.committed_leader_id()))
             .collect()
+    }
+
+    /// The latest vote of this member.
+    pub(crate) fn vote(&self) -> Option<Vote> {
+        self.inner.lock().vote
     }
 
     /// The id of the last entry, even if it was purged.

@@ -9,7 +9,7 @@ use filbert_store::Millis;
 use futures_util::{Stream, StreamExt};
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{AsyncRuntime, Instant, OptionalSend};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tracing::Instrument;
 
@@ -54,20 +54,34 @@ pub(crate) struct Replica<S: StateMachine, T> {
     pub(crate) reached: watch::Sender<u64>,
     clock: Arc<GroupClock>,
     limits: OriginLimits,
+    /// Whether this replica changes the state machine no more: another replica does.
+    is_closed: RwLock<bool>,
 }
 
 impl<S: StateMachine, T: Instant> Replica<S, T> {
-    pub(crate) fn new(
-        group: GroupId,
-        state: Arc<S>,
-        limits: OriginLimits,
-        clock: Arc<GroupClock>,
-        reporting: Arc<Reporting>,
-    ) -> Self {
-        let (applied, awaiting) = Default::default();
-        let (leading, begun, term, reached) =
-            (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), watch::Sender::new(0));
-        Replica { group, state, applied, awaiting, leading, reporting, begun, term, reached, clock, limits }
+    pub(crate) fn new(group: GroupId, state: Arc<S>, limits: OriginLimits, clock: Arc<GroupClock>) -> Self {
+        Replica {
+            group,
+            state,
+            applied: Mutex::default(),
+            awaiting: Awaiting::default(),
+            leading: AtomicU64::new(0),
+            reporting: Arc::default(),
+            begun: AtomicU64::new(0),
+            term: AtomicU64::new(0),
+            reached: watch::Sender::new(0),
+            clock,
+            limits,
+            is_closed: RwLock::new(false),
+        }
+    }
+
+    /// Resets the state machine, and ends its changes by this replica.
+    pub(crate) fn close(&self) {
+        let mut is_closed = self.is_closed.write();
+        *is_closed = true;
+        *self.applied.lock() = Applied::default();
+        self.state.reset();
     }
 
     /// Applies the batch of an entry.
@@ -125,7 +139,13 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
         // Another member may lead in a later term, although this member has not noticed it.
         let leads = self.leading.load(Ordering::SeqCst) == term;
         let at = EntryAt { stamp: entry.stamp, leads, reports_events: self.reporting.reports(term, index) };
-        let replies = self.state.apply(at, applying).map_err(io::Error::other)?;
+        let replies = {
+            let is_closed = self.is_closed.read();
+            if *is_closed {
+                return Ok(());
+            }
+            self.state.apply(at, applying).map_err(io::Error::other)?
+        };
         applied_senders.into_iter().for_each(|sender| _ = sender.send(()));
         if !of_origins.is_empty() {
             let mut applied = self.applied.lock();
@@ -139,6 +159,10 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
 
     /// Replaces the state of this replica with a snapshot.
     fn install(&self, meta: &SnapshotMeta, taken: Taken<S>) {
+        let is_closed = self.is_closed.read();
+        if *is_closed {
+            return;
+        }
         let mut applied = self.applied.lock();
         self.clock.applied(self.state.install(taken.import));
         *applied = Applied { last: meta.last_log_id, membership: meta.last_membership.clone(), origins: taken.origins };

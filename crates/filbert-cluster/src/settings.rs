@@ -107,13 +107,15 @@ impl GroupSettings {
         i64::try_from(self.heartbeat_ms.saturating_mul(2)).unwrap_or(i64::MAX)
     }
 
-    pub(crate) fn consensus(&self) -> openraft::Config {
+    /// The settings of consensus. `stands_for_election` = from the start.
+    pub(crate) fn consensus(&self, stands_for_election: bool) -> openraft::Config {
         openraft::Config {
             cluster_name: "filbert".to_owned(),
             heartbeat_interval: self.heartbeat_ms,
             election_timeout_min: self.election_ms_min,
             election_timeout_max: self.lease_ms,
             enable_pre_vote: Some(true),
+            enable_elect: stands_for_election,
             // Purging also depends on bytes, see `upkeep.rs`.
             snapshot_policy: openraft::SnapshotPolicy::Never,
             max_in_snapshot_log_to_keep: u64::MAX / 2,

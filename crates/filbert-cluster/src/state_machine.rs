@@ -153,6 +153,9 @@ pub trait StateMachine: Send + Sync + 'static {
     /// Never called on a leader.
     fn install(&self, import: Self::Import) -> Millis;
 
+    /// Forgets all state, as at the start of the member. Never called on a leader.
+    fn reset(&self);
+
     /// The logged state as bytes, which are the same on all members at the same entry. Needs memory
     /// for the whole state. For tests and for debugging.
     fn logged_state(&self) -> Vec<u8>;

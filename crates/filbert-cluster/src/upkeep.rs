@@ -55,6 +55,7 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
             let leader = group.leader.load(Ordering::SeqCst).checked_sub(1).map(MemberId);
             group.replica.state.leadership_lost(leader);
         }
+        end_vote_limit(&group);
         answer_late(&group);
         if touched.elapsed() >= touch_pause && group.lease.check(group.nanoseconds(R::Instant::now())).is_some() {
             touched = R::Instant::now();
@@ -75,6 +76,14 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
         group.replica.state.leadership_lost(None);
     }
     drop(group.replica.awaiting.take_all());
+}
+
+/// Lets this member vote and stand for election once its log has come far enough.
+fn end_vote_limit<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) {
+    let last = group.log.last().map(|last| last.index);
+    if group.vote_limit.end(last, group.transport.epoch()) {
+        group.raft.runtime_config().elect(true);
+    }
 }
 
 /// Answers waiters that have waited for longer than a failover takes: a leader that is cut off

@@ -106,7 +106,7 @@ pub use clock::{Clock, SystemClock};
 pub use cluster::{
     Cluster, ClusterCounters, ClusterOrder, ClusterStatus, ClusterView, ClusterWarning, Definition, Definitions,
     DefinitionsCallback, Done, GroupStatus, LinkCounters, MemberState, MemberStatus, MemberView, OrderDone,
-    PartitionLoss, ReadView, Redefinition, ViewCallback,
+    PartitionLoss, ReadView, Redefinition, ReplicaPin, ViewCallback,
 };
 pub use config::{
     ColumnConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, MapConfig, MapConfigs, MaxSizePolicy,

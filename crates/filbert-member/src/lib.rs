@@ -27,6 +27,7 @@
 //!   in a later epoch. Messages of members in another epoch are ignored (`recovery/`).
 //! - The voters of a group change one step at a time, and only by its leader. A member gets its
 //!   vote after it has the data (`upkeep.rs`).
+//! - A member gives up a replica once no read view contains it (`releasing.rs`).
 //! - The versions that clients see never decrease (`leading.rs`, `registry/state.rs`).
 //!
 //! # Modules, from bottom to top
@@ -36,8 +37,9 @@
 //! - The state of this member: `partitions` (the state machine of a group), `following` and
 //!   `cluster_log` (followers of the registry), `view` (this member's view of the cluster).
 //! - The requests to other members: `registry_client` (commands of the registry), `forwarding`
-//!   (changes), `leader_reads` (entries of partitions that this member does not hold), `reading`
-//!   (read points of leaders), `greeting` (members at the configured addresses).
+//!   (changes), `leader_reads` (entries of partitions that this member does not hold), `releasing`
+//!   (replicas that this member gives up), `reading` (read points of leaders), `greeting` (members
+//!   at the configured addresses).
 //! - The services built on these: `replicator` for the grid; `recovery` and `administration` for
 //!   operators; `departed` and `upkeep` as background tasks; `presence` for doors, `pair` for a
 //!   cluster of two members.
@@ -68,6 +70,7 @@ mod reading;
 mod recovery;
 mod registry;
 mod registry_client;
+mod releasing;
 mod replicator;
 mod service;
 mod text;

@@ -41,6 +41,7 @@ use crate::reading::Reading;
 use crate::recovery::Recovery;
 use crate::registry::{ClusterSettings, Command, MemberFacts, REGISTRY, Registry, RegistryState, Reply};
 use crate::registry_client::RegistryClient;
+use crate::releasing::{Releases, Releasing};
 use crate::replicator::MemberReplicator;
 use crate::service::{Answering, Joined, MemberService};
 use crate::upkeep::Upkeep;
@@ -327,7 +328,9 @@ impl Starting {
             lease: Duration::from_millis(groups.lease_ms),
             runtime: Handle::current(),
         };
-        let reading = Arc::new(Reading { registry_client: registry_client.clone(), to: forwarding });
+        let releases = Arc::<Releases>::default();
+        let reading =
+            Arc::new(Reading { registry_client: registry_client.clone(), to: forwarding, releases: releases.clone() });
         grid.join_cluster(Arc::new(Presence {
             member: id,
             views: views.clone(),
@@ -375,6 +378,14 @@ impl Starting {
             grid: Arc::downgrade(&member.grid),
         };
         member.tasks.push(tokio::spawn(departed.run()));
+        let releasing = Releasing {
+            member: id,
+            groups: member.groups.clone(),
+            registry_client: member.registry_client.clone(),
+            views: member.views.clone(),
+            releases,
+        };
+        member.tasks.push(tokio::spawn(releasing.run()));
         let upkeep = Upkeep {
             member: id,
             groups: member.groups.clone(),

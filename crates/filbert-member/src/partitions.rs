@@ -194,6 +194,12 @@ impl StateMachine for GridPartitions {
         }
     }
 
+    fn reset(&self) {
+        if let Some(grid) = self.grid.get() {
+            beside_other_tasks(|| grid.give_up(self.of_grid()));
+        }
+    }
+
     fn logged_state(&self) -> Vec<u8> {
         self.grid.get().map_or_else(Vec::new, |grid| grid.logged_state(self.of_grid()))
     }

@@ -16,6 +16,7 @@ use crate::forwarding::Forwarding;
 use crate::messages::{Request, read};
 use crate::registry::REGISTRY;
 use crate::registry_client::RegistryClient;
+use crate::releasing::Releases;
 
 /// The maximum time for asking leaders and waiting for the log: longer than a failover takes.
 const CATCHING_UP_MAX: Duration = Duration::from_secs(5);
@@ -40,6 +41,7 @@ enum Reached {
 pub(crate) struct Reading {
     pub(crate) registry_client: Arc<RegistryClient>,
     pub(crate) to: Arc<Forwarding>,
+    pub(crate) releases: Arc<Releases>,
 }
 
 impl Reading {
@@ -51,13 +53,14 @@ impl Reading {
     /// No leader of a group was reached, or this member was removed from the cluster.
     pub(crate) async fn catch_up(&self) -> Result<ReadView, GridError> {
         let begin = Instant::now();
+        let pin = self.releases.pin();
         let mut caught_up = vec![true; self.to.groups.len()];
         let mut missing: Vec<GroupId> = (0..).map(GroupId).take(self.to.groups.len()).chain([REGISTRY]).collect();
         loop {
             let is_leaving = self.is_leaving();
             let deadline = begin + if is_leaving { CATCHING_UP_WHILE_LEAVING_MAX } else { CATCHING_UP_MAX };
             missing = self.round(missing, &mut caught_up, deadline).await?;
-            let Some(group) = missing.first() else { return Ok(ReadView::of_groups(&caught_up)) };
+            let Some(group) = missing.first() else { return Ok(ReadView::of_groups(&caught_up).pinned(pin)) };
             if Instant::now() > deadline {
                 if is_leaving {
                     return Err(GridError::NotActive);
@@ -155,10 +158,14 @@ impl Reading {
 
     /// Whether this member votes in a group, by its own log and by the leader's announcement: a
     /// member that was removed may never receive the entry that removes it. A member without a vote
-    /// may lack most entries.
+    /// may lack most entries. A group that is being given up is held no more.
     fn holds(&self, group: GroupId) -> bool {
         let held = usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at));
-        held.is_none_or(|held| held.votes() && !self.to.views.is_without(group, self.to.member, held.term()))
+        held.is_none_or(|held| {
+            held.votes()
+                && !self.to.views.is_without(group, self.to.member, held.term())
+                && !self.releases.contains(group)
+        })
     }
 
     /// Waits until a group has reached a read point, or this member was removed from the group and

@@ -11,11 +11,13 @@
 //!   last entry
 //! - 5, page of a snapshot: vote; number of the snapshot, 8; number of the page, 8; CRC-32 of the
 //!   page, 4; page, *bytes*
+//! - 6, whether a member was removed from the group: the member's id, 8
 //!
 //! An answer: 1 byte of version; the member's time, 8, signed; 1 byte of kind: 1 success; 2 success
 //! up to an optional id; 3 conflict; 4 a higher vote; 5 a vote, an optional id, and 1: whether the
 //! vote was granted; 6 hand-over: 0 accepted, 1 refused; 7 the number of the expected page, 8; 8
-//! the snapshot is installed, a vote.
+//! the snapshot is installed, a vote; 9 the member was removed: the leader's vote, and the index of
+//! the configuration without the member, 8; 10 it was not.
 //!
 //! A *vote* is a term and a member, 8 each, and 1: whether it is the vote of a leader. An *id* is a
 //! term and an index, 8 each. An *optional* value is preceded by 1: whether it is present. An entry
@@ -43,6 +45,15 @@ pub(crate) struct Head {
     pub(crate) time: Millis,
 }
 
+/// The leader's confirmation that a member was removed from the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Removal {
+    /// The vote of the leader.
+    pub(crate) vote: Vote,
+    /// The index of the committed configuration without the member.
+    pub(crate) index: u64,
+}
+
 #[derive(Debug)]
 pub(crate) enum Request<R: AsyncRuntime> {
     Append(AppendEntriesRequest<Types<R>>),
@@ -50,6 +61,7 @@ pub(crate) enum Request<R: AsyncRuntime> {
     PreVote(VoteRequest<Types<R>>),
     Transfer(TransferLeaderRequest<Types<R>>),
     Page { vote: Vote, snapshot: u64, number: u64, page: Bytes },
+    Removed { member: MemberId },
 }
 
 #[derive(Debug)]
@@ -63,6 +75,7 @@ pub(crate) enum Response<R: AsyncRuntime> {
     /// snapshot yet.
     NextPage(u64),
     Installed(Vote),
+    Removed(Option<Removal>),
 }
 
 fn u64s(out: &mut Vec<u8>, numbers: &[u64]) {
@@ -189,6 +202,10 @@ impl<R: AsyncRuntime> Request<R> {
                 out.extend_from_slice(&crc32fast::hash(page).to_le_bytes());
                 append_bytes(&mut out, page);
             }
+            Request::Removed { member } => {
+                out.push(6);
+                u64s(&mut out, &[member.0]);
+            }
         }
         out.into()
     }
@@ -229,7 +246,8 @@ impl<R: AsyncRuntime> Request<R> {
                 }
                 Request::Page { vote, snapshot, number, page }
             }
-            found => return Err(reader.unexpected("the kind of a request", u64::from(found), "1 to 5")),
+            6 => Request::Removed { member: MemberId(reader.u64("a member")?) },
+            found => return Err(reader.unexpected("the kind of a request", u64::from(found), "1 to 6")),
         };
         reader.end("a request")?;
         Ok((head, request))
@@ -266,6 +284,12 @@ impl<R: AsyncRuntime> Response<R> {
                 out.push(8);
                 append_vote(&mut out, vote);
             }
+            Response::Removed(Some(Removal { vote, index })) => {
+                out.push(9);
+                append_vote(&mut out, vote);
+                u64s(&mut out, &[*index]);
+            }
+            Response::Removed(None) => out.push(10),
         }
         out.into()
     }
@@ -286,7 +310,12 @@ impl<R: AsyncRuntime> Response<R> {
             6 => Response::Transfer { accepted: !reader.flag("whether handing over was refused")? },
             7 => Response::NextPage(reader.u64("a page")?),
             8 => Response::Installed(read_vote(&mut reader)?),
-            found => return Err(reader.unexpected("the kind of an answer", u64::from(found), "1 to 8")),
+            9 => {
+                let vote = read_vote(&mut reader)?;
+                Response::Removed(Some(Removal { vote, index: reader.u64("the index of a configuration")? }))
+            }
+            10 => Response::Removed(None),
+            found => return Err(reader.unexpected("the kind of an answer", u64::from(found), "1 to 10")),
         };
         reader.end("an answer")?;
         Ok((time, response))

@@ -14,6 +14,8 @@ mod tests;
 
 pub(crate) use batch::{BatchEntry, Source, Submission, read_batch, write_batch};
 pub(crate) use bundle::{is_bundle, read_answers, read_requests, write_answers, write_requests};
-pub(crate) use messages::{Head, Request, Response, append_log_id, append_membership, read_log_id, read_membership};
+pub(crate) use messages::{
+    Head, Removal, Request, Response, append_log_id, append_membership, read_log_id, read_membership,
+};
 pub(crate) use reader::{Reader, append_bytes};
 pub use replies::{OwnedReply, read_replies, write_replies};

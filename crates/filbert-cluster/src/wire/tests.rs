@@ -8,7 +8,7 @@ use openraft::TokioRuntime;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest, VoteResponse};
 use proptest::prelude::*;
 
-use super::{Head, Request, Response, is_bundle, read_answers, read_requests, write_answers, write_requests};
+use super::{Head, Removal, Request, Response, is_bundle, read_answers, read_requests, write_answers, write_requests};
 use crate::types::{Batch, Committed, Entry, LogId, Membership, Payload, Vote};
 use crate::{Epoch, GroupId, MemberId, fuzz};
 
@@ -69,6 +69,7 @@ fn request() -> impl Strategy<Value = TestRequest> {
             .prop_map(|(vote, to, last)| Request::Transfer(TransferLeaderRequest::new(vote, to, last))),
         1 => (vote(), any::<(u64, u64)>(), bytes())
             .prop_map(|(vote, (snapshot, number), page)| Request::Page { vote, snapshot, number, page }),
+        1 => member().prop_map(|member| Request::Removed { member }),
     ]
 }
 
@@ -92,6 +93,8 @@ fn response() -> impl Strategy<Value = Answered> {
         any::<bool>().prop_map(|accepted| Response::Transfer { accepted }),
         any::<u64>().prop_map(Response::NextPage),
         vote().prop_map(Response::Installed),
+        prop::option::of((vote(), any::<u64>()).prop_map(|(vote, index)| Removal { vote, index }))
+            .prop_map(Response::Removed),
     ]
 }
 

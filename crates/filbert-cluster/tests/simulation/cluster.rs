@@ -269,6 +269,12 @@ impl Cluster {
         statuses.filter(|(_, status)| status.leads).max_by_key(|(_, status)| status.term).map(|(id, _)| id)
     }
 
+    /// The members with a vote in any group, as far as its leader knows.
+    pub fn voters(&self) -> BTreeSet<MemberId> {
+        let of_group = |group| self.leader(group).and_then(|leader| self.group(leader, group));
+        (0..self.0.settings.groups).filter_map(of_group).flat_map(|group| group.status().voters).collect()
+    }
+
     /// Waits for a leader of the first group with a lease, and returns it.
     pub async fn serving_leader(&self) -> MemberId {
         let serves = || self.leader(0).filter(|id| self.has_lease(*id));
@@ -299,6 +305,13 @@ impl Cluster {
     /// Replaces a dead voter by a new member, in one joint change for each group.
     pub async fn replace(&self, dead: MemberId) -> MemberId {
         let new = self.start_member().await;
+        self.replace_by(dead, new).await;
+        self.saw("replacement");
+        new
+    }
+
+    /// Replaces a voter by a member without a vote, in one joint change for each group.
+    pub async fn replace_by(&self, dead: MemberId, new: MemberId) {
         for group in 0..self.0.settings.groups {
             loop {
                 sleep_ms(100).await;
@@ -306,6 +319,10 @@ impl Cluster {
                 let from = self.group(leader, group).unwrap().status().voters;
                 if !from.contains(&dead) && from.contains(&new) {
                     break;
+                }
+                if let Some(heir) = from.iter().copied().find(|id| leader == dead && *id != dead) {
+                    self.at(leader, group, move |group| async move { group.transfer_leadership(heir).await }).await;
+                    continue;
                 }
                 self.at(leader, group, move |group| async move { group.add_learner(new).await }).await;
                 sleep_ms(100).await;
@@ -318,8 +335,17 @@ impl Cluster {
         if self.0.faults.snapshots_forget_locks {
             self.forget_locks(new);
         }
-        self.saw("replacement");
-        new
+    }
+
+    /// Lets a member give up its replica of a group that it has no vote in. Returns whether it has
+    /// nothing of the group any more.
+    pub async fn give_up(&self, id: MemberId, group: u32) -> bool {
+        let Some(leader) = self.leader(group).filter(|leader| *leader != id) else { return false };
+        let given_up = self.at(id, group, move |group| async move { group.give_up(leader).await }).await;
+        if let Some(given_up) = given_up {
+            given_up.expect("an empty replica starts");
+        }
+        self.group(id, group).is_some_and(|group| group.is_empty())
     }
 
     fn forget_locks(&self, id: MemberId) {

@@ -36,6 +36,7 @@
 //! | 24 | the state machine of a lease holder knows the term of its leadership | `invariants.rs` |
 //! | 25 | listeners receive each change (see below) | `event_reports.rs` |
 //! | 26 | a hand-over keeps the order of events of each key | `event_reports.rs` |
+//! | 27 | a replica that was given up has no entry, and its member keeps its term | `invariants.rs` |
 //!
 //! In 1, each acknowledged change takes effect, no refused change does, and no change takes effect
 //! twice. The state in 11 includes entries, lifetimes, locks, claims, journals, and answers to
@@ -70,7 +71,8 @@
 //! | 22 | more is submitted than the limits allow | `random.rs` |
 //! | 23 | clients lose answers, and retry at other members | `client.rs` |
 //! | 24 | most voters die at once, and the survivors continue | `scenarios/recovery.rs` |
-//! | 25 | a member has no room for a snapshot, and has it later | `cluster.rs`, `start_member` |
+//! | 25 | a member moves its replica to another one, gives it up, and receives it again | `random.rs` |
+//! | 26 | a member has no room for a snapshot, and has it later | `cluster.rs`, `start_member` |
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::panic, clippy::print_stderr, reason = "helpers of tests fail as tests do")]

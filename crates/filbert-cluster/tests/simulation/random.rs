@@ -62,7 +62,7 @@ async fn fault(cluster: &Cluster, random: &mut StdRng) {
     let network = &cluster.0.network;
     let leader = cluster.leader(0).unwrap_or(one);
     let others = cluster.others(leader);
-    match random.random_range(0..20) {
+    match random.random_range(0..22) {
         0 => {
             cluster.crash(one);
             cluster.replace(one).await;
@@ -100,6 +100,12 @@ async fn fault(cluster: &Cluster, random: &mut StdRng) {
         16 => lag(cluster, &others, others[0]).await,
         17 => lag(cluster, &others[..1], others[0]).await,
         18 => overload(cluster, leader).await,
+        19 => move_replica(cluster, one).await,
+        // The members that move back may have given up their replicas, or be about to.
+        20 => {
+            network.set(|state| (state.drops, state.reorders) = (50, true));
+            move_replica(cluster, other).await;
+        }
         _ => {
             // A majority is left of the group, and then of the change that replaces the first
             // member.
@@ -113,6 +119,33 @@ async fn fault(cluster: &Cluster, random: &mut StdRng) {
             change.await.unwrap();
         }
     }
+}
+
+/// Moves a voter's replicas to a member without a vote: to one that has moved away before, or to a
+/// new one. The voter gives up its replicas meanwhile.
+async fn move_replica(cluster: &Cluster, from: MemberId) {
+    let voters = cluster.voters();
+    if !voters.contains(&from) {
+        return;
+    }
+    let idle = cluster.ids().into_iter().find(|id| !voters.contains(id));
+    let to = match idle {
+        Some(idle) => idle,
+        None => cluster.start_member().await,
+    };
+    let giving_up = cluster.clone();
+    let given_up = spawn_on(TEST, async move {
+        for _ in 0..20 {
+            for group in 0..giving_up.0.settings.groups {
+                if giving_up.give_up(from, group).await {
+                    giving_up.saw("replica given up");
+                }
+            }
+            sleep_ms(60).await;
+        }
+    });
+    cluster.replace_by(from, to).await;
+    given_up.await.unwrap();
 }
 
 /// Keeps members behind until they need a snapshot, as far as a majority remains. One of them

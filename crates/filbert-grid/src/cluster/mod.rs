@@ -15,7 +15,7 @@ use crate::errors::GridError;
 mod read_view;
 mod status;
 
-pub use read_view::ReadView;
+pub use read_view::{ReadView, ReplicaPin};
 pub use status::{
     ClusterCounters, ClusterStatus, ClusterWarning, GroupStatus, LinkCounters, MemberState, MemberStatus,
 };

@@ -6,15 +6,30 @@ use filbert_data::PartitionId;
 
 use crate::errors::GridError;
 
+/// Holds the replicas of this member: it gives up no replica that a read may use. Clones are the
+/// same pin.
+#[derive(Clone, Debug, Default)]
+pub struct ReplicaPin(Arc<()>);
+
+impl ReplicaPin {
+    /// Whether other clones of the pin exist.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+}
+
 /// The partitions that a read takes from this member's replicas. All others are read at their
 /// leaders ([`LeaderRead`](crate::replication::LeaderRead)).
 ///
 /// A member that has caught up before a read has all changes that were acknowledged before the
-/// read. It keeps them, also if it gives up its replica during the read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// read. It keeps them as long as the view, or a clone of it, exists.
+#[derive(Clone, Debug, Default)]
 pub struct ReadView {
     /// Whether this member has caught up with a group, by group; `None` = with all groups.
     groups: Option<Arc<[bool]>>,
+    /// `None` = the member never gives up a replica.
+    pin: Option<ReplicaPin>,
 }
 
 impl ReadView {
@@ -28,7 +43,19 @@ impl ReadView {
     #[must_use]
     pub fn of_groups(caught_up: &[bool]) -> ReadView {
         let is_complete = caught_up.iter().all(|caught_up| *caught_up);
-        ReadView { groups: (!is_complete).then(|| caught_up.into()) }
+        ReadView { groups: (!is_complete).then(|| caught_up.into()), pin: None }
+    }
+
+    /// The view with a pin of the replicas that it contains.
+    #[must_use]
+    pub fn pinned(self, pin: ReplicaPin) -> ReadView {
+        ReadView { pin: Some(pin), ..self }
+    }
+
+    /// Whether the member may give up replicas once the view is gone.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        self.pin.is_some()
     }
 
     /// Whether all partitions are read here.
@@ -73,6 +100,17 @@ mod tests {
         let here: Vec<bool> = (0..6).map(|partition| view.is_here(PartitionId(partition))).collect();
         assert_eq!(here, [true, false, true, true, false, true]);
         assert!(!view.is_complete() && view.check_complete("it reads all").is_err());
-        assert_eq!(ReadView::of_groups(&[true, true]), ReadView::complete());
+        assert!(ReadView::of_groups(&[true, true]).is_complete());
+    }
+
+    #[test]
+    fn a_view_and_its_clones_hold_the_replicas() {
+        let pin = ReplicaPin::default();
+        let view = ReadView::of_groups(&[true, false]).pinned(pin.clone());
+        let clone = view.clone();
+        drop(view);
+        assert!(pin.is_shared());
+        drop(clone);
+        assert!(!pin.is_shared());
     }
 }

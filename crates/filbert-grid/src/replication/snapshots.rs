@@ -1,5 +1,6 @@
 //! Snapshots of a group's partitions: exported page by page, sent to a member that lacks them, and
-//! installed there in place of its own partitions.
+//! installed there in place of its own partitions. A member that gives up a group replaces its
+//! partitions by empty ones.
 //!
 //! Pages contain everything that the log has decided. The receiving member rebuilds indexes,
 //! columns, accounts and due times.
@@ -11,7 +12,7 @@ use std::sync::atomic::Ordering;
 use filbert_data::PartitionId;
 use filbert_store::{
     Caller, Change, Command, Encoder, ImportError, LogCommand, MapId, Millis, MultiPartitionExport,
-    MultiPartitionImport, NoLayouts, Partition,
+    MultiPartitionImport, NoLayouts, Partition, PartitionSettings,
 };
 use uuid::Uuid;
 
@@ -126,10 +127,24 @@ impl Grid {
     /// Replaces the member's partitions by the imported ones. Returns the latest time in them. This
     /// member must not lead the group.
     pub fn install(&self, import: GroupImport) -> Millis {
+        let partitions = import.import.finish();
+        let latest = partitions.iter().map(Partition::time).max();
+        self.replace_partitions(partitions);
+        latest.unwrap_or(Millis(i64::MIN))
+    }
+
+    /// Empties a group that this member gives up, as at the start of the member. This member must
+    /// not lead the group, and no read view may contain it.
+    pub fn give_up(&self, group: GroupId) {
+        let hash_seed = self.shared.hash_seed;
+        let empty = |id| Partition::new(PartitionSettings { id, hash_seed, exact_read_times: true });
+        self.replace_partitions(self.partitions_of(group).into_iter().map(empty));
+    }
+
+    fn replace_partitions(&self, partitions: impl IntoIterator<Item = Partition>) {
         let shared = &self.shared;
-        let (mut latest, mut replaced) = (Millis(i64::MIN), Vec::new());
-        for mut partition in import.import.finish() {
-            latest = latest.max(partition.time());
+        let mut replaced = Vec::new();
+        for mut partition in partitions {
             let id = partition.id();
             let Some(cell) = shared.cell(id) else { continue };
             let maps: Vec<Arc<MapCore>> = shared.maps.read().by_id.values().cloned().collect();
@@ -154,7 +169,6 @@ impl Grid {
         }
         // Until then, lookups visit all partitions.
         shared.add_missing_signatures(&replaced);
-        latest
     }
 
     /// Commands that record reads in the log, so that later leaders know of them, see

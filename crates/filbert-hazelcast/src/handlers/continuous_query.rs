@@ -239,6 +239,7 @@ fn create_in_cluster(
         let mut answer = || -> Outcome {
             let view = grid.catch_up_blocking()?;
             view.check_complete(FOLLOWS_ALL)?;
+            cache.keep_replicas(view.clone());
             if !cache.request().populate {
                 return reply.write(&cache, Vec::new(), out);
             }
@@ -271,13 +272,15 @@ pub(crate) fn take_over(grid: &Arc<Grid>, config: &DoorConfig, caches: &Arc<Quer
             let create = Create::read(&message)?;
             let settings = settings(bytes_max, message.id(), &create)?;
             let map = grid.map(&map)?;
-            grid.catch_up_blocking()?.check_complete(FOLLOWS_ALL)?;
+            let view = grid.catch_up_blocking()?;
+            view.check_complete(FOLLOWS_ALL)?;
             let filter = of_engine.filter(&map, create.predicate)?;
             let mut request = create.cache_request(settings, standby.owner, standby.request_id, String::new());
             request.message = standby.message.clone();
             let cache = open(&caches, &map, request, Reader::new(&grid), caches_max, |sink| {
                 map.follow_copies(create.spec(filter), sink)
             })?;
+            cache.keep_replicas(view);
             cache.begin_with_rebuild();
             caches.announce(&cache);
             Ok(())

@@ -33,7 +33,8 @@ use std::{
 };
 
 use filbert_grid::{
-    EntryEvent, EntrySink, EventKind, EventKinds, Exhausted, ListenerId, Map, MemoryBudget, PartitionId, Reservation,
+    EntryEvent, EntrySink, EventKind, EventKinds, Exhausted, ListenerId, Map, MemoryBudget, PartitionId, ReadView,
+    Reservation,
 };
 use filbert_wire::{
     CorrelationId, Event, Uuid,
@@ -165,6 +166,8 @@ struct State {
     /// Partitions whose content must be rebuilt. `is_rebuilding`: whether a task is rebuilding.
     to_rebuild: BTreeSet<PartitionId>,
     is_rebuilding: bool,
+    /// In a cluster: the view that keeps the replicas of all partitions on this member.
+    view: Option<ReadView>,
 }
 
 /// The content of a cache on its way to the client.
@@ -183,7 +186,8 @@ impl QueryCache {
         let phase = if request.populate { Phase::Snapshot { changes: Vec::new(), bytes: 0 } } else { Phase::Sending };
         let buffers = Buffers::new(request.settings, budget.empty());
         let (to_rebuild, snapshot_room) = (BTreeSet::new(), budget.empty());
-        let state = State { phase, buffers, snapshot_room, orphaned: None, to_rebuild, is_rebuilding: false };
+        let state =
+            State { phase, buffers, snapshot_room, orphaned: None, to_rebuild, is_rebuilding: false, view: None };
         let (state, listener, registered) = (Mutex::new(state), Mutex::new(None), Mutex::new(None));
         Ok(Self { budget: budget.clone(), map, request, channel, state, listener, registered, reader, _room: room })
     }
@@ -235,6 +239,15 @@ impl QueryCache {
         state.phase = Phase::Closed;
         state.buffers = Buffers::new(self.request.settings, self.budget.empty());
         state.snapshot_room.shrink(0);
+        state.view = None;
+    }
+
+    /// Keeps the replicas of this member, until the cache ends: it follows their changes.
+    pub(crate) fn keep_replicas(&self, view: ReadView) {
+        let mut state = self.state.lock();
+        if !matches!(state.phase, Phase::Closed) {
+            state.view = Some(view);
+        }
     }
 
     pub(crate) fn include_value(&self) -> bool {

@@ -169,6 +169,10 @@ impl StateMachine for Registry {
         Millis(i64::MIN)
     }
 
+    fn reset(&self) {
+        self.publish(RegistryState::default());
+    }
+
     fn logged_state(&self) -> Vec<u8> {
         serde_json::to_vec(&*self.state()).unwrap_or_default()
     }

@@ -297,3 +297,68 @@ async fn a_read_of_a_map_that_is_dropped_fails() {
     });
     stop_all(members).await;
 }
+
+/// The bytes of the entries on a member.
+fn bytes(member: &Member) -> usize {
+    member.grid().statistics().memory_bytes
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn replicas_that_are_given_up_free_their_memory_after_the_reads_that_use_them() {
+    let (starting, addresses) = listen_all(3, &settings(), &GridConfig::default()).await;
+    let mut members = join_all(starting, &addresses).await;
+    let has_all = |member: &Member| {
+        let held = member.groups().into_iter().filter(|status| status.voters.len() == 3);
+        held.count() == member.groups().len()
+    };
+    until("every group has three voters", || members.iter().all(has_all)).await;
+    tokio::task::block_in_place(|| fill(&members));
+    let whole: usize = members.iter().map(bytes).min().unwrap();
+    let view = tokio::task::block_in_place(|| members[0].grid().catch_up_blocking().unwrap());
+    assert!(view.is_complete() && view.is_pinned());
+
+    let settings = MemberSettings { addresses: addresses.clone(), ..settings() };
+    let fourth = crate::common::listen(settings, GridConfig::default()).await.unwrap();
+    members.push(crate::common::join(fourth, &addresses).await);
+    // An eighth less, at least: a quarter of the groups moves.
+    let has_less = |member: &Member| bytes(member) < whole / 8 * 7;
+    until("two members give up replicas", || has_less(&members[1]) && has_less(&members[2])).await;
+    let map = members[0].grid().existing_map("m").unwrap();
+    tokio::task::block_in_place(|| {
+        let is_placed = |member: &Member| !member.grid().catch_up_blocking().unwrap().is_complete();
+        let begin = std::time::Instant::now();
+        while !is_placed(&members[0]) {
+            assert!(begin.elapsed() < LIMIT, "the first member holds all groups");
+        }
+        // The view was made before the groups moved, and everything is read here.
+        assert_eq!(everything(&map, &view).len(), ENTRIES as usize);
+    });
+    drop(view);
+    until("the first member gives up replicas", || has_less(&members[0])).await;
+    tokio::task::block_in_place(|| {
+        for member in &members {
+            let (view, map) = (member.grid().catch_up_blocking().unwrap(), member.grid().existing_map("m").unwrap());
+            assert_eq!(everything(&map, &view).len(), ENTRIES as usize);
+        }
+    });
+
+    // The others receive the groups of a member that leaves, with all entries.
+    let leaves = members.pop().unwrap();
+    crate::common::within("the fourth one leaves", leaves.leave()).await.unwrap();
+    crate::common::stop(leaves).await;
+    until("three members hold all groups", || members.iter().all(has_all)).await;
+    tokio::task::block_in_place(|| {
+        for member in &members {
+            let (grid, begin) = (member.grid(), std::time::Instant::now());
+            let view = loop {
+                let view = grid.catch_up_blocking().unwrap();
+                if view.is_complete() {
+                    break view;
+                }
+                assert!(begin.elapsed() < LIMIT, "the member does not hold all groups");
+            };
+            assert_eq!(everything(&grid.existing_map("m").unwrap(), &view).len(), ENTRIES as usize);
+        }
+    });
+    stop_all(members).await;
+}

@@ -12,7 +12,7 @@ pub(crate) struct ViewOfRun(ReadView);
 impl ViewOfRun {
     /// The settings with the view of a run.
     pub(crate) fn added(view: &ReadView, config: SessionConfig) -> SessionConfig {
-        match view.is_complete() {
+        match view.is_complete() && !view.is_pinned() {
             true => config,
             false => config.with_extension(Arc::new(ViewOfRun(view.clone()))),
         }

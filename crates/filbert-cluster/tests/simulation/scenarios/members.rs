@@ -196,6 +196,45 @@ fn a_snapshot_is_brought_while_the_voters_are_being_changed() {
 }
 
 #[test]
+fn a_member_that_gave_up_its_replica_does_not_vote_for_a_member_that_knows_nothing_of_it() {
+    play("vote without a log", 3, |cluster| async move {
+        let leader = cluster.serving_leader().await;
+        let [late, gone] = cluster.others(leader)[..] else { panic!("three members") };
+        cluster.network().cut(&[late], &cluster.others(late));
+        // The late member knows only the configuration with the member that is removed here.
+        let new = cluster.start_member().await;
+        cluster.replace_by(gone, new).await;
+        while !cluster.give_up(gone, 0).await {
+            sleep_ms(50).await;
+        }
+        cluster.network().heal();
+        cluster.network().cut(&[late, gone], &[cluster.serving_leader().await, new]);
+        // Both would be a majority of that configuration.
+        let elected = cluster.of(late).counters().elections_won;
+        sleep_ms(5_000).await;
+        assert_eq!(cluster.of(late).counters().elections_won, elected, "it has no majority");
+        cluster.network().heal();
+        // A member that comes back receives everything anew.
+        cluster.replace_by(late, gone).await;
+        cluster.crash(late);
+    });
+}
+
+#[test]
+fn a_member_gives_up_its_replica_only_if_it_was_removed() {
+    play("no reason to give up", 3, |cluster| async move {
+        let leader = cluster.serving_leader().await;
+        let voter = cluster.others(leader)[0];
+        assert!(!cluster.give_up(voter, 0).await);
+        let learner = cluster.start_member().await;
+        let added = cluster.at(leader, 0, move |group| async move { group.add_learner(learner).await }).await;
+        until("it follows", || !cluster.of(learner).is_empty() || !matches!(added, Some(Ok(())))).await;
+        assert!(!cluster.give_up(learner, 0).await);
+        cluster.crash(learner);
+    });
+}
+
+#[test]
 fn a_snapshot_keeps_to_its_rate() {
     const RATE: u64 = 4 << 10;
     for seed in 1..3 {
