@@ -136,6 +136,11 @@ impl Cluster {
         self.connections.len() != before
     }
 
+    /// Whether a member holds data, as far as the client knows.
+    pub(crate) fn holds_data(&self, member: Uuid) -> bool {
+        self.members.iter().any(|known| known.uuid == member && !known.is_lite)
+    }
+
     /// Returns the routes for new calls: the connection to each partition's owner.
     pub(crate) fn routes(&self) -> Routes {
         let owners = self.owners.iter().map(|owner| owner.and_then(|uuid| self.connections.get(&uuid).cloned()));

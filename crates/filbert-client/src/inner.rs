@@ -142,10 +142,14 @@ impl Inner {
         })
     }
 
-    /// Returns the next open connection, in rotation, and its member.
+    /// Returns the next open connection, in rotation, and its member. Members with data come first:
+    /// a member that leaves the cluster is shown as one without data.
     pub(crate) fn next_connection(&self) -> Option<(ConnectionId, Uuid)> {
         let cluster = self.cluster.lock();
         let mut open: Vec<_> = cluster.connections.iter().filter(|(_, connection)| !connection.is_closed()).collect();
+        if open.iter().any(|(member, _)| cluster.holds_data(**member)) {
+            open.retain(|(member, _)| cluster.holds_data(**member));
+        }
         open.sort_unstable_by_key(|(member, _)| **member);
         let at = self.next_connection.fetch_add(1, Ordering::Relaxed).checked_rem(open.len())?;
         open.get(at).map(|(member, connection)| (connection.id, **member))

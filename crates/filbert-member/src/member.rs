@@ -58,6 +58,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// entry within a heartbeat. A member that does not learn of it waits for the maximum time of an
 /// orderly leave.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// The time for which a member that leaves waits until no statement runs.
+const RUNNING_MAX: Duration = Duration::from_secs(2);
 /// The time for which a member that leaves waits for statements that write. Their writes are
 /// repeated for ten seconds.
 const STATEMENTS_MAX: Duration = Duration::from_secs(12);
@@ -646,6 +648,13 @@ impl Member {
                 tokio::time::sleep(FAREWELL).await;
                 return Ok(());
             }
+            tokio::time::sleep(PAUSE).await;
+        }
+        // Clients close their connections when it is removed. They send it no new statements, if
+        // they know other members.
+        let running = || self.grid.queries().map_or(0, |engine| engine.figures().running);
+        let until = tokio::time::Instant::now() + RUNNING_MAX;
+        while running() > 0 && tokio::time::Instant::now() < until {
             tokio::time::sleep(PAUSE).await;
         }
         // Once it is removed, the others release the claims of its statements.

@@ -276,11 +276,13 @@ fn member(
 }
 
 fn view(state: &RegistryState, leaders: &Leaders) -> ClusterView {
-    let members = state.members().map(|(_, facts)| MemberView {
+    let members = state.members().map(|(id, facts)| MemberView {
         uuid: facts.uuid,
         host: facts.client_host.clone(),
         port: facts.client_port,
-        is_lite: facts.is_lite,
+        // Clients send no statements to lite members. A statement that is on its way to a member
+        // when it is removed has no answer.
+        is_lite: facts.is_lite || state.is_leaving(id),
     });
     let groups = state.settings.groups;
     let leader = |partition| {

@@ -237,6 +237,7 @@ impl QueryEngine for Engine {
             plan_misses: plans.misses,
             memory_bytes: Some(self.inner.sessions.memory_used()),
             memory_bytes_max: Some(self.inner.sessions.memory_bytes_max()),
+            running: self.inner.jobs.running_count(),
             threads: self.inner.threads.count(),
         }
     }

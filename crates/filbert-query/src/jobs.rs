@@ -106,6 +106,11 @@ impl Jobs {
         Arc::new(Jobs { running, log, log_max, slow, next, epoch })
     }
 
+    /// The number of running statements.
+    pub(crate) fn running_count(&self) -> usize {
+        self.running.lock().len()
+    }
+
     /// The number of ended jobs that are kept.
     pub(crate) fn log_max(&self) -> usize {
         self.log_max

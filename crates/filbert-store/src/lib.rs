@@ -153,6 +153,7 @@ pub use journal::{Journal, JournalEvent, JournalGone};
 pub use keys::KeyList;
 pub use layout::{ColumnId, ColumnLayout, EntryReader, IndexId, IndexKind, IndexLayout, Layout, SeenKinds};
 pub use log::{LayoutSource, LogCommand, NoLayouts};
+pub use map::entry_order;
 pub use partition::{Located, Partition};
 pub use probing::SlotSet;
 pub use reply::{Reply, Value};

@@ -18,6 +18,13 @@ use crate::{
 
 pub(crate) use old_state::{Head, MapExport};
 
+/// A number of the order in which partitions with a hash seed hold their entries. A [`Cursor`] is
+/// valid in all partitions with the same content and number, on any member: cursors are hashes.
+#[must_use]
+pub fn entry_order(hash_seed: u64) -> u64 {
+    Table::new(FixedState::with_seed(hash_seed)).hash(b"order of entries")
+}
+
 /// The parameters of every change of a map.
 pub(crate) struct Context<'c> {
     pub(crate) partition: PartitionId,

@@ -331,6 +331,30 @@ async fn a_statement_carries_its_parameters_and_settings() {
 }
 
 #[tokio::test]
+async fn members_without_data_get_no_statements_while_others_are_there() {
+    let answering = || {
+        FakeMember::start(|received| match received.id {
+            sql::execute::ID => send(received, &answer(None, None)),
+            _ => Act::Usual,
+        })
+    };
+    let (stays, leaves) = (answering().await, answering().await);
+    stays.set_view_with_lite(&[&stays], &[&leaves], Vec::new(), 1);
+    let client = Client::connect(stays.config()).await.unwrap();
+    eventually(|| client.connected_members().len() == 2).await;
+    for _ in 0..4 {
+        client.sql("DELETE FROM m", &[]).await.unwrap();
+    }
+    assert_eq!((stays.received(sql::execute::ID).len(), leaves.received(sql::execute::ID).len()), (4, 0));
+    stays.set_view_with_lite(&[], &[&stays, &leaves], Vec::new(), 2);
+    eventually(|| client.members().iter().all(|member| member.is_lite)).await;
+    for _ in 0..4 {
+        client.sql("DELETE FROM m", &[]).await.unwrap();
+    }
+    assert_eq!(leaves.received(sql::execute::ID).len(), 2, "in rotation");
+}
+
+#[tokio::test]
 async fn values_of_every_type_are_read() {
     let member = FakeMember::start(|received| {
         if received.id != sql::execute::ID {

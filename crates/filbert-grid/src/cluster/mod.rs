@@ -29,7 +29,7 @@ pub struct MemberView {
     pub host: String,
     /// The port for clients.
     pub port: u16,
-    /// Whether the member holds no data (a lite member).
+    /// Whether clients must not count on its data: it holds none (a lite member), or it leaves.
     pub is_lite: bool,
 }
 

@@ -13,6 +13,8 @@ pub struct EngineFigures {
     pub memory_bytes: Option<usize>,
     /// The limit of `memory_bytes`, if there is one.
     pub memory_bytes_max: Option<usize>,
+    /// The number of running statements.
+    pub running: usize,
     /// The number of threads for long queries.
     pub threads: usize,
 }

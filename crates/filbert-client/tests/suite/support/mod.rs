@@ -60,7 +60,7 @@ struct State {
     received: Vec<ReceivedRequest>,
     outputs: Vec<mpsc::UnboundedSender<Vec<u8>>>,
     tasks: Vec<AbortHandle>,
-    view: Vec<(Uuid, u16)>,
+    view: Vec<MemberInfo<'static>>,
     owners: Vec<(Uuid, Vec<i32>)>,
     views: Vec<(usize, CorrelationId)>,
     cluster: Uuid,
@@ -92,7 +92,7 @@ impl FakeMember {
             received: Vec::new(),
             outputs: Vec::new(),
             tasks: Vec::new(),
-            view: vec![(uuid, port)],
+            view: vec![member_info(uuid, port)],
             owners: vec![(uuid, (0..PARTITIONS).collect())],
             views: Vec::new(),
             cluster,
@@ -138,13 +138,26 @@ impl FakeMember {
     /// Changes the member's view of the cluster. Sends it to registered clients, and to new clients
     /// when they connect.
     pub(crate) fn set_view(&self, members: &[&FakeMember], owners: Vec<(Uuid, Vec<i32>)>, version: i32) {
+        self.set_view_with_lite(members, &[], owners, version);
+    }
+
+    /// As [`FakeMember::set_view`], with members that hold no data.
+    pub(crate) fn set_view_with_lite(
+        &self,
+        members: &[&FakeMember],
+        lite: &[&FakeMember],
+        owners: Vec<(Uuid, Vec<i32>)>,
+        version: i32,
+    ) {
         let mut state = self.state.lock();
-        state.view = members.iter().map(|member| (member.uuid, member.port)).collect();
+        let with_data = members.iter().map(|member| member_info(member.uuid, member.port));
+        let without =
+            lite.iter().map(|member| MemberInfo { lite_member: true, ..member_info(member.uuid, member.port) });
+        state.view = with_data.chain(without).collect();
         state.owners = owners;
-        let addresses: Vec<_> = state.view.clone();
         for (connection, correlation) in state.views.clone() {
             let mut out = Vec::new();
-            let member_infos = addresses.iter().map(|(uuid, port)| member_info(*uuid, *port)).collect();
+            let member_infos = state.view.clone();
             client::add_cluster_view_listener::MembersViewEvent { version, member_infos }.encode(
                 correlation,
                 -1,
@@ -290,7 +303,7 @@ fn usual(received: &ReceivedRequest, state: &State, uuid: Uuid, port: u16) -> Ve
                 tpc_ports: None,
                 tpc_token: None,
                 member_list_version: 1,
-                member_infos: state.view.iter().map(|(uuid, port)| member_info(*uuid, *port)).collect(),
+                member_infos: state.view.clone(),
                 partition_list_version: 1,
                 partitions: state.owners.clone(),
                 key_value_pairs: Vec::new(),

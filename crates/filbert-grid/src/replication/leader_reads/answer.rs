@@ -1,7 +1,7 @@
 //! The leader's side of reads of other members.
 
 use filbert_data::{Blob, PartitionId};
-use filbert_store::Cursor;
+use filbert_store::{Cursor, entry_order};
 
 use super::messages::{Content, EntryPage, Request};
 use super::{EntrySelection, IndexSelection, PAGE_BYTES};
@@ -22,7 +22,7 @@ impl Grid {
     /// This member does not lead the partitions, or the request cannot be decoded.
     pub fn answer_read(&self, request: &[u8]) -> Result<Vec<u8>, GridError> {
         let request = Request::read(request).map_err(|error| GridError::IllegalArgument(error.to_string()))?;
-        let mut page = EntryPage::empty(self.member_uuid());
+        let mut page = EntryPage::empty(entry_order(self.shared.hash_seed));
         let Some(core) = self.shared.map_by_id(request.map) else {
             // The reader may not know of it yet: without entries, its result would be incomplete.
             page.content = Content::Dropped;
@@ -34,7 +34,7 @@ impl Grid {
                 let partitions: Vec<PartitionId> = keys.iter().map(|key| map.partition_of(key)).collect();
                 map.answering_these(&partitions, || read_keys(&map, keys, request.cursor, &mut page))?;
             }
-            _ if request.cursor != Cursor::START && request.leader != page.leader => page.content = Content::Moved,
+            _ if request.cursor != Cursor::START && request.order != page.order => page.content = Content::Moved,
             _ => map.answering_these(&request.partitions, || read_partitions(&map, &request, &mut page))?,
         }
         Ok(page.write())

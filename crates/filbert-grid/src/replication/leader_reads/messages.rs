@@ -11,7 +11,7 @@
 //! | map | *u32* |
 //! | partitions | a list of *u32*; empty for keys |
 //! | cursor | *u32*, the place in the first partition, or the number of the next key |
-//! | leader | the UUID of the leader of which the cursor is, nil at the beginning of a partition |
+//! | order | *u64*, the order of entries that the cursor is of; any at the beginning of a partition |
 //! | selection | *u8*: 0 all, 1 their number, 2 keys, 3 an index, 4 the number of locked keys |
 //! | keys | of selection 2: a list of *bytes* |
 //! | index | of selection 3: the kind, *u8*; the fields and the probe |
@@ -28,7 +28,7 @@
 //! | count | *u64* |
 //! | complete | *u32* |
 //! | cursor | *u32* |
-//! | leader | a UUID |
+//! | order | *u64*, the order of entries at the leader |
 //! | entries | key and value, *bytes* each, to the end |
 
 use std::fmt;
@@ -37,7 +37,6 @@ use std::sync::Arc;
 
 use filbert_data::{Blob, FieldPath, Kinds, PartitionId};
 use filbert_store::{CodecError, Cursor, IndexKind, MapId, Probe, Reader};
-use uuid::Uuid;
 
 use super::{EntrySelection, IndexSelection, PAGE_BYTES};
 
@@ -49,7 +48,7 @@ pub(super) struct Request {
     pub(super) map: MapId,
     pub(super) partitions: Vec<PartitionId>,
     pub(super) cursor: Cursor,
-    pub(super) leader: Uuid,
+    pub(super) order: u64,
     pub(super) selection: Arc<EntrySelection>,
 }
 
@@ -60,7 +59,7 @@ impl Request {
         put_u32(&mut out, self.partitions.len());
         self.partitions.iter().for_each(|partition| put_u32(&mut out, partition.0 as usize));
         put_u32(&mut out, self.cursor.0 as usize);
-        out.extend_from_slice(self.leader.as_bytes());
+        out.extend_from_slice(&self.order.to_le_bytes());
         match &*self.selection {
             EntrySelection::All => out.push(0),
             EntrySelection::Count => out.push(1),
@@ -93,7 +92,7 @@ impl Request {
         let map = MapId(reader.u32("map")?);
         let partitions = list(&mut reader, |reader| reader.u32("partition").map(PartitionId))?;
         let cursor = Cursor(reader.u32("cursor")?);
-        let leader = reader.uuid("leader")?;
+        let order = reader.u64("order")?;
         let selection = match reader.u8("selection")? {
             0 => EntrySelection::All,
             1 => EntrySelection::Count,
@@ -103,7 +102,7 @@ impl Request {
             other => return Err(reader.unexpected("selection", other.into(), "0 to 4")),
         };
         reader.end("request")?;
-        Ok(Request { map, partitions, cursor, leader, selection: Arc::new(selection) })
+        Ok(Request { map, partitions, cursor, order, selection: Arc::new(selection) })
     }
 }
 
@@ -212,7 +211,7 @@ pub(super) enum Content {
     Entries,
     /// The keys of entries that are too large for one page: they are requested by key.
     Keys,
-    /// None: the cursor is of another leader.
+    /// None: the cursor is of another order of entries.
     Moved,
     /// None: the leader does not have the map any more.
     Dropped,
@@ -231,8 +230,8 @@ pub struct EntryPage {
     /// The place from which the next page begins: in the first partition that is not complete, or
     /// the number of a key. At the end of keys, and at the beginning of a partition: the start.
     pub(super) cursor: Cursor,
-    /// The member that has sent the page.
-    pub(super) leader: Uuid,
+    /// The order of entries at the leader, see [`filbert_store::entry_order`].
+    pub(super) order: u64,
     /// The encoded entries. They were checked when the page was decoded.
     entries: Vec<u8>,
 }
@@ -246,15 +245,15 @@ pub(super) struct Mark {
 
 impl fmt::Debug for EntryPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let EntryPage { content, count, complete, cursor, leader, .. } = self;
-        write!(f, "EntryPage {{ {count} {content:?}, {complete} partitions, {cursor:?} at {leader} }}")
+        let EntryPage { content, count, complete, cursor, order, .. } = self;
+        write!(f, "EntryPage {{ {count} {content:?}, {complete} partitions, {cursor:?} in order {order:x} }}")
     }
 }
 
 impl EntryPage {
-    pub(super) fn empty(leader: Uuid) -> EntryPage {
+    pub(super) fn empty(order: u64) -> EntryPage {
         let (content, cursor, entries) = (Content::Entries, Cursor::START, Vec::new());
-        EntryPage { content, by_index: true, count: 0, complete: 0, cursor, leader, entries }
+        EntryPage { content, by_index: true, count: 0, complete: 0, cursor, order, entries }
     }
 
     /// The number of entries: selected ones, or counted ones.
@@ -353,7 +352,7 @@ impl EntryPage {
         out.extend_from_slice(&self.count.to_le_bytes());
         put_u32(&mut out, self.complete);
         put_u32(&mut out, self.cursor.0 as usize);
-        out.extend_from_slice(self.leader.as_bytes());
+        out.extend_from_slice(&self.order.to_le_bytes());
         out.extend_from_slice(&self.entries);
         out
     }
@@ -372,13 +371,13 @@ impl EntryPage {
         let count = reader.u64("number of entries")?;
         let complete = reader.u32("number of partitions")? as usize;
         let cursor = Cursor(reader.u32("cursor")?);
-        let leader = reader.uuid("leader")?;
+        let order = reader.u64("order")?;
         let entries = bytes.get(reader.offset()..).unwrap_or_default().to_vec();
         while !reader.is_at_end() {
             reader.bytes("key")?;
             reader.bytes("value")?;
         }
-        Ok(EntryPage { content, by_index, count, complete, cursor, leader, entries })
+        Ok(EntryPage { content, by_index, count, complete, cursor, order, entries })
     }
 }
 
@@ -411,11 +410,11 @@ mod tests {
     fn a_request_is_read_as_it_was_written() {
         for selection in selections() {
             let (map, partitions, cursor) = (MapId(3), vec![PartitionId(1), PartitionId(25)], Cursor(9));
-            let leader = Uuid::from_u128(7);
-            let written = Request { map, partitions, cursor, leader, selection: Arc::new(selection.clone()) };
+            let order = 7;
+            let written = Request { map, partitions, cursor, order, selection: Arc::new(selection.clone()) };
             let bytes = written.write();
             let request = Request::read(&bytes).unwrap();
-            assert_eq!((request.map, request.cursor, request.leader), (map, cursor, leader));
+            assert_eq!((request.map, request.cursor, request.order), (map, cursor, order));
             assert_eq!(request.partitions, written.partitions);
             assert_eq!(format!("{:?}", request.selection), format!("{selection:?}"));
             for end in 0..bytes.len() {
@@ -427,7 +426,7 @@ mod tests {
     #[test]
     fn a_page_is_read_as_it_was_written() {
         for content in [Content::Entries, Content::Keys, Content::Moved, Content::Dropped] {
-            let mut page = EntryPage::empty(Uuid::from_u128(7));
+            let mut page = EntryPage::empty(7);
             page.content = content;
             page.push(b"key", b"value");
             page.push(b"", b"");

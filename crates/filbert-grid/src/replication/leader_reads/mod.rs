@@ -9,8 +9,9 @@
 //! ```
 //!
 //! A page sees all changes that were acknowledged before it was requested. Pages of one partition
-//! are read at different times: an entry that exists during the whole read is read once. The place
-//! within a partition is valid at one leader, because members order entries differently.
+//! are read at different times: an entry that exists during the whole read is read once, also if the
+//! leader changes. Members of a cluster hold the entries of a partition in one order, of their
+//! hashes, so a place within a partition is valid at the next leader.
 //!
 //! This module has the reader's side, `answer` the leader's side, `messages` what they send.
 
@@ -20,7 +21,6 @@ use std::time::Duration;
 
 use filbert_data::{Blob, FieldPath, Kinds, PartitionId};
 use filbert_store::{Cursor, IndexKind, MapId, Probe};
-use uuid::Uuid;
 
 use self::messages::{Content, Request};
 use crate::cluster::{Done, ReadView};
@@ -76,8 +76,8 @@ pub struct LeaderRead {
     partitions: Vec<PartitionId>,
     /// The place in the first partition.
     cursor: Cursor,
-    /// The leader that has sent a part of the first partition.
-    leader: Option<Uuid>,
+    /// The order of entries that the place is of.
+    order: u64,
     /// Entries that are read by key, before the partitions.
     by_key: Option<ByKey>,
 }
@@ -119,7 +119,7 @@ impl LeaderRead {
                     selection: selection.clone(),
                     partitions: vec![partition],
                     cursor: Cursor::START,
-                    leader: None,
+                    order: 0,
                     by_key: None,
                 }),
             }
@@ -150,12 +150,12 @@ impl LeaderRead {
     /// Moves behind a page. Returns whether more entries follow.
     ///
     /// # Errors
-    /// The partition has another leader, and a part of its entries was read: the read must begin
-    /// anew. Or the map was destroyed.
+    /// The map was destroyed. Or the partition has another leader with another order of entries, and
+    /// a part of the partition was read.
     pub fn advance(&mut self, map: &Map, page: &EntryPage) -> Result<bool, GridError> {
         match page.content {
             Content::Moved => {
-                let hint = "its leader changed while its entries were read, they can be read again".to_owned();
+                let hint = "its next leader orders entries differently, they can be read again".to_owned();
                 return Err(SubmitError::NotLeader { group: self.group, hint }.into());
             }
             Content::Dropped => return Err(map.core.destroyed_error()),
@@ -167,7 +167,7 @@ impl LeaderRead {
             None => {
                 self.partitions.drain(..page.complete.min(self.partitions.len()));
                 self.cursor = page.cursor;
-                self.leader = (page.cursor != Cursor::START).then_some(page.leader);
+                self.order = page.order;
                 self.by_key = page.keys_alone().map(ByKey::new);
             }
         }
@@ -180,7 +180,7 @@ impl LeaderRead {
             Some(by_key) => (Vec::new(), by_key.next, by_key.keys.clone()),
             None => (self.partitions.clone(), self.cursor, self.selection.clone()),
         };
-        Request { map, partitions, cursor, leader: self.leader.unwrap_or_default(), selection }
+        Request { map, partitions, cursor, order: self.order, selection }
     }
 }
 
@@ -205,8 +205,8 @@ impl Map {
     /// called on a thread for which other threads wait.
     ///
     /// # Errors
-    /// No leader was found, a partition was read in part when its leader changed, or `visit` or
-    /// `check` has failed. `check` is called often while there is no answer.
+    /// No leader was found, the read cannot advance ([`LeaderRead::advance`]), or `visit` or `check`
+    /// has failed. `check` is called often while there is no answer.
     pub fn visit_at_leaders(
         &self,
         reads: Vec<LeaderRead>,
