@@ -6,8 +6,8 @@
 //! removal either may count on its vote, and lack entries that the forgotten log had. So:
 //!
 //! 1. The member holds back the requests of other members.
-//! 2. It asks the leader. The leader confirms if a committed configuration, the latest one, does not
-//!    contain the member. It tells its vote, and the index of that configuration.
+//! 2. It asks the leader. The leader confirms if the latest configuration is committed, and does
+//!    not contain the member. It tells its vote, and the index of that configuration.
 //! 3. The member gives nothing up if it knows a later term than the leader's: a later leader may
 //!    have added it again, and may count on the entries that it has.
 //! 4. Else an empty replica takes the place of the old one, with the leader's vote: it refuses

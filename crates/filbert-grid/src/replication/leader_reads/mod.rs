@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A page sees all changes that were acknowledged before it was requested. Pages of one partition
-//! are read at different times: an entry that exists during the whole read is read once, also if the
-//! leader changes. Members of a cluster hold the entries of a partition in one order, of their
+//! are read at different times: an entry that exists during the whole read is read once, even if
+//! the leader changes. Members of a cluster hold the entries of a partition in one order, of their
 //! hashes, so a place within a partition is valid at the next leader.
 //!
 //! This module has the reader's side, `answer` the leader's side, `messages` what they send.
@@ -150,8 +150,8 @@ impl LeaderRead {
     /// Moves behind a page. Returns whether more entries follow.
     ///
     /// # Errors
-    /// The map was destroyed. Or the partition has another leader with another order of entries, and
-    /// a part of the partition was read.
+    /// The map was destroyed. Or the partition has another leader with another order of entries,
+    /// and a part of the partition was read.
     pub fn advance(&mut self, map: &Map, page: &EntryPage) -> Result<bool, GridError> {
         match page.content {
             Content::Moved => {
