@@ -11,7 +11,7 @@ use super::json::{expect_word, word};
 use super::statements::{Refusal, if_exists, if_not_exists, parse_name, refused, refused_as};
 use super::table_statements::cascade;
 use super::tables::{ColumnDefinition, Constraint, check_collation, column, constraint, expression, option_value};
-use super::{Parsed, TableStatement, places, rewrite};
+use super::{Parsed, TableStatement, places, rewrite, unserved};
 use crate::declared::DeclaredType;
 use crate::tables::Expression;
 
@@ -72,8 +72,8 @@ pub struct Comment {
 /// Parses the rest after `ALTER`.
 pub(super) fn alter(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, Refusal> {
     if !parser.parse_keyword(Keyword::TABLE) {
-        let what = parser.peek_token();
-        return refused_as("0A000", format!("the statement ALTER {what} is not served"));
+        unserved::check_object("ALTER", parser)?;
+        return Ok(parser.expected("TABLE", parser.peek_token())?);
     }
     let if_exists = if_exists(parser);
     word(parser, "ONLY");

@@ -3,7 +3,7 @@
 use filbert_grid::query::Dialect;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget as Target, Expr, FromTable, Ident, ObjectName, OnConflictAction,
-    OnInsert, Query, SelectItem, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, With,
+    OnInsert, Query, SelectItem, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, Value, With,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
@@ -102,6 +102,7 @@ fn parted(columns: Vec<String>, value: Expr) -> Result<Vec<(String, Expr)>, Refu
     let values = match value {
         Expr::Tuple(values) => values,
         Expr::Nested(value) => vec![*value],
+        Expr::Subquery(_) => return refused_as("0A000", "SET (a, b) = (SELECT ..) is not served"),
         _ => return refused("several columns are set at once as (a, b) = (x, y)"),
     };
     if columns.len() != values.len() {
@@ -143,7 +144,7 @@ pub(super) fn update(parser: &mut Parser<'_>, of: Dialect, with: Option<With>) -
     parser.expect_keyword(Keyword::SET)?;
     let mut assignments = Assignments::default();
     loop {
-        assignment(parser, &mut assignments)?;
+        assignment(parser, of, &mut assignments)?;
         if !parser.consume_token(&Token::Comma) {
             break;
         }
@@ -194,7 +195,7 @@ impl Assignments {
 }
 
 /// One or several columns of `SET`; `column['member']` assigns a member of an object.
-fn assignment(parser: &mut Parser<'_>, assignments: &mut Assignments) -> Result<(), Refusal> {
+fn assignment(parser: &mut Parser<'_>, of: Dialect, assignments: &mut Assignments) -> Result<(), Refusal> {
     if parser.consume_token(&Token::LParen) {
         let columns = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
         parser.expect_token(&Token::RParen)?;
@@ -207,7 +208,12 @@ fn assignment(parser: &mut Parser<'_>, assignments: &mut Assignments) -> Result<
     let column = column_name(&parser.parse_object_name(false)?)?;
     let mut path = Vec::new();
     while parser.consume_token(&Token::LBracket) {
-        path.push(parser.parse_expr()?);
+        let member = parser.parse_expr()?;
+        let is_name = matches!(&member, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)));
+        if of == Dialect::Postgres && !is_name {
+            return refused_as("0A000", "an assignment to elements of an array is not served: assign the whole array");
+        }
+        path.push(member);
         parser.expect_token(&Token::RBracket)?;
     }
     parser.expect_token(&Token::Eq)?;

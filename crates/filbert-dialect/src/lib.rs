@@ -17,6 +17,7 @@
 //! | `grammar`, `hooks`, `precedence` | settings of sqlparser for each dialect |
 //! | `tables`, `alter`, `table_statements` | statements about tables |
 //! | `declared`, `declared_types` | declared types of columns |
+//! | `unserved` | statements that are not served |
 //! | `changes`, `copy`, `session` | changes of rows, `COPY`, settings and transactions |
 //! | `rewrite`, `json`, `windows`, `types` | rewrites for DataFusion |
 //! | `server` | rewrites for the dialects of PostgreSQL and CrateDB |
@@ -57,6 +58,7 @@ mod table_statements;
 mod tables;
 mod tokens;
 mod types;
+mod unserved;
 pub mod walk;
 mod windows;
 mod with_order;

@@ -14,7 +14,7 @@ use super::json::{expect_word, word};
 use super::types::sql_type;
 use super::{
     ColumnDeclaration, CreateIndex, CreateMapping, IndexType, Limits, Parsed, ShowWhat, alter, changes, copy, places,
-    rewrite, served, session, table_statements, tables, tokens, work,
+    rewrite, served, session, table_statements, tables, tokens, unserved, work,
 };
 
 /// The reason why a statement was rejected.
@@ -131,11 +131,7 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bo
         "EXPLAIN" if explained => refused("EXPLAIN cannot be explained"),
         "EXPLAIN" => {
             parser.next_token();
-            let analyze = word(parser, "ANALYZE");
-            if !analyze && word(parser, "PLAN") {
-                parser.expect_keyword(Keyword::FOR)?;
-            }
-            word(parser, "VERBOSE");
+            let analyze = explain_options(parser)?;
             Ok(Parsed::Explain { analyze, statement: Box::new(one_statement(text, parser, of, true)?) })
         }
         "CREATE" | "DROP" | "SHOW" if explained => refused(format!("{head} cannot be explained")),
@@ -167,16 +163,57 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bo
             parser.next_token();
             alter::comment(parser)
         }
-        "ALTER" | "MERGE" | "TRUNCATE" | "COPY" | "COMMENT" | "GRANT" | "REVOKE" | "SET" | "START" | "BEGIN"
-        | "COMMIT" | "ROLLBACK" | "ANALYZE" | "REFRESH" | "OPTIMIZE" | "VACUUM" => {
-            refused(format!("the statement {head} is not served"))
+        "ALTER" | "TRUNCATE" | "COPY" | "COMMENT" | "SET" | "START" | "BEGIN" | "COMMIT" | "ROLLBACK" | "ANALYZE"
+        | "REFRESH" | "OPTIMIZE" | "VACUUM" => refused(format!("the statement {head} is not served")),
+        _ => {
+            unserved::check_statement(parser)?;
+            const EXPECTED: &str = "a statement (SELECT, INSERT, SINK, UPDATE, DELETE, CREATE, DROP, SHOW, EXPLAIN)";
+            Ok(parser.expected(EXPECTED, first)?)
         }
-        _ => Err(parser
-            .expected::<Parsed>(
-                "a statement (SELECT, INSERT, SINK, UPDATE, DELETE, CREATE, DROP, SHOW, EXPLAIN)",
-                first,
-            )
-            .map_or_else(Refusal::from, |_| Refusal::Sql(parsing_error("the statement is unknown")))),
+    }
+}
+
+/// Parses the options of `EXPLAIN`: words, or a list in parentheses as in PostgreSQL. Returns
+/// whether the statement is run and measured. The other options change nothing: all that is known
+/// is shown.
+fn explain_options(parser: &mut Parser<'_>) -> Result<bool, Refusal> {
+    let is_query = |parser: &Parser<'_>| match &parser.peek_nth_token_ref(1).token {
+        Token::Word(word) => matches!(word.keyword, Keyword::SELECT | Keyword::VALUES | Keyword::WITH | Keyword::TABLE),
+        _ => true,
+    };
+    if parser.peek_token_ref().token != Token::LParen || is_query(parser) {
+        let analyze = word(parser, "ANALYZE");
+        if !analyze && word(parser, "PLAN") {
+            parser.expect_keyword(Keyword::FOR)?;
+        }
+        word(parser, "VERBOSE");
+        return Ok(analyze);
+    }
+    parser.expect_token(&Token::LParen)?;
+    let mut analyze = false;
+    loop {
+        let name = parser.parse_identifier()?.value.to_ascii_lowercase();
+        let value = match &parser.peek_token_ref().token {
+            Token::Comma | Token::RParen => "on".to_owned(),
+            _ => parser.next_token().to_string().to_ascii_lowercase(),
+        };
+        let is_on = match value.as_str() {
+            "on" | "true" | "1" => true,
+            "off" | "false" | "0" => false,
+            _ if name == "format" => value == "text",
+            _ => return refused_as("22023", format!("{name} requires a Boolean value, not {value}")),
+        };
+        match name.as_str() {
+            "analyze" => analyze = is_on,
+            "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" => {}
+            "format" if is_on => {}
+            "format" => return refused_as("0A000", format!("EXPLAIN in the format {value} is not served")),
+            _ => return refused_as("42601", format!("unrecognized EXPLAIN option \"{name}\"")),
+        }
+        if !parser.consume_token(&Token::Comma) {
+            parser.expect_token(&Token::RParen)?;
+            return Ok(analyze);
+        }
     }
 }
 
@@ -250,12 +287,7 @@ fn create(text: &str, parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Re
     if !external && !or_replace && parser.parse_keyword(Keyword::SCHEMA) {
         return alter::create_schema(parser);
     }
-    for what in ["JOB", "SNAPSHOT", "DATA", "FUNCTION", "TYPE", "SCHEMA", "DATABASE"] {
-        if word(parser, what) {
-            let what = if what == "DATA" { "DATA CONNECTION" } else { what };
-            return refused(format!("the statement CREATE {what} is not served"));
-        }
-    }
+    unserved::check_object("CREATE", parser)?;
     Ok(parser.expected("TABLE, MAPPING, VIEW or INDEX", parser.peek_token())?)
 }
 
@@ -475,12 +507,7 @@ fn drop_statement(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusa
     if parser.parse_keyword(Keyword::SCHEMA) {
         return alter::drop_schema(parser);
     }
-    for what in ["JOB", "SNAPSHOT", "DATA", "FUNCTION", "TYPE", "DATABASE"] {
-        if word(parser, what) {
-            let what = if what == "DATA" { "DATA CONNECTION" } else { what };
-            return refused(format!("the statement DROP {what} is not served"));
-        }
-    }
+    unserved::check_object("DROP", parser)?;
     Ok(parser.expected("TABLE, MAPPING, VIEW or INDEX", parser.peek_token())?)
 }
 

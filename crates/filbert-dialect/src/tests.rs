@@ -267,6 +267,59 @@ fn errors_tell_line_column_and_what_was_expected() {
 }
 
 #[test]
+fn statements_that_are_not_served_are_named() {
+    // Without those that are served, or are refused for another reason.
+    let refused = "ALTER DATABASE d|ALTER DEFAULT PRIVILEGES GRANT x|ALTER FOREIGN DATA WRAPPER w|ALTER INDEX i|ALTER \
+                   LARGE OBJECT 1|ALTER SCHEMA s|ALTER SEQUENCE s|ALTER SYSTEM SET x = 1|ALTER USER MAPPING FOR u|ALTER \
+                   VIEW v|CALL p()|CLUSTER t|CREATE ACCESS METHOD m|CREATE AGGREGATE a|CREATE CAST (a AS \
+                   b)|CREATE COLLATION c|CREATE CONVERSION c|CREATE DATABASE d|CREATE DOMAIN d|CREATE EVENT TRIGGER \
+                   t|CREATE EXTENSION e|CREATE FOREIGN TABLE t|CREATE OR REPLACE FUNCTION f()|CREATE GROUP g|CREATE \
+                   LANGUAGE l|CREATE MATERIALIZED VIEW v AS SELECT 1|CREATE OPERATOR +|CREATE POLICY p|CREATE PROCEDURE \
+                   p()|CREATE PUBLICATION p|CREATE ROLE r|CREATE RULE r|CREATE SEQUENCE s|CREATE SERVER s|CREATE \
+                   STATISTICS s|CREATE SUBSCRIPTION s|CREATE TABLESPACE t|CREATE TEXT SEARCH PARSER p|CREATE TRANSFORM \
+                   FOR t|CREATE TRIGGER t|CREATE TRUSTED LANGUAGE l|CREATE TYPE t|CREATE USER MAPPING FOR u|CREATE USER \
+                   u|DROP OWNED BY u|DROP ROUTINE r|DROP SEQUENCE s|DROP USER u|GRANT SELECT ON t TO u|IMPORT FOREIGN \
+                   SCHEMA s|LOAD 'l'|LOCK TABLE t|MERGE INTO t|REASSIGN OWNED BY u|REINDEX TABLE t|REVOKE SELECT ON t \
+                   FROM u|SECURITY LABEL ON t";
+    for text in refused.split('|') {
+        let error = parse(text, Dialect::Postgres, &Limits::default(), &DefaultPlace).err().expect(text);
+        assert!(error.message.ends_with(" is not served"), "{text}: {}", error.message);
+        let words = text.replace(" OR REPLACE", "");
+        let named = error.message.trim_start_matches("the statement ").trim_end_matches(" is not served").to_owned();
+        assert!(words.starts_with(&named) && named.contains(words.split(' ').next().unwrap()), "{text}: {named}");
+        assert_eq!(error.sqlstate, Some("0A000"), "{text}");
+    }
+}
+
+#[test]
+fn explain_takes_options_as_words_and_in_parentheses() {
+    let analyzes = |text: &str| match parse(text, Dialect::Postgres, &Limits::default(), &DefaultPlace) {
+        Ok(statement) => match statement.parsed {
+            Parsed::Explain { analyze, .. } => Ok(analyze),
+            other => panic!("{text} is {other:?}"),
+        },
+        Err(error) => Err(error.message),
+    };
+    for (text, expected) in [
+        ("EXPLAIN SELECT 1", false),
+        ("EXPLAIN ANALYZE VERBOSE SELECT 1", true),
+        ("EXPLAIN (SELECT 1)", false),
+        ("EXPLAIN (ANALYZE, BUFFERS) SELECT 1", true),
+        ("EXPLAIN (analyze false, verbose on, format text) SELECT 1", false),
+        ("EXPLAIN (ANALYZE true, TIMING OFF) (SELECT 1)", true),
+    ] {
+        assert_eq!(analyzes(text), Ok(expected), "{text}");
+    }
+    for (text, expected) in [
+        ("EXPLAIN (FORMAT JSON) SELECT 1", "in the format json is not served"),
+        ("EXPLAIN (ANALYZE maybe) SELECT 1", "requires a Boolean value, not maybe"),
+        ("EXPLAIN (NONSENSE) SELECT 1", "unrecognized EXPLAIN option"),
+    ] {
+        assert!(analyzes(text).unwrap_err().contains(expected), "{text}");
+    }
+}
+
+#[test]
 fn limits_are_errors_and_no_overflow_of_the_stack() {
     error(&format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000)), "nested more than");
     error(&format!("SELECT {}1", "NOT ".repeat(100_000)), "more than 500 operators");
