@@ -162,6 +162,9 @@ impl VisitorMut for Rewriter {
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        if self.of == Dialect::Postgres {
+            fold_signs(expression);
+        }
         match expression {
             Expr::Cast { kind, expr, data_type, array, format } => {
                 if *array || format.is_some() {
@@ -553,6 +556,20 @@ pub fn narrow(expression: &mut Expr, of: Dialect) {
     };
     let literal = std::mem::replace(expression, Expr::value(Value::Null));
     *expression = Expr::Cast { kind: CastKind::Cast, expr: Box::new(literal), data_type, array: false, format: None };
+}
+
+/// A whole number with several signs, as one with its sign: `-(-4)` as `4`, which has 32 bits.
+fn fold_signs(expression: &mut Expr) {
+    if let Expr::UnaryOp { op: UnaryOperator::Minus, expr } = &*expression
+        && !matches!(**expr, Expr::Value(_))
+        && let Some(number) = whole_number(expression)
+    {
+        let digits = Expr::value(Value::Number(number.unsigned_abs().to_string(), false));
+        *expression = match number < 0 {
+            true => Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(digits) },
+            false => digits,
+        };
+    }
 }
 
 /// The value of a whole number that is written out, with its signs.

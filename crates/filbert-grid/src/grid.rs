@@ -24,6 +24,7 @@ use crate::map::Map;
 use crate::member_memory::MemberMemory;
 use crate::metrics::{Metered, Metrics};
 use crate::objects::Objects;
+use crate::pending_requests::PendingRequests;
 use crate::query::QueryEngine;
 use crate::random::{SplitMix, UuidSource};
 use crate::replicator::{Replication, Replicator};
@@ -130,6 +131,7 @@ impl Grid {
             uuids: UuidSource::new(random),
             active: AtomicBool::new(true),
             leaves: AtomicBool::new(false),
+            pending_requests: PendingRequests::default(),
             memory,
             waiters: AtomicUsize::new(0),
             statements: AtomicI64::new(1),
@@ -308,6 +310,11 @@ impl Grid {
     /// removed it.
     pub fn refuse_statements(&self) {
         self.shared.leaves.store(true, Ordering::SeqCst);
+    }
+
+    /// The requests of clients that this member has passed on or parked. Doors count them.
+    pub fn pending_requests(&self) -> &PendingRequests {
+        &self.shared.pending_requests
     }
 
     /// The number of statements of this member that may have claims.

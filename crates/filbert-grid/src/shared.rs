@@ -21,6 +21,7 @@ use crate::layouts::LayoutChanges;
 use crate::listeners::EntryEvent;
 use crate::map_core::MapCore;
 use crate::member_memory::MemberMemory;
+use crate::pending_requests::PendingRequests;
 use crate::random::UuidSource;
 use crate::replicator::{Replication, RetryCommand};
 use crate::waiters::Waiter;
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) active: AtomicBool,
     /// Whether this member leaves its cluster, and statements change nothing any more.
     pub(crate) leaves: AtomicBool,
+    pub(crate) pending_requests: PendingRequests,
     /// The member's memory. What counts as maps: the partitions, parked changes, commands in
     /// flight, and the map data outside the partitions.
     pub(crate) memory: Arc<MemberMemory>,

@@ -58,7 +58,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// entry within a heartbeat. A member that does not learn of it waits for the maximum time of an
 /// orderly leave.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// The time for which a member that leaves waits until no statement runs.
+/// The time for which a member that leaves waits until no statement runs, and no request of a client
+/// waits at another member.
 const RUNNING_MAX: Duration = Duration::from_secs(2);
 /// The time for which a member that leaves waits for statements that write. Their writes are
 /// repeated for ten seconds.
@@ -650,11 +651,11 @@ impl Member {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        // Clients close their connections when it is removed. They send it no new statements, if
-        // they know other members.
+        // Clients close their connections when it is removed. If they know other members, they send
+        // it no new statements, and no requests for partitions.
         let running = || self.grid.queries().map_or(0, |engine| engine.figures().running);
         let until = tokio::time::Instant::now() + RUNNING_MAX;
-        while running() > 0 && tokio::time::Instant::now() < until {
+        while running() + self.grid.pending_requests().count() > 0 && tokio::time::Instant::now() < until {
             tokio::time::sleep(PAUSE).await;
         }
         // Once it is removed, the others release the claims of its statements.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use filbert_grid::{ErrorKind, PartitionId};
+use filbert_grid::{ErrorKind, PartitionId, PendingRequest, PendingRequests};
 use filbert_wire::{CorrelationId, Message, MessageId, Uuid, error_message::ErrorMessage};
 use parking_lot::Mutex;
 
@@ -31,6 +31,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 /// The held requests of one client's connection.
 pub(crate) struct Held {
     link: Arc<ClientLink>,
+    pending: PendingRequests,
     hold_max: Duration,
     state: Mutex<State>,
     bytes: AtomicUsize,
@@ -62,6 +63,7 @@ pub(crate) struct RepeatableRequest {
     turn: Turn,
     /// The error for the client if the request is held for too long.
     failure: Vec<u8>,
+    _pending: PendingRequest,
 }
 
 /// The position of a request among those of its connection, the time of its arrival, and the end of
@@ -77,9 +79,10 @@ pub(crate) struct Turn {
 }
 
 impl Held {
-    pub(super) fn new(link: Arc<ClientLink>, hold_max: Duration) -> Self {
+    pub(super) fn new(link: Arc<ClientLink>, hold_max: Duration, pending: PendingRequests) -> Self {
         Held {
             link,
+            pending,
             hold_max,
             state: Mutex::default(),
             bytes: AtomicUsize::new(0),
@@ -123,6 +126,7 @@ impl Held {
             version,
             turn,
             failure: Vec::new(),
+            _pending: self.pending.begin(),
         }
     }
 

@@ -123,7 +123,7 @@ impl Relays {
             authentication,
             own_correlation: i64::MIN,
             changes_seen,
-            held: Arc::new(Held::new(link.clone(), config.relay_hold_max)),
+            held: Arc::new(Held::new(link.clone(), config.relay_hold_max, grid.pending_requests().clone())),
             turn: None,
             is_tick: false,
             woken_after: None,
