@@ -58,8 +58,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// entry within a heartbeat. A member that does not learn of it waits for the maximum time of an
 /// orderly leave.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// The time for which a member that leaves waits until no statement runs, and no request of a client
-/// waits at another member.
+/// The time for which a member that leaves waits until no statement runs, and no request of a
+/// client waits at another member.
 const RUNNING_MAX: Duration = Duration::from_secs(2);
 /// The time for which a member that leaves waits for statements that write. Their writes are
 /// repeated for ten seconds.
