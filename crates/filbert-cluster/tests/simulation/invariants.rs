@@ -25,9 +25,35 @@ pub struct Seen {
     /// The entries that re-formed a group without a majority, by group and index. Their voters do
     /// not follow from earlier voters.
     reformed: BTreeSet<(u32, u64)>,
+    /// The first entry that a holder of a lease has not committed, and the true time at which it
+    /// was first seen in its log, by group and member.
+    in_flight: BTreeMap<(u32, MemberId), (u64, u64)>,
+    /// The longest time for which a holder of a lease has not committed an entry of its log.
+    in_flight_ms_max: u64,
 }
 
 impl Seen {
+    /// The longest time for which an entry was in flight, in milliseconds. The time of reads stands
+    /// still meanwhile.
+    pub fn in_flight_ms_max(&self) -> u64 {
+        self.in_flight_ms_max
+    }
+
+    /// Records whether the next entry of a holder of a lease is in flight.
+    fn note_in_flight(&mut self, group: u32, member: MemberId, committed: Option<u64>, last: Option<u64>) {
+        let next = committed.map_or(0, |index| index + 1);
+        if last.is_none_or(|last| last < next) {
+            self.in_flight.remove(&(group, member));
+            return;
+        }
+        let now_ms = runtime::now_ns() / 1_000_000;
+        let first = self.in_flight.entry((group, member)).or_insert((next, now_ms));
+        if first.0 != next {
+            *first = (next, now_ms);
+        }
+        self.in_flight_ms_max = self.in_flight_ms_max.max(now_ms - first.1);
+    }
+
     /// Whether a group was re-formed, and may have lost entries of other members.
     pub fn has_reformed(&self) -> bool {
         !self.reformed.is_empty()
@@ -80,6 +106,7 @@ impl Cluster {
                 self.check_log(seen, **id, group, of, &status);
                 if let Some(term) = runtime::on(member.node, || of.has_lease()) {
                     holders.push(**id);
+                    seen.note_in_flight(group, **id, status.committed, of.log_ids().last().map(|(index, _)| *index));
                     assert_eq!(status.serves, Some(term), "whoever has a lease knows that it leads: member {id}");
                 }
             }
