@@ -58,6 +58,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// entry within a heartbeat. A member that does not learn of it waits for the maximum time of an
 /// orderly leave.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// The time after which clients know of new leaders: the doors push them with a pause of 50 ms.
+const LEADERS_KNOWN_AFTER: Duration = Duration::from_millis(300);
 /// The time for which a member that leaves waits until no statement runs, and no request of a
 /// client waits at another member.
 const RUNNING_MAX: Duration = Duration::from_secs(2);
@@ -651,6 +653,8 @@ impl Member {
             }
             tokio::time::sleep(PAUSE).await;
         }
+        // Clients learn of the last new leaders first.
+        tokio::time::sleep(LEADERS_KNOWN_AFTER).await;
         // Clients close their connections when it is removed. If they know other members, they send
         // it no new statements, and no requests for partitions.
         let running = || self.grid.queries().map_or(0, |engine| engine.figures().running);
