@@ -54,12 +54,13 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         to: BTreeSet<MemberId>,
     ) -> Result<(), MembershipError> {
         let (group, member) = (self.group(), self.member());
-        if !to.contains(&member) {
-            return Err(MembershipError::OwnVote { member, group });
-        }
+        let replica = self.current_owned();
         let based_on = {
-            let metrics = self.current().raft.metrics();
+            let metrics = replica.raft.metrics();
             let now = metrics.borrow_watched();
+            if now.current_leader == Some(member) && !to.contains(&member) {
+                return Err(MembershipError::OwnVote { member, group });
+            }
             let found: BTreeSet<MemberId> = now.membership_config.voter_ids().collect();
             if found != *from {
                 return Err(MembershipError::Changed { group, expected: from.clone(), found });
@@ -69,7 +70,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             *now.membership_config.log_id()
         };
         let unchanged = Precondition::LastMembershipLogId { last_membership_log_id: based_on };
-        let changed = self.current_owned().raft.change_membership_if(to, false, [unchanged]).await;
+        let changed = replica.raft.change_membership_if(to, false, [unchanged]).await;
         changed.map(|_| ()).map_err(|error| self.refused("cannot change its voters", error))
     }
 
@@ -123,7 +124,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             let (sender, applied) = oneshot::channel();
             let pushed = self.push(Source::Plain, touches, Awaits::Applied(sender));
             if pushed.is_ok() {
-                let _applied = R::timeout(self.current_owned().settings.request_timeout(), applied).await;
+                let _applied = R::timeout(self.settings().request_timeout(), applied).await;
             }
         }
         let replica = self.current_owned();

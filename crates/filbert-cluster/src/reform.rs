@@ -65,10 +65,11 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     #[must_use]
     pub fn copy(&self) -> GroupCopy {
         let position = |id: LogId| Position { term: **id.committed_leader_id(), index: id.index };
-        let metrics = self.current().raft.metrics();
+        let replica = self.current();
+        let metrics = replica.raft.metrics();
         let now = metrics.borrow_watched();
         GroupCopy {
-            last: self.current().log.last().map(position),
+            last: replica.log.last().map(position),
             term: now.current_term,
             voters: now.membership_config.membership().get_joint_config().clone(),
             leads: self.has_lease().is_some(),
@@ -86,13 +87,15 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     /// The member knows a later term, has recently heard of a leader outside `there`, or has
     /// stopped.
     pub async fn fence(&self, term: u64, there: &BTreeSet<MemberId>) -> Result<GroupCopy, GroupError> {
+        // The replica is not given up between the vote and the report of its copy.
+        let _handled = self.0.begin_request().await;
+        let replica = self.current_owned();
         let after_all = LogId::new(Committed::new(u64::MAX), u64::MAX);
-        let leader = self.current().raft.metrics().borrow_watched().current_leader;
+        let leader = replica.raft.metrics().borrow_watched().current_leader;
         // As in a hand-over: the lease of such a leader need not expire first.
         let leadership_transfer = leader.is_none_or(|leader| there.contains(&leader));
         let request = VoteRequest { vote: Vote::new(term, NOBODY), last_log_id: Some(after_all), leadership_transfer };
-        let answer =
-            self.current_owned().raft.vote(request).await.map_err(|error| self.not_reformed(error.to_string()))?;
+        let answer = replica.raft.vote(request).await.map_err(|error| self.not_reformed(error.to_string()))?;
         if !answer.vote_granted {
             let known = answer.vote.leader_id.term;
             let why = match known > term {
@@ -101,10 +104,10 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             };
             return Err(self.not_reformed(why));
         }
-        self.current().lease.withdraw();
+        replica.lease.withdraw();
         // Entries beyond it that other members had committed are lost.
         let copy = self.copy();
-        self.current().replica.reporting.cut_after(copy.last.map(|last| last.index));
+        replica.replica.reporting.cut_after(copy.last.map(|last| last.index));
         Ok(copy)
     }
 
@@ -116,30 +119,26 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     /// This member has not given its vote in this term, knows a later term, or does not lead within
     /// some seconds.
     pub async fn reform(&self, term: u64) -> Result<(), GroupError> {
-        let last = self.current().log.last();
+        let replica = self.current_owned();
+        let last = replica.log.last();
         let log_id = LogId::new(Committed::new(term), last.map_or(0, |last| last.index.saturating_add(1)));
         let alone: BTreeSet<MemberId> = [self.member()].into();
         let nodes: std::collections::BTreeMap<_, _> = [(self.member(), EmptyNode::new())].into();
         let membership = Membership::new(vec![alone], nodes).map_err(|error| self.not_reformed(error.to_string()))?;
         let entry = Entry { log_id, payload: Payload::Membership(membership) };
         // Entries that were in flight are committed by this entry. No other member reports them.
-        self.current().replica.reporting.record_own_term(term);
+        replica.replica.reporting.record_own_term(term);
         let append = AppendEntriesRequest {
             vote: Vote::new_committed(term, NOBODY),
             prev_log_id: last,
             entries: vec![entry],
             leader_commit: Some(log_id),
         };
-        let answer = self
-            .current_owned()
-            .raft
-            .append_entries(append)
-            .await
-            .map_err(|error| self.not_reformed(error.to_string()))?;
+        let answer = replica.raft.append_entries(append).await.map_err(|error| self.not_reformed(error.to_string()))?;
         if !matches!(answer, AppendEntriesResponse::Success) {
             return Err(self.not_reformed(format!("its copy has changed meanwhile: {answer}")));
         }
-        let elected = self.current_owned().raft.trigger().elect(false).await;
+        let elected = replica.raft.trigger().elect(false).await;
         elected.map_err(|error| self.not_reformed(error.to_string()))?;
         let begun = R::Instant::now();
         while self.has_lease().is_none() {

@@ -52,7 +52,8 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     /// Returns the status of this member.
     #[must_use]
     pub fn status(&self) -> GroupStatus {
-        let metrics = self.current().raft.metrics();
+        let replica = self.current();
+        let metrics = replica.raft.metrics();
         let now = metrics.borrow_watched();
         let (matched, since_answer) = (now.replication.iter().flatten(), now.heartbeat.iter().flatten());
         GroupStatus {
@@ -68,9 +69,9 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             matched: matched.flat_map(|(id, upto)| Some((*id, upto.as_ref()?.index))).collect(),
             since_answer: since_answer.flat_map(|(id, at)| Some((*id, at.as_ref()?.elapsed()))).collect(),
             is_joint: now.membership_config.get_joint_config().len() > 1,
-            log_bytes: self.current().log_size.bytes.load(Ordering::Relaxed),
-            log_entries: self.current().log_size.entries.load(Ordering::Relaxed),
-            waiting_bytes: self.current().waiting.bytes(),
+            log_bytes: replica.log_size.bytes.load(Ordering::Relaxed),
+            log_entries: replica.log_size.entries.load(Ordering::Relaxed),
+            waiting_bytes: replica.waiting.bytes(),
             failure: now.running_state.as_ref().err().map(ToString::to_string),
         }
     }

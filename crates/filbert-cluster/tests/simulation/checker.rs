@@ -54,6 +54,8 @@ pub struct Operation {
 pub struct Slack {
     /// `None`: clocks have jumped, and an expiry may happen at any time.
     pub ms: Option<u64>,
+    /// The further time by which an expiry may be late.
+    pub late_ms: u64,
 }
 
 /// The bounds of an end: not before the first time, and before the second time.
@@ -93,7 +95,7 @@ impl Moment {
     fn end_after(&self, ms: u64) -> End {
         let Some(slack) = self.slack.ms else { return End(0, u64::MAX) };
         let (from, to) = self.within_ms;
-        End((from + ms).saturating_sub(slack), to.saturating_add(ms + slack))
+        End((from + ms).saturating_sub(slack), to.saturating_add(ms + slack + self.slack.late_ms))
     }
 
     /// Whether the operation may be before the end, and whether it may be after the end.
@@ -235,8 +237,8 @@ fn is_linearizable(operations: &[Operation], slack: Slack) -> bool {
 mod tests {
     use super::*;
 
-    const EXACT: Slack = Slack { ms: Some(0) };
-    const JUMPED: Slack = Slack { ms: None };
+    const EXACT: Slack = Slack { ms: Some(0), late_ms: 0 };
+    const JUMPED: Slack = Slack { ms: None, late_ms: 0 };
 
     /// An operation of a client, between two event numbers, which are also the milliseconds.
     fn operation(client: u32, kind: Kind, began: u64, ended: Option<(u64, Outcome)>) -> Operation {
@@ -274,7 +276,13 @@ mod tests {
         assert!(check(&goes, EXACT).is_ok() && check(&goes, JUMPED).is_ok());
         let (early, late) = (history(&[(3, None)]), history(&[(20, Some(1))]));
         assert!(check(&early, EXACT).is_err() && check(&late, EXACT).is_err());
-        assert!(check(&early, Slack { ms: Some(8) }).is_ok() && check(&late, Slack { ms: Some(9) }).is_ok());
+        assert!(
+            check(&early, Slack { ms: Some(8), late_ms: 0 }).is_ok()
+                && check(&late, Slack { ms: Some(9), late_ms: 0 }).is_ok()
+        );
+        // An entry in flight makes an expiry late, and not early.
+        let in_flight = Slack { ms: Some(0), late_ms: 9 };
+        assert!(check(&early, in_flight).is_err() && check(&late, in_flight).is_ok());
         assert!(check(&early, JUMPED).is_ok() && check(&late, JUMPED).is_ok());
     }
 

@@ -341,6 +341,7 @@ impl Cluster {
     /// nothing of the group any more.
     pub async fn give_up(&self, id: MemberId, group: u32) -> bool {
         let Some(leader) = self.leader(group).filter(|leader| *leader != id) else { return false };
+        self.0.invariants.lock().unwrap().may_begin_anew(id, group);
         let given_up = self.at(id, group, move |group| async move { group.give_up(leader).await }).await;
         if let Some(given_up) = given_up {
             given_up.expect("an empty replica starts");
@@ -389,14 +390,14 @@ impl Cluster {
 
     /// The maximum difference between the time of a group and true time: the initial difference of
     /// the wall clocks; their drift since then, including suspensions; the time that stands still
-    /// while answers are late, or while an entry is in flight (a majority may need a snapshot
-    /// first); and reads of a lost leader that were not recorded in the log.
+    /// while answers are late; and reads of a lost leader that were not recorded in the log. Time
+    /// also stands still while an entry is in flight: a majority may need a snapshot first.
     fn slack(&self) -> Slack {
         let GroupSettings { lease_ms, heartbeat_ms, .. } = self.0.settings;
         let apart_ms = now_ns() / 1_000_000 * 8 / 100 + runtime::ahead_ms();
         let jumped = self.0.have_jumped.load(Ordering::SeqCst);
-        let in_flight_ms = self.0.invariants.lock().unwrap().in_flight_ms_max();
-        Slack { ms: (!jumped).then_some(WALLS_MS as u64 + apart_ms + 2 * lease_ms + 2 * heartbeat_ms + in_flight_ms) }
+        let late_ms = self.0.invariants.lock().unwrap().in_flight_ms_max();
+        Slack { ms: (!jumped).then_some(WALLS_MS as u64 + apart_ms + 2 * lease_ms + 2 * heartbeat_ms), late_ms }
     }
 
     /// Returns the number of operations, and the operations of the first key with a history that is

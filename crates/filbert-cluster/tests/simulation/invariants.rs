@@ -14,6 +14,8 @@ pub struct Seen {
     /// The leader, by group and term.
     leaders: BTreeMap<(u32, u64), MemberId>,
     marks: BTreeMap<(MemberId, u32), Mark>,
+    /// The replicas that their members have tried to give up.
+    begin_anew: BTreeSet<(MemberId, u32)>,
     /// The term of an applied entry, by group and index.
     applied: BTreeMap<(u32, u64), u64>,
     /// The term of the previous entry, by group, index and term.
@@ -33,6 +35,11 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Records that a member tries to give up its replica of a group.
+    pub fn may_begin_anew(&mut self, id: MemberId, group: u32) {
+        self.begin_anew.insert((id, group));
+    }
+
     /// The longest time for which an entry was in flight, in milliseconds. The time of reads stands
     /// still meanwhile.
     pub fn in_flight_ms_max(&self) -> u64 {
@@ -128,7 +135,7 @@ impl Cluster {
         if let Some(before) = seen.marks.insert((id, group), now) {
             assert!(now.term >= before.term, "terms of a member do not go back");
             // A member that has given up its replica begins anew, and remembers the term.
-            let begins_anew = applied == 0;
+            let begins_anew = applied == 0 && seen.begin_anew.contains(&(id, group));
             assert!(
                 applied >= before.applied || begins_anew,
                 "applied does not go back: member {id}, {} to {applied}",

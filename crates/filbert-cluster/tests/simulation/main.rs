@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | 1 | histories are linearizable (see below) | `checker.rs` |
 //! | 2 | an expired entry or lock lease does not come back | `checker.rs`, `Register::aged` |
-//! | 3 | no expiry is off by more than clocks differ | `checker.rs`, `Moment::end_after` |
+//! | 3 | no expiry is off by more than clocks differ, nor late by more than an entry was in flight | `checker.rs`, `Moment::end_after` |
 //! | 4 | the time of reads never goes back, across leaders | `client.rs`, `get_at` |
 //! | 5 | each term has at most one leader | `invariants.rs` |
 //! | 6 | at most one member holds a lease at a time | `invariants.rs` |

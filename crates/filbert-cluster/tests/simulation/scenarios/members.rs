@@ -221,6 +221,22 @@ fn a_member_that_gave_up_its_replica_does_not_vote_for_a_member_that_knows_nothi
 }
 
 #[test]
+fn a_leader_does_not_take_its_own_vote() {
+    play_alone("own vote", 3, |cluster| async move {
+        let leader = cluster.serving_leader().await;
+        let new = cluster.start_member().await;
+        let from = cluster.of(leader).status().voters;
+        let to: BTreeSet<MemberId> = cluster.others(leader).into_iter().collect();
+        assert!(to.contains(&new));
+        let change = cluster.at(leader, 0, move |group| async move { group.change_voters(&from, to).await }).await;
+        assert!(matches!(change, Some(Err(MembershipError::OwnVote { member, .. })) if member == leader), "{change:?}");
+        // It hands over before.
+        cluster.replace_by(leader, new).await;
+        assert!(!cluster.of(cluster.serving_leader().await).status().voters.contains(&leader));
+    });
+}
+
+#[test]
 fn a_member_gives_up_its_replica_only_if_it_was_removed() {
     play("no reason to give up", 3, |cluster| async move {
         let leader = cluster.serving_leader().await;
