@@ -72,7 +72,7 @@ pub struct Comment {
 /// Parses the rest after `ALTER`.
 pub(super) fn alter(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, Refusal> {
     if !parser.parse_keyword(Keyword::TABLE) {
-        unserved::check_object("ALTER", parser)?;
+        unserved::check_altered(parser)?;
         return Ok(parser.expected("TABLE", parser.peek_token())?);
     }
     let if_exists = if_exists(parser);

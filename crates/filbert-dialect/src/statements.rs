@@ -197,23 +197,31 @@ fn explain_options(parser: &mut Parser<'_>) -> Result<bool, Refusal> {
             Token::Comma | Token::RParen => "on".to_owned(),
             _ => parser.next_token().to_string().to_ascii_lowercase(),
         };
-        let is_on = match value.as_str() {
-            "on" | "true" | "1" => true,
-            "off" | "false" | "0" => false,
-            _ if name == "format" => value == "text",
-            _ => return refused_as("22023", format!("{name} requires a Boolean value, not {value}")),
-        };
-        match name.as_str() {
-            "analyze" => analyze = is_on,
-            "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" => {}
-            "format" if is_on => {}
-            "format" => return refused_as("0A000", format!("EXPLAIN in the format {value} is not served")),
-            _ => return refused_as("42601", format!("unrecognized EXPLAIN option \"{name}\"")),
+        if name == "format" {
+            if value != "text" {
+                return refused_as("0A000", format!("EXPLAIN in the format {value} is not served"));
+            }
+        } else {
+            let is_on = is_on(&name, &value)?;
+            match name.as_str() {
+                "analyze" => analyze = is_on,
+                "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" => {}
+                _ => return refused_as("42601", format!("unrecognized EXPLAIN option \"{name}\"")),
+            }
         }
         if !parser.consume_token(&Token::Comma) {
             parser.expect_token(&Token::RParen)?;
             return Ok(analyze);
         }
+    }
+}
+
+/// The value of an option that is on or off.
+fn is_on(name: &str, value: &str) -> Result<bool, Refusal> {
+    match value {
+        "on" | "true" | "1" => Ok(true),
+        "off" | "false" | "0" => Ok(false),
+        _ => refused_as("22023", format!("{name} requires a Boolean value, not {value}")),
     }
 }
 

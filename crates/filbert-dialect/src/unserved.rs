@@ -26,7 +26,6 @@ const OBJECTS: &[&str] = &[
     "FOREIGN TABLE",
     "FUNCTION",
     "GROUP",
-    "INDEX",
     "JOB",
     "LANGUAGE",
     "LARGE OBJECT",
@@ -41,7 +40,6 @@ const OBJECTS: &[&str] = &[
     "ROLE",
     "ROUTINE",
     "RULE",
-    "SCHEMA",
     "SEQUENCE",
     "SERVER",
     "SNAPSHOT",
@@ -56,8 +54,10 @@ const OBJECTS: &[&str] = &[
     "TYPE",
     "USER MAPPING",
     "USER",
-    "VIEW",
 ];
+
+/// The further objects that exist here, and that `ALTER` does not change.
+const UNALTERED: &[&str] = &["INDEX", "SCHEMA", "VIEW"];
 
 /// The first words of statements that are not served.
 const STATEMENTS: &[&str] = &[
@@ -76,13 +76,25 @@ const STATEMENTS: &[&str] = &[
 ];
 
 /// Refuses the rest of a statement after `CREATE`, `ALTER` or `DROP`, if it is about an object that
-/// does not exist here.
+/// does not exist here. `verb` is the word before.
 ///
 /// # Errors
 /// The statement is not served. The error names it.
 pub(crate) fn check_object(verb: &str, parser: &Parser<'_>) -> Result<(), Refusal> {
     match first_of(OBJECTS, parser) {
         Some(object) => refused_as("0A000", format!("the statement {verb} {object} is not served")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses the rest of a statement after `ALTER`, if it is not about a table.
+///
+/// # Errors
+/// The statement is not served. The error names it.
+pub(crate) fn check_altered(parser: &Parser<'_>) -> Result<(), Refusal> {
+    check_object("ALTER", parser)?;
+    match first_of(UNALTERED, parser) {
+        Some(object) => refused_as("0A000", format!("the statement ALTER {object} is not served")),
         None => Ok(()),
     }
 }
