@@ -157,7 +157,10 @@ def test_changes_of_one_row_at_all_members_are_none_of_them_lost(sessions):
 
     def add(session):
         for number in range(40):
-            session.execute("update sums set n = n + 1 where id = %s", (number % 5 + 1,))
+            key = (number % 5 + 1,)
+            session.execute("update sums set n = n + 1 where id = %s", key)
+            session.execute("update sums set n = n + 1 where id + 0 = %s", key)
+            session.execute("insert into sums values (%s, 1) on conflict (id) do update set n = sums.n + 1", key)
             if number % 4 == 0:
                 session.execute("update sums set n = n + 1")
 
@@ -167,7 +170,7 @@ def test_changes_of_one_row_at_all_members_are_none_of_them_lost(sessions):
     for each in writers:
         each.join()
     for session in sessions:
-        assert rows(session, "select sum(n) from sums") == [(3 * (40 + 10 * 20),)]
+        assert rows(session, "select sum(n) from sums") == [(3 * (3 * 40 + 10 * 20),)]
 
 
 def test_queries_of_the_map_api_see_what_all_members_hold(cluster):

@@ -98,6 +98,7 @@ impl Shared {
                 keys.extend(state.waiters.keys_of(map).into_iter().map(|key| (map, Some(key))));
                 continue;
             };
+            state.waiters.end_turn(map, &key);
             while let Some(waiter) = self.next_to_run(state, map, &key) {
                 let Some(core) = self.map_by_id(map) else {
                     // The destroying thread answers the waiters of a destroyed map.
@@ -116,8 +117,9 @@ impl Shared {
     }
 
     fn next_to_run(&self, state: &mut CellState, map: MapId, key: &[u8]) -> Option<Waiter> {
-        let owner = state.partition.lock_state(map, key, self.now()).map(|lock| lock.owner);
-        state.waiters.next(map, key, owner)
+        let now = self.now();
+        let owner = state.partition.lock_state(map, key, now).map(|lock| lock.owner);
+        state.waiters.next(map, key, owner, now)
     }
 
     /// Applies a parked change and answers it. Returns the waiter if its key is locked again.
@@ -151,6 +153,9 @@ impl Shared {
         (waiter.reply)(reply);
         let freed = tap.into_freed();
         let change = waiter.change.borrow();
+        if let Change::Await { key } = change {
+            self.begin_turn(map, cell, state, key);
+        }
         map.note_locks(self, &change, waiter.caller);
         map.note_deadlines(self, cell, &change, now);
         let after = state.partition.bytes();
@@ -164,6 +169,13 @@ impl Shared {
             self.due_by(cell, now);
         }
         Ok(freed)
+    }
+
+    /// A statement was told that a key is free: the waiters behind it let it claim the key.
+    pub(crate) fn begin_turn(&self, map: &MapCore, cell: &Cell, state: &mut CellState, key: &[u8]) {
+        if let Some(ends) = state.waiters.begin_turn(map.id, key, self.now()) {
+            self.due_by(cell, ends);
+        }
     }
 
     /// Answers every parked change of the member with an error, because the member shuts down.

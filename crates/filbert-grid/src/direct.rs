@@ -78,7 +78,8 @@ impl Map {
     #[cold]
     fn let_waiters_go_first(&self, cell: &Cell, state: &mut CellState, key: &[u8], now: Millis) {
         let map = self.core.id;
-        if state.waiters.any_for(map, key) && !state.partition.is_locked(map, key, now) {
+        let is_free = !state.partition.is_locked(map, key, now) && !state.waiters.is_in_turn(map, key, now);
+        if state.waiters.any_for(map, key) && is_free {
             self.shared.run_freed(cell, state, vec![(map, Some(key.into()))]);
         }
     }

@@ -56,6 +56,8 @@ impl Grid {
             let mut state = cell.lock();
             cell.nothing_due();
             shared.apply_to_all(cell, &mut state, now, Change::Expire { limit });
+            let ended = state.waiters.take_ended_turns(now).into_iter().map(|(map, key)| (map, Some(key)));
+            shared.run_freed(cell, &mut state, ended.collect());
             shared.answer_late(&mut state, now);
             let expiry = state.partition.next_expiry();
             let deadline = state.waiters.first_deadline();

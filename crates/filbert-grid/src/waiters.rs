@@ -38,10 +38,17 @@ impl Waiter {
     }
 }
 
+/// The time, in milliseconds, in which a statement may claim a key after it was told that the key is
+/// free. If all waiting statements were told at once, all but one would claim the key in vain.
+const TURN_MS: i64 = 50;
+
 /// The waiters of one key.
 #[derive(Default)]
 struct Queue {
     waiters: VecDeque<Waiter>,
+    /// The end of the turn of a statement that was told that the key is free: the waiters behind it
+    /// wait until then, or until the key is released once more.
+    turn_ends: Option<Millis>,
     /// The caller of the waiter whose change is proposed to the log, if there is one. The queue and
     /// the waiters behind it stay until the proposal ends.
     proposed: Option<Caller>,
@@ -50,6 +57,10 @@ struct Queue {
 impl Queue {
     fn is_over(&self) -> bool {
         self.waiters.is_empty() && self.proposed.is_none()
+    }
+
+    fn is_in_turn(&self, now: Millis) -> bool {
+        self.turn_ends.is_some_and(|ends| ends > now)
     }
 }
 
@@ -61,7 +72,7 @@ pub(crate) struct Waiters {
     /// By map, then by key, so that a borrowed key finds its queue. Empty maps and queues are
     /// removed.
     by_map: HashMap<MapId, Queues>,
-    /// A lower bound of all deadlines; `None` if no waiter has a deadline.
+    /// A lower bound of all deadlines and of the ends of turns; `None` if there is none.
     deadline_min: Option<Millis>,
 }
 
@@ -93,9 +104,50 @@ impl Waiters {
     }
 
     /// As [`Waiters::next`]. `None` while another waiter's change of the key is proposed.
-    pub(crate) fn next_to_propose(&mut self, map: MapId, key: &[u8], owner: Option<Caller>) -> Option<Waiter> {
+    pub(crate) fn next_to_propose(
+        &mut self,
+        map: MapId,
+        key: &[u8],
+        owner: Option<Caller>,
+        now: Millis,
+    ) -> Option<Waiter> {
         let queue = self.by_map.get(&map)?.get(key)?;
-        if queue.proposed.is_some() { None } else { self.next(map, key, owner) }
+        if queue.proposed.is_some() { None } else { self.next(map, key, owner, now) }
+    }
+
+    /// Begins the turn of a statement that was told at `now` that a key is free, if others wait.
+    /// Returns the end of the turn.
+    pub(crate) fn begin_turn(&mut self, map: MapId, key: &[u8], now: Millis) -> Option<Millis> {
+        let ends = now.plus(TURN_MS);
+        self.edit(map, key, |queue| queue.turn_ends = Some(ends))?;
+        self.note_deadline(ends);
+        Some(ends)
+    }
+
+    /// Ends the turn of a statement, because the key was released.
+    pub(crate) fn end_turn(&mut self, map: MapId, key: &[u8]) {
+        self.edit(map, key, |queue| queue.turn_ends = None);
+    }
+
+    /// Whether a statement has its turn at a key.
+    pub(crate) fn is_in_turn(&self, map: MapId, key: &[u8], now: Millis) -> bool {
+        self.by_map.get(&map).and_then(|queues| queues.get(key)).is_some_and(|queue| queue.is_in_turn(now))
+    }
+
+    /// Ends the turns that have lasted long enough. Returns their keys, each with its map.
+    pub(crate) fn take_ended_turns(&mut self, now: Millis) -> Vec<(MapId, Box<[u8]>)> {
+        let mut ended = Vec::new();
+        if self.deadline_min.is_some_and(|min| min <= now) {
+            for (map, queues) in &mut self.by_map {
+                for (key, queue) in queues.iter_mut() {
+                    if queue.turn_ends.is_some_and(|ends| ends <= now) {
+                        queue.turn_ends = None;
+                        ended.push((*map, key.clone()));
+                    }
+                }
+            }
+        }
+        ended
     }
 
     /// Records that the change of a waiter with this caller is proposed.
@@ -148,11 +200,13 @@ impl Waiters {
         }
     }
 
-    /// Removes and returns the first waiter of a key. If the key is locked, the first waiter of the
-    /// lock's owner: the owner does not have to wait. A client that lost a connection sends its
-    /// request again, and then two of its requests wait for the same lock.
-    pub(crate) fn next(&mut self, map: MapId, key: &[u8], owner: Option<Caller>) -> Option<Waiter> {
+    /// Removes and returns the first waiter of a key; `None` while a statement has its turn. If the
+    /// key is locked, the first waiter of the lock's owner: the owner does not have to wait. A client
+    /// that lost a connection sends its request again, and then two of its requests wait for the same
+    /// lock.
+    pub(crate) fn next(&mut self, map: MapId, key: &[u8], owner: Option<Caller>, now: Millis) -> Option<Waiter> {
         self.edit(map, key, |queue| match owner {
+            None if queue.is_in_turn(now) => None,
             None => queue.waiters.pop_front(),
             Some(owner) => {
                 let place = queue.waiters.iter().position(|waiter| waiter.caller == owner)?;
@@ -161,7 +215,7 @@ impl Waiters {
         })?
     }
 
-    /// A time that is not after any waiter's deadline, if any waiter has one.
+    /// A time that is not after any waiter's deadline nor the end of any turn, if there is one.
     pub(crate) fn first_deadline(&self) -> Option<Millis> {
         self.deadline_min
     }
@@ -175,8 +229,11 @@ impl Waiters {
             return Vec::new();
         }
         let late = self.take_where(|_, proposed, waiter| waiter.is_late(now) && proposed != Some(waiter.caller));
-        let deadlines = self.by_map.values().flat_map(HashMap::values).flat_map(|queue| &queue.waiters);
-        let deadlines = deadlines.map(|waiter| waiter.deadline);
+        let queues = self.by_map.values().flat_map(HashMap::values);
+        let deadlines = queues.flat_map(|queue| {
+            let of_waiters = queue.waiters.iter().map(|waiter| waiter.deadline);
+            of_waiters.chain(queue.turn_ends)
+        });
         self.deadline_min = deadlines.filter(|deadline| *deadline != Millis::MAX).min();
         late
     }

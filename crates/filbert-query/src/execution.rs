@@ -7,7 +7,7 @@ use datafusion::common::config::ConfigOptions;
 use filbert_functions::context::StatementContext;
 use filbert_functions::ending::Limits;
 use filbert_functions::settings;
-use filbert_grid::ReadView;
+use filbert_grid::{Map, ReadView};
 
 use crate::server::{Server, ServerOfSession};
 
@@ -37,6 +37,13 @@ impl Execution {
     /// The places from which it reads the partitions.
     pub(crate) fn view(&self) -> &ReadView {
         &self.view
+    }
+
+    /// This run for rows that are computed again, because others have changed the entries of these
+    /// keys: it reads them at their leaders.
+    pub(crate) fn again<'k>(&self, map: &Map, keys: impl IntoIterator<Item = &'k [u8]>) -> Execution {
+        let view = map.view_at_leaders(&self.view, keys);
+        Execution::new(self.context.clone(), self.planned.clone()).reading(&view)
     }
 
     /// Returns this run for a statement with these limits.

@@ -187,7 +187,7 @@ pub enum ChangeOf<B> {
         reference: i64,
     },
     /// Changes nothing. Replies `Done`. Like other changes it can be parked until no other caller
-    /// holds the key.
+    /// holds the key; the changes parked behind it then let its caller claim the key.
     Await {
         /// The key's bytes.
         key: B,

@@ -1,10 +1,12 @@
 //! The partitions that a read takes from this member.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use filbert_data::PartitionId;
 
 use crate::errors::GridError;
+use crate::groups::GroupId;
 
 /// Holds the replicas of this member: it gives up no replica that a read may use. Clones are the
 /// same pin.
@@ -50,6 +52,12 @@ impl ReadView {
     #[must_use]
     pub fn pinned(self, pin: ReplicaPin) -> ReadView {
         ReadView { pin: Some(pin), ..self }
+    }
+
+    /// The view without some groups, of so many in the cluster.
+    pub(crate) fn without(&self, groups: &BTreeSet<GroupId>, count: u32) -> ReadView {
+        let is_here = |of: u32| self.is_here(PartitionId(of)) && !groups.contains(&GroupId(of));
+        ReadView { groups: Some((0..count).map(is_here).collect()), pin: self.pin.clone() }
     }
 
     /// Whether the member may give up replicas once the view is gone.

@@ -166,9 +166,19 @@ struct Grown {
 /// The steps after the delivery of a reply, which may borrow from the partition.
 enum After {
     Nothing,
-    Park { waiter: Waiter, free_at: Option<Millis> },
-    WaitOn { waiter: Box<Waiter>, free_at: Option<Millis> },
-    Passed { key: Box<[u8]> },
+    Park {
+        waiter: Waiter,
+        free_at: Option<Millis>,
+    },
+    WaitOn {
+        waiter: Box<Waiter>,
+        free_at: Option<Millis>,
+    },
+    /// A waiter was answered. `begins_turn` = it was told that its key is free.
+    Passed {
+        key: Box<[u8]>,
+        begins_turn: bool,
+    },
 }
 
 impl Applying<'_> {
@@ -254,8 +264,11 @@ impl Applying<'_> {
                     self.propose_waiter(state, map, &key);
                 }
             }
-            After::Passed { key } => {
+            After::Passed { key, begins_turn } => {
                 state.waiters.end_proposal(map.id, &key);
+                if begins_turn {
+                    self.shared.begin_turn(map, self.cell, state, &key);
+                }
                 self.propose_waiter(state, map, &key);
             }
         }
@@ -271,6 +284,7 @@ impl Applying<'_> {
             let Some(map) = self.map_of(map) else { continue };
             let keys = key.map_or_else(|| state.waiters.keys_of(map.id), |key| vec![key]);
             for key in keys {
+                state.waiters.end_turn(map.id, &key);
                 self.propose_waiter(state, &map, &key);
             }
         }
@@ -376,12 +390,13 @@ fn deliver_reply(
         PendingAnswer::Waiter { waiter, .. } => {
             map.in_flight.fetch_sub(1, Ordering::AcqRel);
             let key = waiter.change.key().unwrap_or_default().into();
+            let begins_turn = matches!(waiter.change.borrow(), Change::Await { .. });
             match (reply, leads) {
                 (Reply::Locked { free_at }, Ok(())) => return After::WaitOn { waiter, free_at },
                 (Reply::Locked { .. }, Err(group)) => shared.answer(*waiter, Err(lost_lead_error(group))),
                 (reply, _) => shared.answer(*waiter, answer_of(map, reply)),
             }
-            After::Passed { key }
+            After::Passed { key, begins_turn }
         }
         PendingAnswer::Evicted { .. }
         | PendingAnswer::Swept

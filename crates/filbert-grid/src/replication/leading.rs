@@ -36,7 +36,7 @@ pub(super) fn propose_waiter(
 ) {
     let now = shared.now();
     let owner = state.partition.lock_state(map.id, key, now).map(|lock| lock.owner);
-    while let Some(waiter) = state.waiters.next_to_propose(map.id, key, owner) {
+    while let Some(waiter) = state.waiters.next_to_propose(map.id, key, owner, now) {
         // The owner of the lock does not time out: it waited while its own change acquired the
         // lock.
         if waiter.is_late(now) && owner != Some(waiter.caller) {

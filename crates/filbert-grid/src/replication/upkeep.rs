@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use filbert_data::PartitionId;
 use filbert_store::{Caller, Change, Command, LogCommand, MapId, Millis, Reply};
 
-use super::leading::propose_expiry;
+use super::leading::{propose_expiry, propose_waiter};
 use super::{Forwards, Pending, Submissions};
 use crate::cell::Cell;
 use crate::errors::{ErrorKind, GridError};
@@ -157,6 +157,7 @@ impl Grid {
         let shared = &self.shared;
         let mut state = cell.lock();
         cell.nothing_due();
+        let ended = state.waiters.take_ended_turns(now);
         shared.answer_late(&mut state, now);
         if replication.lease_of(partition).is_err() {
             // The leader sweeps. If this member becomes the leader, it checks the due work.
@@ -166,10 +167,15 @@ impl Grid {
         let deadline = state.waiters.first_deadline();
         let due = expiry.filter(|expiry| *expiry > now).into_iter().chain(deadline).min();
         cell.due_by(due.unwrap_or(Millis::MAX));
-        if expiry.is_some_and(|expiry| expiry <= now) {
-            let mut to = Submissions::new(shared);
-            propose_expiry(shared, partition, &mut state, &mut to);
-            to.send_holding(Some((partition, &mut *state)));
+        let mut to = Submissions::new(shared);
+        for (map, key) in ended {
+            if let Some(map) = shared.map_by_id(map) {
+                propose_waiter(shared, cell, partition, &mut state, &map, &key, &mut to);
+            }
         }
+        if expiry.is_some_and(|expiry| expiry <= now) {
+            propose_expiry(shared, partition, &mut state, &mut to);
+        }
+        to.send_holding(Some((partition, &mut *state)));
     }
 }

@@ -130,7 +130,7 @@ pub trait Replicator: Send + Sync {
 /// The logs of the member.
 pub(crate) struct Replication {
     pub(crate) replicator: Arc<dyn Replicator>,
-    groups: u32,
+    pub(crate) groups: u32,
 }
 
 impl fmt::Debug for Replication {

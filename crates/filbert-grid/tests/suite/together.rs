@@ -77,6 +77,55 @@ fn what_differs_stays_claimed_until_it_is_given_back() {
 }
 
 #[test]
+fn statements_that_wait_for_a_key_have_it_in_turn() {
+    let member = member();
+    let map = member.grid.map("m").unwrap();
+    let said = Answers::default();
+    let names = || answers(&said).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    lock(&map, caller(1, 1), 7);
+    for name in 1..=4 {
+        park(&map, caller(2, name.into()), Change::Await { key: &key(7) }.to_owned(), None, &said, name);
+    }
+    park(&map, caller(3, 1), owned_put(7, b"parked"), None, &said, 5);
+    unlock(&map, caller(1, 1), 7);
+    settle();
+    assert_eq!(names(), [1]);
+    // The statement claims the key: the next one is told when it releases the key.
+    let mut claims = map.claims();
+    let change = |expected| {
+        let mut together = Together::new(&map);
+        together.add(&key(7), expected, Some(b"changed")).unwrap();
+        together
+    };
+    assert!(matches!(map.make_together(&change(Expected::Value(b"other")), &mut claims), Err(NotMade::Differ(_))));
+    member.clock.advance(1_000);
+    member.grid.run_expiry();
+    settle();
+    assert_eq!(names(), [1]);
+    map.make_together(&change(Expected::Nothing), &mut claims).unwrap();
+    settle();
+    assert_eq!(names(), [1, 2]);
+    // A statement that has ended does not claim the key: the next one is told a little later.
+    member.grid.run_expiry();
+    settle();
+    assert_eq!(names(), [1, 2]);
+    member.clock.advance(50);
+    member.grid.run_expiry();
+    settle();
+    assert_eq!(names(), [1, 2, 3]);
+    // The put of a client waits for its place, too.
+    member.clock.advance(50);
+    member.grid.run_expiry();
+    settle();
+    member.clock.advance(50);
+    member.grid.run_expiry();
+    settle();
+    assert_eq!(names(), [1, 2, 3, 4, 5]);
+    assert_eq!(get(&map, 7), Some(b"parked".to_vec()));
+    assert_eq!(member.grid.statistics().parked_changes, 0);
+}
+
+#[test]
 fn a_second_attempt_keeps_what_the_first_one_claimed() {
     let member = member();
     let map = member.grid.map("m").unwrap();

@@ -15,8 +15,8 @@ use filbert_grid::{
 };
 use filbert_member::{Member, MemberSettings};
 
-use crate::common::data::key;
-use crate::common::{LIMIT, join_all, listen_all, stop_all, until};
+use crate::common::data::{is_whole, key};
+use crate::common::{LIMIT, join_all, listen_all, listen_behind_proxies, stop_all, until};
 
 const ENTRIES: u32 = 500;
 /// The bytes of a value: a group has several pages.
@@ -132,6 +132,36 @@ async fn every_member_reads_all_entries_wherever_they_are() {
             put(members[at].grid(), 7, &value);
         }
     });
+    stop_all(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn entries_that_changed_are_read_again_at_their_leaders_where_a_replica_lags() {
+    let (starting, proxies, addresses) = listen_behind_proxies(3, &settings(), &GridConfig::default()).await;
+    let members = join_all(starting, &addresses).await;
+    until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
+    tokio::task::block_in_place(|| {
+        put(members[0].grid(), 1, b"old");
+    });
+    let map = members[0].grid().map("m").unwrap();
+    let leader = members[0].grid().cluster().unwrap().view().leaders[map.partition_of(&key(1)).0 as usize].unwrap();
+    let behind = (0..3).find(|at| members[*at].grid().member_uuid() != leader).unwrap();
+    let grid = members[behind].grid();
+    let map = grid.existing_map("m").unwrap();
+    let view = tokio::task::block_in_place(|| grid.catch_up_blocking()).unwrap();
+    // Nothing comes to the member any more; its own requests are answered.
+    proxies[behind].cut(true);
+    tokio::task::block_in_place(|| {
+        put(members[(behind + 1) % 3].grid(), 1, b"new");
+        assert_eq!(map.value_by(&view, &key(1)).unwrap().as_deref(), Some(b"old".as_slice()));
+        let key = key(1);
+        let again = map.view_at_leaders(&view, [key.as_slice()]);
+        assert!(!again.is_here(map.partition_of(&key)));
+        assert_eq!(map.value_by(&again, &key).unwrap().as_deref(), Some(b"new".as_slice()));
+        // Other groups are read here.
+        assert!((2..100).any(|n| again.is_here(map.partition_of(&crate::common::data::key(n)))));
+    });
+    proxies[behind].cut(false);
     stop_all(members).await;
 }
 

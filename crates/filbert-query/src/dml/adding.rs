@@ -58,16 +58,18 @@ impl Adding {
         Ok(count)
     }
 
-    /// Computes the rows again that have keys which others have changed meanwhile.
+    /// Computes the rows again that have keys which others have changed meanwhile. The keys are
+    /// claimed, so nobody changes them once more.
     fn again(&mut self, inserter: &Inserter, keys: &[Box<[u8]>], execution: &Execution) -> Result<(), SqlError> {
         if let (true, Some(key)) = (inserter.fails_on_key(), keys.first()) {
             return Err(inserter.maker().duplicate(key));
         }
         keys.iter().for_each(|key| self.pending.take_out(key));
+        let execution = execution.again(inserter.table().map(), keys.iter().map(AsRef::as_ref));
         for row in self.kept.replace(Vec::new()).unwrap_or_default() {
             if keys.contains(&row.key) {
                 self.count -= row.written.count();
-                self.add(inserter, &row.row, &row.parameters, execution)?;
+                self.add(inserter, &row.row, &row.parameters, &execution)?;
             } else if let Some(kept) = &mut self.kept {
                 kept.push(row);
             }

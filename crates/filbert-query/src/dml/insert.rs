@@ -48,7 +48,7 @@ impl Dml<'_> {
                 .filter(|(_, place)| open.get(*place).is_some_and(|is_open| !is_open))
                 .collect();
             let assigned = Assigned { maker: inserter.maker(), typed: &typed };
-            let mut stream = self.stream(query, parameters, assigned).await?;
+            let mut stream = self.stream(query, &self.execution, parameters, assigned).await?;
             let width = stream.schema().fields().len();
             fit_targets(&mapping, &insert.columns, &mut targets, width);
             if width != targets.len() {

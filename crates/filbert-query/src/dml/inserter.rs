@@ -2,6 +2,7 @@
 //! row. The row is written at once ([`Inserter::write`]), or planned as one of the changes that its
 //! statement makes together ([`Inserter::plan`]).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
@@ -9,14 +10,14 @@ use filbert_data::{Blob, Value};
 use filbert_dialect::{ConflictTarget, Insert, OnConflict, catalog_of, schema_of};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
-use filbert_grid::{Caller, Change, Expected, Expiry, PutMode, Refused};
+use filbert_grid::{Caller, Change, Expected, Expiry, PutMode, ReadView, Refused};
 
 use crate::catalog::Mapping;
 use crate::client_context::ParameterTypes;
 use crate::dml::apply::{Outcome, is_passing, outcome};
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::is_default;
-use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
+use crate::dml::pending::{Pending, ROUNDS_IN_PLACE_MAX};
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::assigned_columns;
@@ -164,7 +165,7 @@ impl Inserter {
                 }
                 Ok(Written::Added)
             }
-            OnKey::Nothing if self.found(key, execution)?.is_some() => Ok(Written::Nothing),
+            OnKey::Nothing if self.found(key, execution.view())?.is_some() => Ok(Written::Nothing),
             OnKey::Nothing => match pending.add(key, Expected::Nothing, Some(value))? {
                 true => Ok(Written::Added),
                 false => Ok(Written::Nothing),
@@ -174,7 +175,7 @@ impl Inserter {
                 if pending.get(key).is_some() {
                     return self.update_own(update, key, row, parameters, execution, pending);
                 }
-                let Some(old) = self.found(key, execution)? else {
+                let Some(old) = self.found(key, execution.view())? else {
                     pending.add(key, Expected::Nothing, Some(value))?;
                     return Ok(Written::Added);
                 };
@@ -211,11 +212,12 @@ impl Inserter {
     }
 
     /// The existing value.
-    fn found(&self, key: &[u8], execution: &Execution) -> Result<Option<Blob>, SqlError> {
-        Ok(self.table.map().value_by(execution.view(), key)?)
+    fn found(&self, key: &[u8], view: &ReadView) -> Result<Option<Blob>, SqlError> {
+        Ok(self.table.map().value_by(view, key)?)
     }
 
-    /// Writes a complete row by itself. `None` if its key is locked; nothing was changed then.
+    /// Writes a complete row by itself. `None` if its key is locked, or its row is changed by others
+    /// all the time; nothing was changed then.
     ///
     /// # Errors
     /// The key exists and the statement does not allow that, or the existing row cannot be updated.
@@ -230,25 +232,26 @@ impl Inserter {
         self.maker.writer().entry_into(row, key, value)?;
         let (key, value) = (key.as_slice(), value.as_slice());
         let OnKey::Update(update) = &self.on_key else { return self.write_entry(key, value) };
-        for _ in 0..ROUNDS_MAX {
-            let Some(old) = self.found(key, execution)? else {
-                match self.put(key, value, PutMode::IfAbsent)? {
-                    Some(Outcome::Made) => return Ok(Some(Written::Added)),
-                    Some(Outcome::Differs) => continue,
-                    None => return Ok(None),
+        let mut view = Cow::Borrowed(execution.view());
+        for _ in 0..ROUNDS_IN_PLACE_MAX {
+            let (outcome, written) = match self.found(key, &view)? {
+                None => (self.put(key, value, PutMode::IfAbsent)?, Written::Added),
+                Some(old) => {
+                    let Some(new) = self.updated(update, (key, &old), row, parameters, execution)? else {
+                        return Ok(Some(Written::Nothing));
+                    };
+                    let replacement = self.maker.writer().value(&new)?;
+                    let change = Change::ReplaceIfSame { key, expected: &old, value: &replacement };
+                    (self.change(change)?, Written::Updated(new))
                 }
             };
-            let Some(new) = self.updated(update, (key, &old), row, parameters, execution)? else {
-                return Ok(Some(Written::Nothing));
-            };
-            let replacement = self.maker.writer().value(&new)?;
-            match self.change(Change::ReplaceIfSame { key, expected: &old, value: &replacement })? {
-                Some(Outcome::Made) => return Ok(Some(Written::Updated(new))),
-                Some(Outcome::Differs) => {}
+            match outcome {
                 None => return Ok(None),
+                Some(Outcome::Made) => return Ok(Some(written)),
+                Some(Outcome::Differs) => view = Cow::Owned(self.table.map().view_at_leaders(&view, [key])),
             }
         }
-        Err(changed_too_often())
+        Ok(None)
     }
 
     /// Writes an entry for a statement that does not update existing rows.

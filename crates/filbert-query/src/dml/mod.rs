@@ -94,10 +94,11 @@ impl Dml<'_> {
     async fn stream(
         &self,
         query: Query,
+        execution: &Execution,
         parameters: &[Value<'_>],
         assigned: Assigned<'_>,
     ) -> Result<SendableRecordBatchStream, SqlError> {
-        let state = self.sessions.begin_within(self.dialect, &self.execution);
+        let state = self.sessions.begin_within(self.dialect, execution);
         let plan = plan_rewritten(&state, self.tables, self.client, query).await?;
         let plan = assigned.fit(plan)?;
         let plan = without_blanks(plan).map_err(|error| of_datafusion(&error))?;

@@ -19,6 +19,9 @@ use crate::dml::apply::{PAUSE, Waiting, is_passing};
 /// How often a statement computes rows again because others changed them before it claimed their
 /// keys.
 pub(crate) const ROUNDS_MAX: usize = 100;
+/// The same for one row that is changed without a claim of its key. The row is then changed with a
+/// claim.
+pub(crate) const ROUNDS_IN_PLACE_MAX: usize = 10;
 /// How often a statement waits for keys that others hold.
 const WAITS_MAX: usize = 10_000;
 /// How often a statement looks for leaders; each attempt takes some seconds.

@@ -171,9 +171,11 @@ impl Dml<'_> {
         };
         let mut claims = map.claims();
         let mut narrowed = query.clone();
+        let mut again = None;
         for _ in 0..ROUNDS_MAX {
+            let execution = again.as_ref().unwrap_or(&self.execution);
             let assigned = Assigned { maker: rows, typed: &typed };
-            let mut stream = self.stream(narrowed, parameters, assigned).await?;
+            let mut stream = self.stream(narrowed, execution, parameters, assigned).await?;
             while let Some(batch) = stream.next().await {
                 let batch = batch.map_err(|error| of_datafusion(&error))?;
                 changing.take(&Rows::of(&batch), rows, rewrite)?;
@@ -188,6 +190,7 @@ impl Dml<'_> {
             if let Some(key) = differing.iter().find(|key| changing.is_new(key)) {
                 return Err(rows.duplicate(key));
             }
+            again = Some(execution.again(map, differing.iter().map(AsRef::as_ref)));
             // The keys of recomputed entries stay claimed, so nobody changes them once more.
             narrowed = match changing.moves || differing.len() > NARROWED_MAX {
                 true => {

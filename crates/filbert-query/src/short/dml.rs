@@ -1,12 +1,13 @@
 //! Short plans that change rows by key, with constants, parameters and expressions over the row.
 //! Such a statement changes one entry, or adds several rows together.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::Expr;
-use filbert_data::{Blob, Value};
+use filbert_data::Value;
 use filbert_dialect::{Delete, Insert, Parsed, Update, schema_of};
 use filbert_grid::query::{Dialect, SqlError, StatementResult};
 use filbert_grid::{Caller, Change, Map, Refused};
@@ -18,7 +19,7 @@ use crate::dml::apply::{Outcome, is_passing, outcome};
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
 use crate::dml::inserter::{Inserter, Scratch};
 use crate::dml::literals::{constant, is_default, parameter};
-use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
+use crate::dml::pending::{Pending, ROUNDS_IN_PLACE_MAX};
 use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
@@ -61,7 +62,7 @@ struct Keyed {
 }
 
 /// The result of a change: the number of changed rows, and the rows of `RETURNING`; `None` = a key
-/// is locked or not of its type, and nothing was changed.
+/// is locked, not of its type, or changed by others all the time, and nothing was changed.
 type Done = Result<Option<Added>, SqlError>;
 
 impl ShortDml {
@@ -109,7 +110,8 @@ impl ShortDml {
     }
 
     /// Makes the changes on the caller's thread. `None` if it would have to wait for a locked key,
-    /// or has a key that is not of its type; nothing was changed then.
+    /// has a key that is not of its type, or a row that others change all the time; nothing was
+    /// changed then.
     pub(crate) fn run_in_place(
         &self,
         parameters: &[Value<'_>],
@@ -194,17 +196,18 @@ impl Run<'_> {
             let done = keyed.change(Change::Delete { key: &key })?;
             return Ok(done.map(|done| (u64::from(done == Outcome::Made), None)));
         }
-        for _ in 0..ROUNDS_MAX {
-            let Some(old) = keyed.value(&key, self.execution)? else { return self.nothing() };
+        let mut view = Cow::Borrowed(self.execution.view());
+        for _ in 0..ROUNDS_IN_PLACE_MAX {
+            let Some(old) = keyed.map().value_by(&view, &key)? else { return self.nothing() };
             let row = keyed.stored.read(keyed.maker.writer(), &key, &old)?;
             let returned = self.returned_rows(&[&row])?;
             match keyed.change(Change::RemoveIfSame { key: &key, expected: &old })? {
                 None => return Ok(None),
                 Some(Outcome::Made) => return Ok(Some((1, returned))),
-                Some(Outcome::Differs) => {}
+                Some(Outcome::Differs) => view = Cow::Owned(keyed.map().view_at_leaders(&view, [&*key])),
             }
         }
-        Err(changed_too_often())
+        Ok(None)
     }
 
     fn update(&self, keyed: &Keyed, sets: &[(usize, RowValue)]) -> Done {
@@ -213,8 +216,9 @@ impl Run<'_> {
             Found::NoRow => return self.nothing(),
             Found::NotOfType => return Ok(None),
         };
-        for _ in 0..ROUNDS_MAX {
-            let Some(old) = keyed.value(&key, self.execution)? else { return self.nothing() };
+        let mut view = Cow::Borrowed(self.execution.view());
+        for _ in 0..ROUNDS_IN_PLACE_MAX {
+            let Some(old) = keyed.map().value_by(&view, &key)? else { return self.nothing() };
             let row = keyed.stored.read(keyed.maker.writer(), &key, &old)?;
             let mut new = row.clone();
             let inputs =
@@ -231,10 +235,10 @@ impl Run<'_> {
             match keyed.change(Change::ReplaceIfSame { key: &key, expected: &old, value: &value })? {
                 None => return Ok(None),
                 Some(Outcome::Made) => return Ok(Some((1, returned))),
-                Some(Outcome::Differs) => {}
+                Some(Outcome::Differs) => view = Cow::Owned(keyed.map().view_at_leaders(&view, [&*key])),
             }
         }
-        Err(changed_too_often())
+        Ok(None)
     }
 }
 
@@ -285,10 +289,6 @@ impl Keyed {
 
     fn map(&self) -> &Map {
         self.table.map()
-    }
-
-    fn value(&self, key: &[u8], execution: &Execution) -> Result<Option<Blob>, SqlError> {
-        Ok(self.map().value_by(execution.view(), key)?)
     }
 
     /// Makes a change; `None` if its key is locked, or no leader could be reached.

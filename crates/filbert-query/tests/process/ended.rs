@@ -16,6 +16,8 @@ const LONG: u64 = 60;
 const PART: u64 = 2;
 /// The longest step takes less than this part of the time.
 const STEPS: u64 = 6;
+/// A step that is too long is so each time, and not only while the machine is busy.
+const ATTEMPTS: usize = 3;
 /// The library's rule `eliminate_cross_join` orders all joins in one step, half of the time. Their
 /// number is limited.
 const ONE_STEP: &str = "joins";
@@ -66,6 +68,74 @@ const KINDS: [(&str, TextOf); 8] = [
     ("parts of a pattern", |size| format!("SELECT repeat('a', {}) LIKE repeat('%a_', {size}) || 'b'", size * 1_000)),
 ];
 
+/// What took too long after the end of a statement of one kind. No text is planned twice.
+fn late_of(member: &mut Member, name: &str, text_of: TextOf, attempt: usize) -> Vec<String> {
+    let text_of = |size| format!("{} -- attempt {attempt},", text_of(size));
+    let mut late = Vec::new();
+    let mut size = 64;
+    let (size, whole) = loop {
+        let before = processor();
+        let told = member.try_rows(&text_of(size), &[]);
+        let taken = processor() - before;
+        match told {
+            // It has a limit before it takes long.
+            Err(error) => {
+                assert!(["54000", "54001", "42601", "54011"].contains(&error.sqlstate()), "{size} {name}: {error}");
+                break (size, None);
+            }
+            Ok(_) if taken >= LONG => break (size, Some(taken)),
+            Ok(_) => size *= 2,
+        }
+    };
+    println!("{size} {name}: {whole:?}");
+    let Some(whole) = whole else { return late };
+    let text = format!("{} again", text_of(size));
+    let before = processor();
+    let (sender, receiver) = mpsc::channel();
+    let statement = Statement { timeout_ms: Some(1), ..member.statement(&text, &[]) };
+    let running = member.engine.execute(&statement, Box::new(move |result| sender.send(result).unwrap()));
+    let error = receiver.recv().unwrap().err().unwrap();
+    assert_eq!(error.sqlstate(), "57014", "{size} {name}: {error}");
+    drop(running);
+    member.describe(&format!("SELECT a + {size} FROM t -- {attempt}")).unwrap();
+    let ended = processor() - before;
+    println!("{size} {name}: {ended} of {whole}");
+    if ended * PART > whole {
+        late.push(format!("{size} {name} took {ended} of {whole} hundredths of a second after their end"));
+    }
+    // Late steps are as short as early ones.
+    for quarters in 1..if name == ONE_STEP { 2 } else { 4 } {
+        let text = format!("{} {quarters} quarters", text_of(size));
+        let before = processor();
+        let (sender, receiver) = mpsc::channel();
+        let allowed = whole * quarters / 4;
+        let statement = Statement { timeout_ms: Some(allowed * 10), ..member.statement(&text, &[]) };
+        let running = member.engine.execute(&statement, Box::new(move |result| drop(sender.send(result))));
+        let error = receiver.recv().unwrap().err();
+        drop(running);
+        member.describe(&format!("SELECT b + {size} + {quarters} FROM t -- {attempt}")).unwrap();
+        let ended = processor() - before;
+        println!("{size} {name}: {ended} of {whole}, {allowed} allowed");
+        if error.is_some() && ended > allowed + whole / STEPS {
+            late.push(format!("{size} {name}, ended after {allowed} of {whole}: took {ended} hundredths of a second"));
+        }
+    }
+    // The same for a description whose client has left.
+    let text = format!("{} described", text_of(size));
+    let before = processor();
+    let (sender, receiver) = mpsc::channel();
+    let statement = member.statement(&text, &[]);
+    let running = member.engine.describe(&statement, &[], Box::new(move |told| sender.send(told).unwrap()));
+    running.cancel();
+    let error = receiver.recv().unwrap().err().unwrap();
+    assert_eq!(error.sqlstate(), "57014", "{size} {name}: {error}");
+    let ended = processor() - before;
+    if ended * PART > whole {
+        late.push(format!("{size} {name} described: {ended} of {whole} hundredths of a second after their end"));
+    }
+    late
+}
+
 #[test]
 fn planning_ends_with_its_statement() {
     let _alone = alone();
@@ -74,71 +144,14 @@ fn planning_ends_with_its_statement() {
     // With one thread what is asked later waits until it is free.
     member = Member { session, ..Member::with(QueryConfig { threads: Some(1), ..QueryConfig::default() }) };
     member.change("CREATE TABLE t (id int PRIMARY KEY, a int, b int)");
-    let mut late = Vec::new();
     for (name, text_of) in KINDS {
-        let mut size = 64;
-        let (size, whole) = loop {
-            let before = processor();
-            let told = member.try_rows(&text_of(size), &[]);
-            let taken = processor() - before;
-            match told {
-                // It has a limit before it takes long.
-                Err(error) => {
-                    assert!(["54000", "54001", "42601", "54011"].contains(&error.sqlstate()), "{size} {name}: {error}");
-                    break (size, None);
-                }
-                Ok(_) if taken >= LONG => break (size, Some(taken)),
-                Ok(_) => size *= 2,
-            }
-        };
-        println!("{size} {name}: {whole:?}");
-        let Some(whole) = whole else { continue };
-        let text = format!("{} -- again", text_of(size));
-        let before = processor();
-        let (sender, receiver) = mpsc::channel();
-        let statement = Statement { timeout_ms: Some(1), ..member.statement(&text, &[]) };
-        let running = member.engine.execute(&statement, Box::new(move |result| sender.send(result).unwrap()));
-        let error = receiver.recv().unwrap().err().unwrap();
-        assert_eq!(error.sqlstate(), "57014", "{size} {name}: {error}");
-        drop(running);
-        member.describe(&format!("SELECT a + {size} FROM t")).unwrap();
-        let ended = processor() - before;
-        println!("{size} {name}: {ended} of {whole}");
-        if ended * PART > whole {
-            late.push(format!("{size} {name} took {ended} of {whole} hundredths of a second after their end"));
-        }
-        // Late steps are as short as early ones.
-        for quarters in 1..if name == ONE_STEP { 2 } else { 4 } {
-            let text = format!("{} -- {quarters} quarters", text_of(size));
-            let before = processor();
-            let (sender, receiver) = mpsc::channel();
-            let allowed = whole * quarters / 4;
-            let statement = Statement { timeout_ms: Some(allowed * 10), ..member.statement(&text, &[]) };
-            let running = member.engine.execute(&statement, Box::new(move |result| drop(sender.send(result))));
-            let error = receiver.recv().unwrap().err();
-            drop(running);
-            member.describe(&format!("SELECT b + {size} + {quarters} FROM t")).unwrap();
-            let ended = processor() - before;
-            println!("{size} {name}: {ended} of {whole}, {allowed} allowed");
-            if error.is_some() && ended > allowed + whole / STEPS {
-                late.push(format!(
-                    "{size} {name}, ended after {allowed} of {whole}: took {ended} hundredths of a second"
-                ));
+        let mut late = Vec::new();
+        for attempt in 0..ATTEMPTS {
+            late = late_of(&mut member, name, text_of, attempt);
+            if late.is_empty() {
+                break;
             }
         }
-        // The same for a description whose client has left.
-        let text = format!("{} -- described", text_of(size));
-        let before = processor();
-        let (sender, receiver) = mpsc::channel();
-        let statement = member.statement(&text, &[]);
-        let running = member.engine.describe(&statement, &[], Box::new(move |told| sender.send(told).unwrap()));
-        running.cancel();
-        let error = receiver.recv().unwrap().err().unwrap();
-        assert_eq!(error.sqlstate(), "57014", "{size} {name}: {error}");
-        let ended = processor() - before;
-        if ended * PART > whole {
-            late.push(format!("{size} {name} described: {ended} of {whole} hundredths of a second after their end"));
-        }
+        assert!(late.is_empty(), "{late:#?}");
     }
-    assert!(late.is_empty(), "{late:#?}");
 }

@@ -235,6 +235,17 @@ impl Map {
         Ok(())
     }
 
+    /// The view of a statement that found newer values of these keys at their leaders than in this
+    /// member's replicas, which may lag: their groups are read at the leaders. Without a cluster,
+    /// the same view.
+    pub fn view_at_leaders<'k>(&self, view: &ReadView, keys: impl IntoIterator<Item = &'k [u8]>) -> ReadView {
+        let Some(replication) = self.shared.replication.as_ref().filter(|_| self.forwards()) else {
+            return view.clone();
+        };
+        let groups = keys.into_iter().map(|key| replication.group_of(self.partition_of(key)));
+        view.without(&groups.collect(), replication.groups)
+    }
+
     /// The value of a key, read at the place that a view says. Does not count as a read of the
     /// entry. May block, see [`Map::visit_at_leaders`].
     ///
