@@ -227,6 +227,16 @@ def test_statements_go_on_when_leaders_die():
         assert problems == []
 
 
+def test_every_member_estimates_the_number_of_all_rows(sessions, numbers):
+    for session in sessions:
+        for estimate in (
+            "select reltuples from pg_class where relname = 'numbers'",
+            "select n_live_tup from pg_stat_user_tables where relname = 'numbers'",
+            "select num_docs from sys.shards where table_name = 'numbers'",
+        ):
+            assert 0.8 * ROWS < rows(session, estimate)[0][0] < 1.2 * ROWS, estimate
+
+
 class Counter(threading.Thread):
     """Adds one to its own entries by SQL of a Hazelcast client, until it is told to end."""
 

@@ -233,3 +233,17 @@ def test_rows_that_were_acknowledged_outlive_a_member(cluster):
             assert found <= set(acknowledged) | {number for number, _ in unknown}
             counted = rows(session, "select count(*) from kept where n = 3")
             assert counted == [(len([number for number in found if number % 10 == 3]),)]
+
+
+def test_a_session_goes_on_at_a_member_that_reaches_no_other(cluster):
+    with psycopg.connect(dsn(cluster.members[0])) as session:
+        session.execute("create table lonely (id int primary key)")
+        session.commit()
+        while len(cluster.members) > 1:
+            cluster.end(cluster.members[1], in_order=False)
+        session.execute("set statement_timeout = 1000")
+        with pytest.raises((psycopg.errors.QueryCanceled, psycopg.errors.CannotConnectNow)):
+            session.execute("insert into lonely values (1)")
+        session.rollback()
+        session.execute("set application_name = 'still here'")
+        session.rollback()

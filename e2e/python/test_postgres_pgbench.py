@@ -5,12 +5,9 @@ import subprocess
 
 import pytest
 
-from member import MEMBERS
 from postgres_tools import psql, rows
 
 TRANSACTIONS = 200
-
-pytestmark = pytest.mark.skipif(MEMBERS > 1, reason="pgbench adds primary keys to tables, which a cluster refuses")
 
 
 @pytest.fixture(scope="module")

@@ -558,12 +558,15 @@ pub fn narrow(expression: &mut Expr, of: Dialect) {
     *expression = Expr::Cast { kind: CastKind::Cast, expr: Box::new(literal), data_type, array: false, format: None };
 }
 
-/// A whole number with several signs, as one with its sign: `-(-4)` as `4`, which has 32 bits.
+/// A whole number with several signs, as one with its sign: `-(-4)` as `4`, which has 32 bits, and
+/// `+4` as `4`.
 fn fold_signs(expression: &mut Expr) {
-    if let Expr::UnaryOp { op: UnaryOperator::Minus, expr } = &*expression
-        && !matches!(**expr, Expr::Value(_))
-        && let Some(number) = whole_number(expression)
-    {
+    let is_signed = match expression {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => !matches!(**expr, Expr::Value(_)),
+        Expr::UnaryOp { op: UnaryOperator::Plus, .. } => true,
+        _ => false,
+    };
+    if is_signed && let Some(number) = whole_number(expression) {
         let digits = Expr::value(Value::Number(number.unsigned_abs().to_string(), false));
         *expression = match number < 0 {
             true => Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(digits) },

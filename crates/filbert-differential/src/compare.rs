@@ -177,6 +177,11 @@ fn plain(rows: &[Row], types: &[u32]) -> Vec<Row> {
             Some(binary) if oid == NUMERIC => format!("0x{}", without(binary, SCALE)),
             Some(binary) if ARRAYS.contains(&oid) => format!("0x{}", without(binary, MAY_HOLD_NULLS)),
             Some(binary) if FLOATS.contains(&oid) => of_bits(binary).unwrap_or_else(|| text.clone()),
+            // A binary form that happens to be text.
+            None if FLOATS.contains(&oid) && text.parse::<f64>().is_err() => {
+                let binary: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+                of_bits(&binary).unwrap_or_else(|| text.clone())
+            }
             None if oid == NUMERIC => shortest(text).to_owned(),
             // The binary form of a `jsonb` is its text after a version byte.
             Some(binary) if DOCUMENTS.contains(&oid) => {

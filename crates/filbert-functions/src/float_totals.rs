@@ -10,6 +10,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 
 use crate::error::{carried, data_error};
+use crate::numbers::one_nan;
 use crate::row::failed;
 
 /// Finds results that are infinite although no argument was, which PostgreSQL rejects.
@@ -98,7 +99,7 @@ impl Accumulator for SlidingFloats {
         let (sum, count) = self.total();
         #[allow(clippy::cast_precision_loss, reason = "a window has fewer than 2^53 rows")]
         let total = if self.is_average { sum / count as f64 } else { sum };
-        Ok(ScalarValue::Float64((count > 0).then_some(total)))
+        Ok(ScalarValue::Float64((count > 0).then_some(one_nan(total))))
     }
 
     fn size(&self) -> usize {

@@ -24,6 +24,7 @@ use super::fields::Summed;
 use super::float_totals::{Overflow, SlidingFloats};
 use super::numbers::decimals::{FREE, array_of, is_free, number_at, quotients, scale_of, shortest};
 use super::numbers::digits::{divide, quotient_scale};
+use super::numbers::with_one_nan_each;
 use super::row::{failed, is_text, wrong_arguments};
 use crate::types::{is_untyped, untyped_field};
 
@@ -310,7 +311,7 @@ impl<T> Inner<T> {
         self.overflow.check(&converted)?;
         match self.result {
             DataType::Decimal256(_, QUOTIENT_SCALE) => quotients(&converted, self.scale_least),
-            _ => Ok(converted),
+            _ => Ok(with_one_nan_each(converted)),
         }
     }
 

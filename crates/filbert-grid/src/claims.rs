@@ -34,9 +34,19 @@ pub struct Claims<'m> {
     partitions: Vec<PartitionId>,
 }
 
-impl Claims<'_> {
+impl<'m> Claims<'m> {
+    /// The map.
+    pub(crate) fn map(&self) -> &'m Map {
+        self.map
+    }
+
+    /// The owner of the claims.
+    pub(crate) fn owner(&self) -> Caller {
+        self.owner
+    }
+
     /// Records that the statement may have claims in a partition.
-    fn note(&mut self, partition: PartitionId) {
+    pub(crate) fn note(&mut self, partition: PartitionId) {
         if !self.partitions.contains(&partition) {
             self.partitions.push(partition);
         }

@@ -10,6 +10,7 @@
 //! parts of a text are separated by spaces. Map names, type names, fields and attributes are in
 //! hexadecimal digits, because they may contain any character.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use filbert_data::compact::{FieldDescriptor, FieldKind, Schema};
@@ -142,6 +143,31 @@ pub(crate) fn undefine_map(cluster: &dyn Cluster, map: &str) -> Result<(), GridE
     if changes.is_empty() { Ok(()) } else { cluster.redefine(changes).map(|_| ()) }
 }
 
+/// The changes of definitions for a map that is replaced by a map with these indexes.
+pub(crate) fn replace_indexes(
+    definitions: &Definitions,
+    old: &str,
+    new: &str,
+    indexes: &[IndexConfig],
+) -> Vec<Redefinition> {
+    let start = of_map(old);
+    let known = definitions.by_name.range(start.clone()..).take_while(|(name, _)| name.starts_with(&start));
+    let mut changes: BTreeMap<String, Redefinition> = BTreeMap::new();
+    for (name, definition) in known {
+        let (name, expected) = (name.clone(), Some(definition.version));
+        changes.insert(name.clone(), Redefinition { name, expected, text: None });
+    }
+    for index in indexes {
+        let name = index_name(new, index.name.as_deref().unwrap_or_default());
+        let expected = definitions.by_name.get(&name).map(|known| known.version);
+        changes.insert(name.clone(), Redefinition { name, expected, text: Some(write_index(index)) });
+    }
+    let is_same = |change: &Redefinition| {
+        definitions.by_name.get(&change.name).map(|known| &*known.text) == change.text.as_deref()
+    };
+    changes.into_values().filter(|change| !is_same(change)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +182,31 @@ mod tests {
         assert_eq!(read_schema(&text), Some(schema));
         assert_eq!(read_schema(""), None);
         assert_eq!(read_schema("x00zz"), None);
+    }
+
+    #[test]
+    fn indexes_move_to_the_map_that_replaces_theirs() {
+        let index = |name: &str, attribute: &str| IndexConfig {
+            name: Some(name.to_owned()),
+            kind: IndexKind::Sorted,
+            attributes: vec![attribute.to_owned()],
+            bitmap: None,
+        };
+        let mut definitions = Definitions::default();
+        for (version, name) in (1..).zip(["same", "other", "gone"]) {
+            let text = write_index(&index(name, "a")).into();
+            definitions.by_name.insert(index_name("t", name), Definition { version, text });
+        }
+        let indexes = [index("same", "a"), index("other", "b")];
+        let changes = |new| -> Vec<_> {
+            let changes = replace_indexes(&definitions, "t", new, &indexes).into_iter();
+            changes.map(|change| (change.name, change.expected, change.text.is_some())).collect()
+        };
+        let of = |map, name, expected, is_there| (index_name(map, name), expected, is_there);
+        assert_eq!(changes("t"), [of("t", "gone", Some(3), false), of("t", "other", Some(2), true)]);
+        let moved = changes("u");
+        assert_eq!(moved.iter().filter(|(_, expected, is_there)| expected.is_some() && !is_there).count(), 3);
+        assert!(moved.contains(&of("u", "same", None, true)) && moved.contains(&of("u", "other", None, true)));
     }
 
     #[test]

@@ -30,6 +30,10 @@ pub(crate) struct MapCore {
     /// The bytes over all partitions. Counted only for maps that evict by bytes.
     pub(crate) bytes: AtomicUsize,
     pub(crate) destroyed: AtomicBool,
+    /// Whether another map has replaced this one on all members of a cluster. It is destroyed then.
+    pub(crate) is_replaced: AtomicBool,
+    /// Whether the map has replaced another one on all members of a cluster, or is about to.
+    pub(crate) is_replacement: AtomicBool,
     /// Whether another map is about to replace this one, see [`MapCore::hold`]. Changes are refused
     /// meanwhile.
     pub(crate) held: AtomicBool,
@@ -74,6 +78,8 @@ impl MapCore {
             entries: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             destroyed: AtomicBool::new(false),
+            is_replaced: AtomicBool::new(false),
+            is_replacement: AtomicBool::new(false),
             held: AtomicBool::new(false),
             claiming: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
@@ -134,7 +140,12 @@ impl MapCore {
         }
     }
 
+    /// The error of a change of a destroyed map. If another map has replaced it, the change is to be
+    /// sent again.
     pub(crate) fn destroyed_error(&self) -> GridError {
+        if self.is_replaced.load(Ordering::Acquire) {
+            return self.held_error();
+        }
         GridError::Destroyed { service: MAP_SERVICE.to_owned(), name: self.name.clone() }
     }
 
@@ -159,7 +170,7 @@ impl MapCore {
         self.held.store(false, Ordering::Release);
     }
 
-    fn held_error(&self) -> GridError {
+    pub(crate) fn held_error(&self) -> GridError {
         GridError::BeingReplaced { map: self.name.clone() }
     }
 

@@ -16,7 +16,7 @@ use crate::map::Map;
 use crate::map_core::MapCore;
 use crate::names::{MAP_SERVICE, check_name};
 use crate::replication::Submissions;
-use crate::replicator::PendingAnswer;
+use crate::replicator::{NewMap, PendingAnswer};
 use crate::shared::MapTable;
 
 impl Grid {
@@ -37,7 +37,9 @@ impl Grid {
         let config = self.shared.config.maps.find(name)?.clone();
         let id = match &self.shared.replication {
             None => None,
-            Some(replication) => Some(replication.replicator.create_map(Some(name), self.map_settings(&config))?),
+            Some(replication) => {
+                Some(replication.replicator.create_map(NewMap::Named(name), self.map_settings(&config))?)
+            }
         };
         let map = self.name_map(name, config, id)?;
         self.shared.create_where_leading(&map.core, true);
@@ -65,15 +67,20 @@ impl Grid {
         }
         self.objects().reserve(MAP_SERVICE, name)?;
         let core = self.build_map(name, config, id);
+        self.publish_map(&core);
+        tracing::debug!(map = name, "map made");
+        Ok(handle(&core))
+    }
+
+    /// Gives a map its name, which no other map has, and announces it.
+    pub(crate) fn publish_map(&self, core: &Arc<MapCore>) {
         let mut maps = self.shared.maps.write();
         if core.evicts {
             maps.evicting.push(core.clone());
         }
-        maps.by_name.insert(name.to_owned(), core.clone());
+        maps.by_name.insert(core.name.clone(), core.clone());
         drop(maps);
-        tracing::debug!(map = name, "map made");
-        self.objects().announce_created(MAP_SERVICE, name, self.shared.member);
-        Ok(handle(&core))
+        self.objects().announce_created(MAP_SERVICE, &core.name, self.shared.member);
     }
 
     /// Builds a map that has no name in the table yet. `known` is the id in the logs, if there are
@@ -156,10 +163,14 @@ impl Grid {
     /// Removes a map that no member knows any more, after any member has called
     /// [`Replicator::drop_map`](crate::replication::Replicator::drop_map).
     pub fn map_dropped(&self, id: MapId) {
-        drop(self.unlink(|maps| {
-            let name = maps.by_id.get(&id)?.name.clone();
-            maps.by_name.remove(&name)
-        }));
+        let Some(core) = self.shared.map_by_id(id) else { return };
+        let unlinked =
+            self.unlink(|maps| maps.by_name.get(&core.name)?.id.eq(&id).then(|| maps.by_name.remove(&core.name))?);
+        if unlinked.is_none() && self.shared.maps.write().by_id.remove(&id).is_some() {
+            // It was hidden.
+            core.destroyed.store(true, Ordering::Release);
+            self.end_map(&core, &core.near_caches);
+        }
     }
 
     fn unlink(&self, take: impl FnOnce(&mut MapTable) -> Option<Arc<MapCore>>) -> Option<Unlinked<'_>> {

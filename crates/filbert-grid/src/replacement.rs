@@ -1,4 +1,5 @@
-//! A map that replaces another map. It is filled while changes of the old map are refused, then it
+//! A map that replaces another map of this member. (`replication/replacing.rs` replaces maps of a
+//! cluster.) It is filled while changes of the old map are refused, then it
 //! replaces the old map atomically.
 //!
 //! ```text
@@ -15,12 +16,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use filbert_store::{Expiry, Metadata};
+use filbert_store::{Expiry, MapId, MapSettings, Metadata};
 
 use crate::errors::GridError;
 use crate::grid::Grid;
 use crate::map::Map;
+use crate::map_core::MapCore;
 use crate::names::{MAP_SERVICE, check_name};
+use crate::replicator::NewMap;
 
 /// A map that is about to replace another one. If it is dropped unfinished, the old map stays
 /// unchanged.
@@ -57,7 +60,10 @@ impl Grid {
         old.core.hold()?;
         let known = match &shared.replication {
             None => Ok(None),
-            Some(replication) => replication.replicator.create_map(None, self.map_settings(&config)).map(Some),
+            Some(replication) => {
+                let replacing = NewMap::Replacing { old: old.core.id, name: new };
+                replication.replicator.create_map(replacing, self.map_settings(&config)).map(Some)
+            }
         };
         let known = known.inspect_err(|_| old.core.release())?;
         let core = self.build_map(new, config, known);
@@ -95,10 +101,123 @@ impl MapReplacement {
         &self.new
     }
 
-    /// The metadata of an entry of the old map, for its copy in the new map: timestamps, counts and
-    /// durations.
+    /// The metadata of an entry of the old map, for its copy in the new map.
     pub fn metadata(&self, key: &[u8]) -> Option<Metadata> {
-        self.old.entry_view(self.old.partition_of(key), key, |view| {
+        self.old.metadata(key)
+    }
+
+    /// Replaces the old map by the new map, and moves its listeners. The old map's data are freed
+    /// when this is dropped.
+    ///
+    /// # Errors
+    /// The old map was destroyed meanwhile, or another map has the new name. Nothing was changed
+    /// then.
+    pub fn put_in_place(&mut self) -> Result<(), GridError> {
+        self.grid.swap_maps(&self.old.core, &self.new.core)?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Grid {
+    /// The name of the old map refers to the new map from now on, which may have another name. The
+    /// listeners move. Nothing is changed if there is an error.
+    fn swap_maps(&self, old: &Arc<MapCore>, new: &Arc<MapCore>) -> Result<(), GridError> {
+        let shared = &self.shared;
+        let keeps_name = old.name == new.name;
+        let _lifecycle = shared.map_lifecycle.lock();
+        let mut maps = shared.maps.write();
+        if maps.by_name.get(&old.name).is_none_or(|core| core.id != old.id) {
+            return Err(old.destroyed_error());
+        }
+        if keeps_name {
+            // Before any other caller can change the new map, so that listeners miss no change of
+            // it.
+            old.listeners.move_to(&new.listeners);
+            old.near_caches.move_to(&new.near_caches);
+        } else {
+            if maps.by_name.contains_key(&new.name) {
+                return Err(GridError::IllegalArgument(format!("there is a map {:?} already", new.name)));
+            }
+            self.objects().reserve(MAP_SERVICE, &new.name)?;
+            maps.by_name.remove(&old.name);
+        }
+        maps.by_name.insert(new.name.clone(), new.clone());
+        maps.by_id.remove(&old.id);
+        maps.evicting.retain(|other| other.id != old.id);
+        if new.evicts {
+            maps.evicting.push(new.clone());
+        }
+        // Query plans for the old map become invalid before reads of that map begin to fail.
+        shared.layout_changes.note();
+        // From here on, handles of the old map are handles of a destroyed map, and their owners
+        // look up the new one.
+        old.destroyed.store(true, Ordering::Release);
+        drop(maps);
+        if !keeps_name {
+            self.objects().destroy(MAP_SERVICE, &old.name, shared.member);
+            self.objects().announce_created(MAP_SERVICE, &new.name, shared.member);
+        }
+        Ok(())
+    }
+
+    /// Frees the data of a map that another one has replaced.
+    fn end_replaced(&self, old: &Arc<MapCore>, new: &Arc<MapCore>) {
+        if old.name == new.name {
+            self.end_map(old, &new.near_caches);
+        } else {
+            self.end_map(old, &old.near_caches);
+            self.forget_listeners(old);
+        }
+        tracing::info!(map = new.name, "a map has taken the place of {:?}", old.name);
+    }
+
+    /// The hidden map with an id, which is about to replace another map of the cluster. Creates it if
+    /// this member does not know it.
+    ///
+    /// # Errors
+    /// As [`Grid::map`].
+    pub fn hidden_map(&self, id: MapId, name: &str, settings: MapSettings) -> Result<Arc<Map>, GridError> {
+        let config = self.shared.config.maps.find(name)?.clone();
+        let _lifecycle = self.shared.map_lifecycle.lock();
+        let known = self.shared.map_by_id(id);
+        let core = known.unwrap_or_else(|| {
+            let core = self.build_map(name, config, Some((id, settings)));
+            core.is_replacement.store(true, Ordering::Release);
+            core
+        });
+        Ok(Arc::new(Map { core, shared: self.shared.clone() }))
+    }
+
+    /// A hidden map has replaced another one on all members, after any member has called
+    /// [`Replicator::replace_map`](crate::replication::Replicator::replace_map).
+    ///
+    /// # Errors
+    /// As [`Grid::map`]. This member does not know the new map then.
+    pub fn map_replaced(&self, old: MapId, new: (MapId, &str, MapSettings)) -> Result<(), GridError> {
+        let (id, name, settings) = new;
+        let new = self.hidden_map(id, name, settings)?;
+        // Several replacements may have passed at once.
+        let by_name = || self.shared.maps.read().by_name.get(name).cloned();
+        let Some(old) = self.shared.map_by_id(old).or_else(by_name) else {
+            let _lifecycle = self.shared.map_lifecycle.lock();
+            self.objects().reserve(MAP_SERVICE, name)?;
+            self.publish_map(&new.core);
+            return Ok(());
+        };
+        // Changes of the old map that wait, or come late, are sent again.
+        old.is_replaced.store(true, Ordering::Release);
+        self.shared.maps.write().replaced.insert(old.id);
+        self.swap_maps(&old, &new.core)?;
+        self.end_replaced(&old, &new.core);
+        Ok(())
+    }
+}
+
+impl Map {
+    /// The metadata of an entry, for its copy in another map: timestamps, counts and durations.
+    pub(crate) fn metadata(&self, key: &[u8]) -> Option<Metadata> {
+        self.entry_view(self.partition_of(key), key, |view| {
             let view = view?;
             let of = |duration_ms: i64| if duration_ms == i64::MAX { 0 } else { duration_ms };
             let expires_ms = match view.ttl_ms {
@@ -116,56 +235,6 @@ impl MapReplacement {
             })
         })
     }
-
-    /// Replaces the old map by the new map, and moves its listeners. The old map's data are freed
-    /// when this is dropped.
-    ///
-    /// # Errors
-    /// The old map was destroyed meanwhile, or another map has the new name. Nothing was changed
-    /// then.
-    pub fn put_in_place(&mut self) -> Result<(), GridError> {
-        let shared = &self.grid.shared;
-        let (old, new) = (&self.old.core, &self.new.core);
-        let _lifecycle = shared.map_lifecycle.lock();
-        let mut maps = shared.maps.write();
-        if maps.by_name.get(&old.name).is_none_or(|core| core.id != old.id) {
-            return Err(old.destroyed_error());
-        }
-        if self.keeps_name() {
-            // Before any other caller can change the new map, so that listeners miss no change of
-            // it.
-            old.listeners.move_to(&new.listeners);
-            old.near_caches.move_to(&new.near_caches);
-        } else {
-            if maps.by_name.contains_key(&new.name) {
-                return Err(GridError::IllegalArgument(format!("there is a map {:?} already", new.name)));
-            }
-            self.grid.objects().reserve(MAP_SERVICE, &new.name)?;
-            maps.by_name.remove(&old.name);
-        }
-        maps.by_name.insert(new.name.clone(), new.clone());
-        maps.by_id.remove(&old.id);
-        maps.evicting.retain(|other| other.id != old.id);
-        if new.evicts {
-            maps.evicting.push(new.clone());
-        }
-        self.finished = true;
-        // Query plans for the old map become invalid before reads of that map begin to fail.
-        shared.layout_changes.note();
-        // From here on, handles of the old map are handles of a destroyed map, and their owners
-        // look up the new one.
-        old.destroyed.store(true, Ordering::Release);
-        drop(maps);
-        if !self.keeps_name() {
-            self.grid.objects().destroy(MAP_SERVICE, &old.name, shared.member);
-            self.grid.objects().announce_created(MAP_SERVICE, &new.name, shared.member);
-        }
-        Ok(())
-    }
-
-    fn keeps_name(&self) -> bool {
-        self.old.name() == self.new.name()
-    }
 }
 
 impl Drop for MapReplacement {
@@ -178,12 +247,6 @@ impl Drop for MapReplacement {
             old.release();
             return;
         }
-        if self.keeps_name() {
-            grid.end_map(old, &new.near_caches);
-        } else {
-            grid.end_map(old, &old.near_caches);
-            grid.forget_listeners(old);
-        }
-        tracing::info!(map = new.name, "a map has taken the place of {:?}", old.name);
+        grid.end_replaced(old, new);
     }
 }

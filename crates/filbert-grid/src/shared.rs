@@ -1,7 +1,7 @@
 //! The state that the grid and its map handles share: the cells, the clock, the memory accounts,
 //! and the tables of maps. This module must not know how a partition is changed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -32,6 +32,8 @@ pub(crate) struct MapTable {
     pub(crate) by_name: HashMap<String, Arc<MapCore>>,
     pub(crate) by_id: HashMap<MapId, Arc<MapCore>>,
     pub(crate) next_id: u32,
+    /// The maps that other maps have replaced on all members of a cluster.
+    pub(crate) replaced: BTreeSet<MapId>,
     /// The maps that have a size limit and evict.
     pub(crate) evicting: Vec<Arc<MapCore>>,
 }

@@ -699,6 +699,34 @@ fn renew_partitions(grid: &Grid, known: &RegistryState, state: &RegistryState) {
     }
 }
 
+/// Passes changes of the registry's maps to the grid.
+fn follow_maps(grid: &Grid, known: &RegistryState, state: &RegistryState) {
+    let was_hidden = |id| known.maps().any(|(known, facts)| known == id && facts.is_hidden());
+    let is_new = |id| !known.knows_map(id);
+    let mut failures = Vec::new();
+    // A replaced map is not dropped: its listeners stay.
+    for (id, facts) in state.maps().filter(|(id, _)| is_new(*id) || was_hidden(*id)) {
+        if let Some(old) = facts.replaced() {
+            failures
+                .extend(grid.map_replaced(old, (id, &facts.name, facts.settings())).err().map(|error| (facts, error)));
+        }
+    }
+    // A map may have the name of a dropped one.
+    for (id, _) in known.maps().filter(|(id, _)| !state.knows_map(*id)) {
+        grid.map_dropped(id);
+    }
+    for (id, facts) in state.maps().filter(|(id, facts)| is_new(*id) && facts.replaced().is_none()) {
+        let made = match facts.is_hidden() {
+            true => grid.hidden_map(id, &facts.name, facts.settings()),
+            false => grid.map_created(id, &facts.name, facts.settings()),
+        };
+        failures.extend(made.err().map(|error| (facts, error)));
+    }
+    for (facts, error) in failures {
+        tracing::warn!(map = facts.name, "the map is not known here: {error}");
+    }
+}
+
 /// Passes the maps of the registry to the grid, and its definitions to their followers.
 async fn follow_registry(registry: Arc<Registry>, followed: Arc<Followed>, grid: std::sync::Weak<Grid>) {
     let mut versions = registry.watch();
@@ -706,14 +734,7 @@ async fn follow_registry(registry: Arc<Registry>, followed: Arc<Followed>, grid:
     loop {
         let state = registry.state();
         let Some(grid) = grid.upgrade() else { return };
-        for (id, _) in known.maps().filter(|(id, _)| !state.knows_map(*id)) {
-            grid.map_dropped(id);
-        }
-        for (id, facts) in state.maps().filter(|(id, _)| !known.knows_map(*id)) {
-            if let Err(error) = grid.map_created(id, &facts.name, facts.settings()) {
-                tracing::warn!(map = facts.name, "the map is not known here: {error}");
-            }
-        }
+        follow_maps(&grid, &known, &state);
         for (_, facts) in known.members().filter(|(id, _)| state.member(*id).is_none()) {
             grid.member_gone(facts.uuid);
         }

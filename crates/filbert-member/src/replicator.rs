@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use filbert_cluster::{Group, SubmitError};
-use filbert_grid::GridError;
 use filbert_grid::replication::{
-    self, Answers, ForwardedReply, GroupId, ReadReply, RejectedSubmission, Replicator, Term,
+    self, Answers, ForwardedReply, GroupId, NewMap, ReadReply, RejectedSubmission, Replicator, Term,
 };
+use filbert_grid::{GridError, Redefinition};
 use filbert_store::{MapId, MapSettings, Millis};
 use tokio::runtime::Handle;
 use uuid::Uuid;
@@ -17,7 +17,7 @@ use crate::errors::{MemberError, grid_submit_error};
 use crate::forwarding::Forwarding;
 use crate::leader_reads::LeaderReads;
 use crate::partitions::PartitionGroup;
-use crate::registry::{Command, MapFacts, Reply};
+use crate::registry::{Command, MapFacts, Reply, replace};
 use crate::registry_client::RegistryClient;
 
 /// The grid's access to the logs.
@@ -114,13 +114,14 @@ impl Replicator for MemberReplicator {
         self.group(group).map_or(Millis(i64::MIN), Group::read_time)
     }
 
-    fn create_map(&self, name: Option<&str>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError> {
-        let Some(name) = name else {
-            let text = "a map cannot take another map's place in a cluster yet: the key of a table cannot be changed";
-            return Err(GridError::UnsupportedOperation(text.to_owned()));
+    fn create_map(&self, map: NewMap<'_>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError> {
+        let (map, everywhere) = match map {
+            NewMap::Named(name) => (MapFacts::new(name, &settings), false),
+            NewMap::Replacing { old, name } => {
+                (MapFacts::new(name, &settings).replacing(old, self.registry_client.group().member()), true)
+            }
         };
-        let map = MapFacts::new(name, &settings);
-        match self.execute(Command::MakeMap { map, maps_max: self.maps_max }, false)? {
+        match self.execute(Command::MakeMap { map, maps_max: self.maps_max }, everywhere)? {
             Reply::Map(id, facts) => Ok((MapId(id), facts.settings())),
             Reply::Refused(why) => Err(GridError::IllegalState(why)),
             reply => Err(GridError::Internal(format!("making a map was answered by {reply:?}"))),
@@ -136,5 +137,14 @@ impl Replicator for MemberReplicator {
     fn drop_map(&self, map: MapId) -> Result<(), GridError> {
         self.execute(Command::DropMap { map: map.0 }, true)?;
         Ok(())
+    }
+
+    fn replace_map(&self, new: MapId, redefinitions: Vec<Redefinition>) -> Result<bool, GridError> {
+        match self.execute(replace(new, redefinitions), true)? {
+            Reply::Done => Ok(true),
+            Reply::Stale => Ok(false),
+            Reply::Refused(why) => Err(GridError::IllegalState(why)),
+            reply => Err(GridError::Internal(format!("the replacement of a map was answered by {reply:?}"))),
+        }
     }
 }

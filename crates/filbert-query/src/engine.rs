@@ -48,6 +48,12 @@ use crate::{copy, ddl, describe, explain, predicates, row_writer, session, turns
 
 /// How often a statement is planned again because a table that it reads was altered while it ran.
 const REPLANS_MAX: usize = 3;
+/// The SQLSTATE of [`GridError::BeingReplaced`](filbert_grid::GridError::BeingReplaced).
+const ALTERED_STATE: &str = "55006";
+/// How often a statement is run again because another member has altered its table, and the pause
+/// before that.
+const ALTERED_MAX: usize = 100;
+const ALTERED_PAUSE: Duration = Duration::from_millis(20);
 
 /// Statistics of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -173,7 +179,7 @@ impl QueryEngine for Engine {
         let running = limits.clone();
         self.inner.threads.spawn(async move {
             let described = async {
-                let client = client.clone().reading(inner.tables.catch_up().await?);
+                let client = client.clone().reading(inner.view_for(&text).await?);
                 describe::describe(&inner, &text, &client, &types).await
             };
             let described = limits.run(turns::run(limits.clone(), share, caught(described))).await;
@@ -379,12 +385,21 @@ struct Task {
 
 impl Task {
     async fn run(mut self) -> Result<StatementResult, SqlError> {
-        let answered = caught(self.answer()).await;
+        let mut answered = caught(self.answer()).await;
+        for _ in 0..ALTERED_MAX {
+            if !answered.as_ref().is_err_and(|error| error.sqlstate() == ALTERED_STATE) {
+                break;
+            }
+            // Another member has altered the table of the statement, which has changed nothing. This
+            // member may not know the new table yet.
+            tokio::time::sleep(ALTERED_PAUSE).await;
+            answered = caught(self.answer()).await;
+        }
         answered.map_err(|error| translated(error, &self.text, self.client.dialect()))
     }
 
     async fn answer(&mut self) -> Result<StatementResult, SqlError> {
-        let view = self.inner.tables.catch_up().await?;
+        let view = self.inner.view_for(&self.text).await?;
         self.client = std::mem::take(&mut self.client).reading(view);
         let (mut version, mut plan) = self.planned().await?;
         for _ in 0..REPLANS_MAX {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use filbert_functions::measured::MeasuredTotal;
-use filbert_grid::LayoutChanges;
+use filbert_grid::query::SqlError;
+use filbert_grid::{LayoutChanges, ReadView};
 
 use crate::config::QueryConfig;
 use crate::jobs::Jobs;
@@ -11,6 +12,22 @@ use crate::plan::session::Sessions;
 use crate::plans::Plans;
 use crate::tables::Tables;
 use crate::threads::Threads;
+
+/// The first words of statements about the session alone.
+const OF_SESSION: [&str; 12] = [
+    "set",
+    "reset",
+    "begin",
+    "start",
+    "commit",
+    "end",
+    "rollback",
+    "abort",
+    "discard",
+    "deallocate",
+    "savepoint",
+    "release",
+];
 
 /// The parts of the engine.
 pub(crate) struct Parts {
@@ -23,4 +40,19 @@ pub(crate) struct Parts {
     pub(crate) threads: Threads,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) plans: Plans,
+}
+
+impl Parts {
+    /// The places from which a statement reads the partitions, once this member has caught up with
+    /// the others. A statement about the session waits for no other member.
+    ///
+    /// # Errors
+    /// This member cannot answer statements now: it does not reach the other members.
+    pub(crate) async fn view_for(&self, text: &str) -> Result<ReadView, SqlError> {
+        let first = text.split(|letter: char| !letter.is_ascii_alphabetic()).next().unwrap_or_default();
+        match OF_SESSION.iter().any(|word| first.eq_ignore_ascii_case(word)) {
+            true => Ok(ReadView::complete()),
+            false => self.tables.catch_up().await,
+        }
+    }
 }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use datafusion::sql::sqlparser::ast::{ObjectName, Query};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource, Side};
@@ -67,6 +68,12 @@ pub(crate) struct Mapped {
     pub(crate) mapping: Arc<Mapping>,
     pub(crate) table: Arc<MapTable>,
 }
+
+/// How long a statement waits until this member knows all of a change of a table. It takes
+/// milliseconds.
+const ALTERED_WAIT_MAX: Duration = Duration::from_secs(5);
+/// The pause between two attempts.
+const ALTERED_PAUSE: Duration = Duration::from_millis(1);
 
 /// The error of a member that cannot answer statements now. Another member may be able to, or this
 /// one soon.
@@ -166,8 +173,36 @@ impl Tables {
     }
 
     pub(crate) fn find_as(&self, name: &str, raw: bool) -> Result<Option<Mapped>, SqlError> {
+        let until = Instant::now() + ALTERED_WAIT_MAX;
+        loop {
+            let found = self.find_once(name, raw)?;
+            let facts = found.as_ref().and_then(|found| Some((found.mapping.table.as_ref()?, found.table.map())));
+            if facts.is_none_or(|(facts, map)| facts.map == map.replacement()) {
+                return Ok(found);
+            }
+            // Another member has altered the table: this member has the new map and not the new
+            // mapping yet, or the other way round.
+            if Instant::now() >= until {
+                let text = format!("relation {name:?} was altered, and this member does not know the change yet");
+                return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"));
+            }
+            std::thread::sleep(ALTERED_PAUSE);
+        }
+    }
+
+    fn find_once(&self, name: &str, raw: bool) -> Result<Option<Mapped>, SqlError> {
         let grid = self.grid()?;
-        let (mapping, map) = match self.catalog.mapping_with(name, |mapping| grid.map(&mapping.external_name)) {
+        let of_mapping = |mapping: &Arc<Mapping>| grid.existing_map(&mapping.external_name).ok_or(());
+        let found = match self.catalog.mapping_with(name, of_mapping) {
+            Some((mapping, Ok(map))) => Some((mapping, Ok(map))),
+            // Another member may have renamed the table: a map with the former name must not be made.
+            Some((_, Err(()))) if self.is_in_cluster() => {
+                self.catalog.catch_up()?;
+                self.catalog.mapping_with(name, |mapping| grid.map(&mapping.external_name))
+            }
+            _ => self.catalog.mapping_with(name, |mapping| grid.map(&mapping.external_name)),
+        };
+        let (mapping, map) = match found {
             Some(found) => found,
             None => match self.inferred(name)? {
                 Some(mapping) => {

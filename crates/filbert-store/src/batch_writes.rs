@@ -37,6 +37,16 @@ impl Map {
         Reply::Claimed(differing)
     }
 
+    /// Claims all keys for the caller, existing and new ones. Claims nothing if another caller holds
+    /// a key.
+    pub(crate) fn claim_all(&mut self, cx: &Context<'_>) -> Reply<'static> {
+        if self.claims.has_of_others(cx.caller) || self.locks.any_of_others(cx.caller, cx.now) {
+            return Reply::Held(0);
+        }
+        self.claims.claim_all(cx.caller);
+        Reply::Claimed(Vec::new())
+    }
+
     /// Applies the changes of a batch, whose keys the caller has claimed. If an expected entry has
     /// expired or was cleared in the meantime, it stays absent, as if that had happened after the
     /// change. Without a claim of the caller nothing is applied, and the reply is `Flag(false)`:

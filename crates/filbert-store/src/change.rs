@@ -23,8 +23,11 @@ pub(crate) fn change_map(map: &mut Map, cx: &mut Context<'_>, change: Change<'_>
         // The check of the lock finds other owners of the key.
         ChangeOf::Await { key } => map.refuse_locked(cx, key).unwrap_or(Reply::Done),
         ChangeOf::Claim { batch } => map.claim(cx, batch),
+        ChangeOf::ClaimAll => map.claim_all(cx),
         ChangeOf::WriteBatch { batch } => map.write_batch(cx, batch),
         ChangeOf::Unclaim => map.unclaim(cx),
+        // A claim of all keys would leave nothing to remove.
+        ChangeOf::Clear | ChangeOf::EvictAll if map.claims.has_all_of_others(cx.caller) => Reply::Held(0),
         ChangeOf::Clear => map.clear(cx, EventKind::Cleared),
         ChangeOf::EvictAll => map.clear(cx, EventKind::EvictedAll),
         ChangeOf::EvictKeys { keys } => Reply::Count(map.evict_keys(cx, keys)),

@@ -2,7 +2,7 @@
 //!
 //! A claim contains hashes instead of keys: it is small, and is created and dropped as a whole. If
 //! two keys have the same hash, one waits a little longer than necessary, in all replicas, because
-//! the hashes are [`stable_hash`]es. A claim has no lease: its owner releases it, or disconnects,
+//! the hashes are [`stable_hash`]es. A claim without hashes is of all keys, existing and new ones. A claim has no lease: its owner releases it, or disconnects,
 //! and then `ReleaseLocks` frees it.
 
 use std::sync::Arc;
@@ -16,8 +16,19 @@ use crate::hash::stable_hash;
 #[derive(Clone)]
 pub(crate) struct Claim {
     pub(crate) owner: Caller,
-    /// Sorted. Shared with a snapshot in progress.
+    /// Sorted; empty = the claim is of all keys. Shared with a snapshot in progress.
     pub(crate) hashes: Arc<[u64]>,
+}
+
+impl Claim {
+    fn has(&self, hash: u64) -> bool {
+        self.is_of_all() || self.hashes.binary_search(&hash).is_ok()
+    }
+
+    /// Whether it is a claim of all keys.
+    pub(crate) fn is_of_all(&self) -> bool {
+        self.hashes.is_empty()
+    }
 }
 
 /// The claims of one map, in the order of their creation.
@@ -33,7 +44,7 @@ impl Claims {
     /// Whether another caller has claimed the key, or a key with the same hash.
     pub(crate) fn has(&self, key: &[u8], caller: Caller) -> bool {
         let hash = stable_hash(key);
-        self.0.iter().any(|claim| claim.owner != caller && claim.hashes.binary_search(&hash).is_ok())
+        self.0.iter().any(|claim| claim.owner != caller && claim.has(hash))
     }
 
     /// Whether a caller has claimed any key.
@@ -44,13 +55,31 @@ impl Claims {
     /// Whether any caller has claimed the key, or a key with the same hash.
     pub(crate) fn has_any(&self, key: &[u8]) -> bool {
         let hash = stable_hash(key);
-        self.0.iter().any(|claim| claim.hashes.binary_search(&hash).is_ok())
+        self.0.iter().any(|claim| claim.has(hash))
     }
 
-    /// Adds a claim for a caller, in addition to its earlier claims.
+    /// Whether another caller has claimed any key.
+    pub(crate) fn has_of_others(&self, caller: Caller) -> bool {
+        self.0.iter().any(|claim| claim.owner != caller)
+    }
+
+    /// Whether another caller has claimed all keys.
+    pub(crate) fn has_all_of_others(&self, caller: Caller) -> bool {
+        self.0.iter().any(|claim| claim.owner != caller && claim.is_of_all())
+    }
+
+    /// Adds a claim of some keys for a caller, in addition to its earlier claims.
     pub(crate) fn claim(&mut self, owner: Caller, mut hashes: Vec<u64>) {
+        debug_assert!(!hashes.is_empty(), "a claim without hashes is of all keys");
         hashes.sort_unstable();
         self.0.push(Claim { owner, hashes: hashes.into() });
+    }
+
+    /// Adds a claim of all keys for a caller, if it has none.
+    pub(crate) fn claim_all(&mut self, owner: Caller) {
+        if !self.0.iter().any(|claim| claim.owner == owner && claim.is_of_all()) {
+            self.0.push(Claim { owner, hashes: Arc::default() });
+        }
     }
 
     /// Drops the claims of a caller. Returns whether there were any.

@@ -201,6 +201,9 @@ pub enum ChangeOf<B> {
         /// The batch's bytes.
         batch: B,
     },
+    /// Claims all keys of the map for the caller, existing and new ones. Replies `Claimed`, without
+    /// places; or `Held`, with any place, if another caller holds a key; then nothing is claimed.
+    ClaimAll,
     /// Applies the changes of a batch, whose keys the caller has claimed. Replies `Count` of the
     /// changes, or `Flag(false)` if the caller has claimed nothing.
     WriteBatch {
@@ -210,7 +213,7 @@ pub enum ChangeOf<B> {
     /// Releases all claims of the caller on the map. Replies `Done`.
     Unclaim,
     /// Removes all entries except those of locked keys, with one event `Cleared`. Replies `Count`
-    /// of the removed entries.
+    /// of the removed entries; or `Held`, with any place, if another caller has claimed all keys.
     Clear,
     /// Same as [`ChangeOf::Clear`], with one event `EvictedAll`.
     EvictAll,
@@ -263,6 +266,7 @@ impl<B> ChangeOf<B> {
             | ChangeOf::Await { key }
             | ChangeOf::Touch { key, .. } => Some(key),
             ChangeOf::Claim { .. }
+            | ChangeOf::ClaimAll
             | ChangeOf::WriteBatch { .. }
             | ChangeOf::Unclaim
             | ChangeOf::Clear
@@ -297,6 +301,7 @@ impl<B> ChangeOf<B> {
             }
             ChangeOf::Await { key } => ChangeOf::Await { key: bytes(key) },
             ChangeOf::Claim { batch } => ChangeOf::Claim { batch: bytes(batch) },
+            ChangeOf::ClaimAll => ChangeOf::ClaimAll,
             ChangeOf::WriteBatch { batch } => ChangeOf::WriteBatch { batch: bytes(batch) },
             ChangeOf::Unclaim => ChangeOf::Unclaim,
             ChangeOf::Clear => ChangeOf::Clear,
@@ -357,6 +362,7 @@ mod tests {
             Change::Await { key: b"k" },
             Change::Claim { batch: b"b" },
             Change::WriteBatch { batch: b"b" },
+            Change::ClaimAll,
             Change::Unclaim,
             Change::Clear,
             Change::EvictAll,

@@ -87,6 +87,11 @@ impl Locks {
         })
     }
 
+    /// Whether other callers have locked any key.
+    pub(crate) fn any_of_others(&self, caller: Caller, now: Millis) -> bool {
+        self.held.values().any(|lock| lock.owner != caller && lock.lease_until > now)
+    }
+
     pub(crate) fn is_locked(&self, key: &[u8], now: Millis) -> bool {
         !self.held.is_empty() && self.state(key, now).is_some()
     }

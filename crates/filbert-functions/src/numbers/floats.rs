@@ -3,7 +3,7 @@
 //! In orders and partitions zero has no sign, as in comparisons.
 //!
 //! There is one NaN. Processors give computed NaNs another sign, which would sort them before all
-//! numbers and distinguish them from NaN literals.
+//! numbers and distinguish them from NaN literals. Aggregates use the same NaN.
 
 use std::sync::Arc;
 
@@ -80,11 +80,22 @@ fn negate(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         ColumnarValue::Scalar(number) => Ok(ColumnarValue::Scalar(number.arithmetic_negate()?)),
         ColumnarValue::Array(numbers) => {
             let computed = neg(numbers)?;
-            Ok(ColumnarValue::Array(match computed.data_type() {
-                DataType::Float32 => with_one_nan::<Float32Type>(computed),
-                _ => with_one_nan::<Float64Type>(computed),
-            }))
+            Ok(ColumnarValue::Array(with_one_nan_each(computed)))
         }
+    }
+}
+
+/// The number; NaN without its sign.
+pub(crate) fn one_nan(number: f64) -> f64 {
+    if number.is_nan() { f64::NAN } else { number }
+}
+
+/// The values; floats with unsigned NaNs.
+pub(crate) fn with_one_nan_each(values: ArrayRef) -> ArrayRef {
+    match values.data_type() {
+        DataType::Float32 => with_one_nan::<Float32Type>(values),
+        DataType::Float64 => with_one_nan::<Float64Type>(values),
+        _ => values,
     }
 }
 

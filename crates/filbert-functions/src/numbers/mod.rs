@@ -46,7 +46,7 @@ use super::row::Function;
 pub use casts::assigned;
 pub(crate) use casts::{text_of_double, text_of_real};
 pub(super) use extremes::extreme;
-pub(super) use floats::{NEGATE, ORDER};
+pub(super) use floats::{NEGATE, ORDER, one_nan, with_one_nan_each};
 pub(super) use numerics::with_scale;
 pub(super) use pictures::to_char;
 pub use shifts::is_shift;

@@ -375,6 +375,11 @@ fn deliver_reply(
     match answer {
         PendingAnswer::Reply { when_locked, reply: callback, .. } => {
             map.in_flight.fetch_sub(1, Ordering::AcqRel);
+            if let (Change::Clear | Change::EvictAll, Reply::Held(_)) = (&command.change, &reply) {
+                // A statement has claimed all keys.
+                callback(Err(map.held_error()));
+                return After::Nothing;
+            }
             let (Reply::Locked { free_at }, WhenLocked::Wait(deadline)) = (&reply, when_locked) else {
                 callback(answer_of(map, reply));
                 return After::Nothing;

@@ -21,13 +21,13 @@ const BYTES_IN_FLIGHT_MAX: usize = 1 << 20;
 
 /// The maximum time for which a statement repeats its writes while partitions have no leader or
 /// have too many commands in flight. A new leader takes over within two seconds.
-const REPEATED_FOR: Duration = Duration::from_secs(10);
+pub(super) const REPEATED_FOR: Duration = Duration::from_secs(10);
 
 /// The pause before writes are repeated.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 /// The commands of one statement in flight, each with its context `T`.
-struct StatementCommands<'m, T> {
+pub(super) struct StatementCommands<'m, T> {
     map: &'m Map,
     owner: Caller,
     to: Submissions,
@@ -37,7 +37,7 @@ struct StatementCommands<'m, T> {
 }
 
 impl<'m, T> StatementCommands<'m, T> {
-    fn new(map: &'m Map, owner: Caller) -> Self {
+    pub(super) fn new(map: &'m Map, owner: Caller) -> Self {
         StatementCommands {
             map,
             owner,
@@ -47,7 +47,7 @@ impl<'m, T> StatementCommands<'m, T> {
         }
     }
 
-    fn submit(&mut self, partition: PartitionId, change: Change<'_>, about: T) -> Result<(), GridError> {
+    pub(super) fn submit(&mut self, partition: PartitionId, change: Change<'_>, about: T) -> Result<(), GridError> {
         let (reply, pending) = Pending::new();
         let command = Command { map: self.map.core.id, now: self.map.shared.now(), caller: self.owner, change };
         if self.map.forwards() {
@@ -64,12 +64,12 @@ impl<'m, T> StatementCommands<'m, T> {
         Ok(())
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.to.bytes() + self.forwards.bytes() > BYTES_IN_FLIGHT_MAX
     }
 
     /// Sends the commands. The iterator blocks for each answer.
-    fn answers(&mut self) -> impl Iterator<Item = (T, Result<Reply<'static>, GridError>)> {
+    pub(super) fn answers(&mut self) -> impl Iterator<Item = (T, Result<Reply<'static>, GridError>)> {
         self.to.send();
         self.forwards.send();
         std::mem::take(&mut self.pending).into_iter().map(|(about, pending)| (about, pending.wait()))
@@ -216,7 +216,7 @@ impl Written {
 
 /// Whether a command failed because its partition had no leader, lost it, or had too many commands
 /// in flight.
-fn is_repeatable(error: &GridError) -> bool {
+pub(super) fn is_repeatable(error: &GridError) -> bool {
     matches!(
         error,
         GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Unknown { .. } | SubmitError::Overloaded { .. })

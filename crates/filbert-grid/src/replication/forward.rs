@@ -168,6 +168,9 @@ impl Grid {
             return Err(Err(GridError::IllegalArgument("a member forwarded what is no change of a map".to_owned())));
         };
         let Some(core) = self.shared.map_by_id(command.map) else {
+            if self.shared.maps.read().replaced.contains(&command.map) {
+                return Err(Err(GridError::BeingReplaced { map: format!("with the number {}", command.map.0) }));
+            }
             return Err(Err(GridError::Destroyed {
                 service: crate::names::MAP_SERVICE.to_owned(),
                 name: format!("with the number {}", command.map.0),
@@ -197,10 +200,16 @@ fn push_whole(
     reply: ParkedReply,
 ) -> Result<(), ForwardedAnswer> {
     let refused = match (&change, core.check_held()) {
-        (Change::Claim { .. } | Change::Clear | Change::EvictAll, Err(error)) => Some(error),
-        (Change::Claim { .. } | Change::WriteBatch { .. } | Change::Unclaim | Change::Clear | Change::EvictAll, _) => {
-            None
-        }
+        (Change::Claim { .. } | Change::ClaimAll | Change::Clear | Change::EvictAll, Err(error)) => Some(error),
+        (
+            Change::Claim { .. }
+            | Change::ClaimAll
+            | Change::WriteBatch { .. }
+            | Change::Unclaim
+            | Change::Clear
+            | Change::EvictAll,
+            _,
+        ) => None,
         _ => Some(GridError::IllegalArgument("a member forwarded what only a leader decides".to_owned())),
     };
     if let Some(error) = refused {

@@ -44,18 +44,20 @@ mod leader_reads;
 mod leading;
 mod pending;
 mod propose;
+mod replacing;
 mod snapshots;
 mod submissions;
 mod upkeep;
 
 pub use crate::groups::{GroupId, SubmitError, Term};
 pub use crate::replicator::{
-    Answers, ForwardedAnswer, ForwardedReply, InFlight, ReadReply, RejectedSubmission, Replicator, WhenLocked,
+    Answers, ForwardedAnswer, ForwardedReply, InFlight, NewMap, ReadReply, RejectedSubmission, Replicator, WhenLocked,
 };
 pub use apply::{ApplyError, Part, Role};
 pub use leader_reads::{EntryPage, EntrySelection, IndexSelection, LeaderRead};
 pub use pending::Pending;
 pub use propose::Submitted;
+pub use replacing::{Copied, SharedReplacement, WholeClaim};
 pub use snapshots::{GroupExport, GroupImport};
 pub use submissions::Submissions;
 

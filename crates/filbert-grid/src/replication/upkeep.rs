@@ -130,7 +130,7 @@ impl Shared {
         let command = Command { map, now: self.now(), caller, change: Change::Unclaim };
         let shared = self.clone();
         let taken = move |answer: Result<Reply<'_>, GridError>| {
-            if answer.is_err_and(|error| error.kind() != ErrorKind::Destroyed) {
+            if answer.is_err_and(|error| !matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::BeingReplaced)) {
                 let change = Change::Unclaim.to_owned();
                 shared.retries.lock().push(RetryCommand { partition, map, caller, change });
             }

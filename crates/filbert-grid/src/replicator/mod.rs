@@ -11,6 +11,7 @@ use filbert_data::PartitionId;
 use filbert_store::{MapId, MapSettings, Millis, Reply};
 use uuid::Uuid;
 
+use crate::cluster::Redefinition;
 use crate::errors::GridError;
 use crate::groups::{GroupId, SubmitError, Term};
 
@@ -38,6 +39,21 @@ pub struct RejectedSubmission {
     pub answers: Answers,
     /// The reason.
     pub why: SubmitError,
+}
+
+/// A map to be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewMap<'n> {
+    /// A map with this name.
+    Named(&'n str),
+    /// A map that is to replace another one, and to have this name then. It is hidden until
+    /// [`Replicator::replace_map`].
+    Replacing {
+        /// The map that is to be replaced.
+        old: MapId,
+        /// The name.
+        name: &'n str,
+    },
 }
 
 /// The logs of this member's groups.
@@ -104,14 +120,14 @@ pub trait Replicator: Send + Sync {
 
     /// Creates a map on all members, and waits until this member has it. Returns its id and
     /// settings. An existing map with this name is returned with the settings of its first
-    /// creation. A map without a name gets an id, and other members do not know it.
+    /// creation.
     ///
     /// Blocks. Must not be called on a thread for which other threads wait, nor under a lock of the
     /// grid.
     ///
     /// # Errors
     /// The registry cannot be reached, or the map cannot be created.
-    fn create_map(&self, name: Option<&str>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError>;
+    fn create_map(&self, map: NewMap<'_>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError>;
 
     /// Whether the map with this id was not dropped. Only called for maps that a log contains.
     fn knows_map(&self, map: MapId) -> bool;
@@ -125,6 +141,19 @@ pub trait Replicator: Send + Sync {
     /// # Errors
     /// The registry cannot be reached.
     fn drop_map(&self, map: MapId) -> Result<(), GridError>;
+
+    /// Replaces the old map of a [`NewMap::Replacing`] by the new one on all members, and changes
+    /// definitions with it. Waits until all reachable members know. Returns `false`, and changes
+    /// nothing, if a definition is not the expected one.
+    ///
+    /// Blocks, as [`Replicator::drop_map`].
+    ///
+    /// # Errors
+    /// One of the maps was dropped, another map has the name, or the registry cannot be reached.
+    fn replace_map(&self, new: MapId, redefinitions: Vec<Redefinition>) -> Result<bool, GridError> {
+        let (_, _) = (new, redefinitions);
+        Err(GridError::UnsupportedOperation("there are no other members".to_owned()))
+    }
 }
 
 /// The logs of the member.

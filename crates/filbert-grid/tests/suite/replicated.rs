@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::loopback::{Loopback, Whims, is_refusal};
 use crate::common::*;
 use filbert_grid::replication::{
-    GroupId, InFlight, Part, RejectedSubmission, Replicator, Role, SubmitError, Term, WhenLocked,
+    GroupId, InFlight, NewMap, Part, RejectedSubmission, Replicator, Role, SubmitError, Term, WhenLocked,
 };
 use filbert_grid::{
     Change, EntryEvent, EntrySink, Environment, ErrorKind, EventKind, EventKinds, Expected, Expiry, Grid, GridConfig,
@@ -148,7 +148,7 @@ impl Replicator for Follower {
         self.0.read_time(group)
     }
 
-    fn create_map(&self, _: Option<&str>, _: MapSettings) -> Result<(MapId, MapSettings), GridError> {
+    fn create_map(&self, _: NewMap<'_>, _: MapSettings) -> Result<(MapId, MapSettings), GridError> {
         Err(SubmitError::NotLeader { group: GroupId(0), hint: "it follows".to_owned() }.into())
     }
 
@@ -516,4 +516,41 @@ fn snapshots_of_groups_are_imported_one_after_the_other_where_memory_is_scarce()
     drop(first);
     assert!(begin(1).is_some());
     assert_eq!(member.grid.memory().imports(), 0);
+}
+
+#[test]
+fn a_statement_claims_all_keys_once_nobody_else_holds_one() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    put(&map, caller(1, 1), 1, b"v");
+    lock(&map, caller(1, 1), 7);
+    let mut claim = map.whole_claim();
+    assert_eq!(claim.attempt(), Ok(false), "a client holds a key");
+    let mut other = map.whole_claim();
+    assert_eq!(other.attempt(), Ok(false), "another statement has come first");
+    unlock(&map, caller(1, 1), 7);
+    assert_eq!(claim.attempt(), Ok(true));
+    assert_eq!(other.attempt(), Ok(false));
+    // Changes wait, of new keys as well. Reads do not.
+    assert_eq!(put(&map, caller(1, 1), 1, b"w"), Said::Locked);
+    assert_eq!(put(&map, caller(1, 1), 1_000, b"w"), Said::Locked);
+    assert_eq!(map.clear(caller(1, 1)).unwrap_err().kind(), ErrorKind::BeingReplaced);
+    assert_eq!(get(&map, 1), Some(b"v".to_vec()));
+    let mut together = Together::new(&map);
+    together.add(&key(2), Expected::Anything, Some(b"x")).unwrap();
+    assert!(matches!(map.make_together(&together, &mut map.claims()), Err(NotMade::Held(_))));
+    let said = Answers::default();
+    park(&map, caller(2, 1), owned_put(2, b"parked"), None, &said, 1);
+    assert!(answers(&said).is_empty());
+    drop(claim);
+    loopback.settle();
+    assert_eq!(answers(&said), [(1, Said::Previous(None))]);
+    assert_eq!(other.attempt(), Ok(true));
+    // A statement of a member that is gone holds nothing.
+    let uuid = member.grid.member_uuid();
+    member.grid.member_gone(uuid);
+    loopback.settle();
+    assert_eq!(put(&map, caller(1, 1), 1, b"w"), Said::Previous(Some(b"v".to_vec())));
+    drop(other);
+    assert_eq!(map.size(), 2);
 }

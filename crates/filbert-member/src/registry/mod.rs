@@ -4,6 +4,7 @@
 //! of different versions must read each other's. Must not know a grid beyond the account of its
 //! memory: followers of changes wait for [`Registry::watch`].
 
+mod maps;
 mod placement;
 mod recoveries;
 mod state;
@@ -17,9 +18,10 @@ use filbert_store::{CodecError, Millis, Problem};
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
 
+pub use maps::MapFacts;
 pub(crate) use recoveries::Loss;
-pub use state::{ClusterSettings, MapFacts, MemberFacts, RegistryState};
-pub(crate) use state::{Command, Reply, redefine};
+pub use state::{ClusterSettings, MemberFacts, RegistryState};
+pub(crate) use state::{Command, Reply, redefine, replace};
 
 /// The group of the registry. Groups of partitions are numbered from 0.
 pub(crate) const REGISTRY: GroupId = GroupId(u32::MAX);

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use filbert_cluster::{GroupId, MemberId};
 use filbert_grid::{Definition, Definitions, Redefinition};
-use filbert_store::{JournalSettings, MapId, MapSettings};
+use filbert_store::MapId;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::maps::{MapFacts, Replaces};
 use super::placement;
 use super::recoveries::{IDS_SKIPPED, Loss, NUMBERS_SKIPPED, Recoveries, VERSIONS_SKIPPED};
 
@@ -63,47 +64,6 @@ fn first_version() -> u16 {
     1
 }
 
-/// The description of a map.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MapFacts {
-    /// The name of the map.
-    pub name: String,
-    /// The time to live of entries that are put without one, in milliseconds. 0 = for ever.
-    ttl_default_ms: i64,
-    /// The maximum idle time of entries that are put without one, in milliseconds. 0 = for ever.
-    max_idle_default_ms: i64,
-    eviction_sample_size: usize,
-    unlock_memory_max: usize,
-    /// The number of events per partition in the event journal, and their time to live in
-    /// milliseconds.
-    journal: Option<(usize, i64)>,
-}
-
-impl MapFacts {
-    pub(crate) fn new(name: &str, settings: &MapSettings) -> Self {
-        MapFacts {
-            name: name.to_owned(),
-            ttl_default_ms: settings.ttl_default_ms,
-            max_idle_default_ms: settings.max_idle_default_ms,
-            eviction_sample_size: settings.eviction_sample_size,
-            unlock_memory_max: settings.unlock_memory_max,
-            journal: settings.journal.map(|journal| (journal.capacity, journal.ttl_ms)),
-        }
-    }
-
-    /// The settings with which partitions create the map.
-    #[must_use]
-    pub fn settings(&self) -> MapSettings {
-        MapSettings {
-            ttl_default_ms: self.ttl_default_ms,
-            max_idle_default_ms: self.max_idle_default_ms,
-            eviction_sample_size: self.eviction_sample_size,
-            journal: self.journal.map(|(capacity, ttl_ms)| JournalSettings { capacity, ttl_ms }),
-            unlock_memory_max: self.unlock_memory_max,
-        }
-    }
-}
-
 /// A command of the registry's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Command {
@@ -127,6 +87,15 @@ pub(crate) enum Command {
     MakeMap { map: MapFacts, maps_max: usize },
     /// Destroys a map.
     DropMap { map: u32 },
+    /// A hidden map takes the place of the map that it replaces, and definitions are changed, if all
+    /// have the expected versions. A retry with the same id has no further effect.
+    ReplaceMap {
+        #[serde(with = "crate::text")]
+        id: Uuid,
+        map: u32,
+        changes: Vec<Change>,
+        definitions_max: usize,
+    },
     /// Changes definitions together, if all have the expected versions. A retry with the same id
     /// has no further effect.
     Redefine {
@@ -162,12 +131,22 @@ pub(crate) struct Change {
 /// The maximum number of definitions of a cluster.
 const DEFINITIONS_MAX: usize = 100_000;
 
+fn changes_of(redefinitions: Vec<Redefinition>) -> Vec<Change> {
+    let change = |Redefinition { name, expected, text }| Change { name, expected, text };
+    redefinitions.into_iter().map(change).collect()
+}
+
 /// Creates the command that changes definitions together. A retry of the same command has no
 /// further effect.
 pub(crate) fn redefine(changes: Vec<Redefinition>) -> Command {
-    let change = |Redefinition { name, expected, text }| Change { name, expected, text };
-    let changes = changes.into_iter().map(change).collect();
-    Command::Redefine { id: Uuid::new_v4(), changes, definitions_max: DEFINITIONS_MAX }
+    Command::Redefine { id: Uuid::new_v4(), changes: changes_of(changes), definitions_max: DEFINITIONS_MAX }
+}
+
+/// Creates the command by which a hidden map takes the place of another map, and definitions change.
+/// A retry of the same command has no further effect.
+pub(crate) fn replace(map: MapId, changes: Vec<Redefinition>) -> Command {
+    let (id, changes) = (Uuid::new_v4(), changes_of(changes));
+    Command::ReplaceMap { id, map: map.0, changes, definitions_max: DEFINITIONS_MAX }
 }
 
 /// A definition, stored under its name.
@@ -398,6 +377,7 @@ impl RegistryState {
                 self.leaving.remove(&member);
                 if let Some(facts) = self.members.remove(&member) {
                     remember(&mut self.gone, facts.uuid);
+                    self.drop_hidden_of(member);
                     self.members_changed();
                 }
                 Reply::Done
@@ -406,6 +386,9 @@ impl RegistryState {
             Command::DropMap { map } => {
                 self.maps.remove(&map);
                 Reply::Done
+            }
+            Command::ReplaceMap { id, map, changes, definitions_max } => {
+                self.replace_map(id, map, changes, definitions_max)
             }
             Command::Redefine { id, changes, definitions_max } => self.redefine(id, changes, definitions_max),
             Command::TakeNumbers { name, count } => match self.definitions.get_mut(&name) {
@@ -458,10 +441,16 @@ impl RegistryState {
     }
 
     fn make_map(&mut self, map: MapFacts, maps_max: usize) -> Reply {
-        if let Some((id, known)) = self.maps.iter().find(|(_, known)| known.name == map.name) {
+        let is_same = |known: &MapFacts| match (&map.replaces, &known.replaces) {
+            (Some(new), Some(known)) => new.id == known.id,
+            (Some(_), None) => false,
+            (None, _) => known.name == map.name && !known.is_hidden(),
+        };
+        if let Some((id, known)) = self.maps.iter().find(|(_, known)| is_same(known)) {
             return Reply::Map(*id, known.clone());
         }
-        if self.maps.len() >= maps_max {
+        // A map that replaces another one is one of two for a moment.
+        if self.maps.len() >= maps_max && map.replaces.is_none() {
             let found = self.maps.len();
             return Reply::Refused(format!("the cluster has {found} maps, expected at most {maps_max}"));
         }
@@ -469,6 +458,38 @@ impl RegistryState {
         self.next_map += 1;
         self.maps.insert(id, map.clone());
         Reply::Map(id, map)
+    }
+
+    fn replace_map(&mut self, id: Uuid, map: u32, changes: Vec<Change>, definitions_max: usize) -> Reply {
+        if self.redefined.contains(&Id(id)) {
+            // A retry: the caller has not received the answer.
+            return Reply::Done;
+        }
+        let Some(facts) = self.maps.get(&map) else { return Reply::Refused("the new map was dropped".to_owned()) };
+        let (name, Some(replaces)) = (&facts.name, facts.replaces.filter(|replaces| replaces.is_hidden)) else {
+            return Reply::Refused(format!("the map {:?} replaces no map", facts.name));
+        };
+        if !self.maps.contains_key(&replaces.old) {
+            return Reply::Refused("the map that was to be replaced was dropped".to_owned());
+        }
+        let others = |(id, known): (&u32, &MapFacts)| *id != replaces.old && !known.is_hidden() && known.name == *name;
+        if self.maps.iter().any(others) {
+            return Reply::Refused(format!("there is a map {name:?} already"));
+        }
+        let redefined = self.redefine(id, changes, definitions_max);
+        if redefined == Reply::Done {
+            self.maps.remove(&replaces.old);
+            if let Some(facts) = self.maps.get_mut(&map) {
+                facts.replaces = Some(Replaces { is_hidden: false, ..replaces });
+            }
+        }
+        redefined
+    }
+
+    /// Drops the hidden maps of a member that is gone.
+    fn drop_hidden_of(&mut self, member: u64) {
+        let is_of_member = |replaces: Replaces| replaces.is_hidden && replaces.member == member;
+        self.maps.retain(|_, facts| !facts.replaces.is_some_and(is_of_member));
     }
 
     fn redefine(&mut self, id: Uuid, changes: Vec<Change>, definitions_max: usize) -> Reply {
@@ -515,6 +536,7 @@ impl RegistryState {
             self.members.remove(&id);
             self.leaving.remove(&id);
             remember(&mut self.gone, facts.uuid);
+            self.drop_hidden_of(id);
         }
         if registry_too {
             self.version = self.version.saturating_add(VERSIONS_SKIPPED);
@@ -541,6 +563,8 @@ impl RegistryState {
 
 #[cfg(test)]
 mod tests {
+    use filbert_store::MapSettings;
+
     use super::*;
 
     fn facts(n: u128) -> MemberFacts {
@@ -689,5 +713,43 @@ mod tests {
         assert!(matches!(state.apply(Command::MakeMap { map: other, maps_max: 1 }), Reply::Refused(_)));
         state.apply(Command::DropMap { map: id });
         assert!(matches!(state.apply(make(1)), Reply::Map(again, _) if again != id));
+    }
+
+    #[test]
+    fn a_hidden_map_takes_the_place_of_another_one_together_with_definitions() {
+        let mut state = founded(2);
+        let facts = |name: &str| MapFacts::new(name, &MapSettings::default());
+        let make = |state: &mut RegistryState, map: MapFacts| match state.apply(Command::MakeMap { map, maps_max: 2 }) {
+            Reply::Map(id, _) => MapId(id),
+            reply => panic!("{reply:?}"),
+        };
+        let (old, other) = (make(&mut state, facts("m")), make(&mut state, facts("n")));
+        let hidden = facts("m").replacing(old, MemberId(1));
+        let new = make(&mut state, hidden.clone());
+        assert_eq!(make(&mut state, hidden), new, "it is asked again");
+        assert_eq!(make(&mut state, facts("m")), old, "the name is still that of the old map");
+        redefine(&mut state, 1, &[("t", None, Some("old"))]);
+        let version = state.definitions().by_name["t"].version;
+        let change = |expected| Redefinition { name: "t".to_owned(), expected, text: Some("new".to_owned()) };
+        assert_eq!(state.apply(replace(new, vec![change(None)])), Reply::Stale);
+        assert!(state.knows_map(old));
+        let command = replace(new, vec![change(Some(version))]);
+        assert_eq!(state.apply(command.clone()), Reply::Done);
+        assert_eq!(&*state.definitions().by_name["t"].text, "new");
+        assert_eq!((state.knows_map(old), state.was_dropped(old)), (false, true));
+        let found: Vec<_> = state.maps().map(|(id, facts)| (id, facts.is_hidden(), facts.replaced())).collect();
+        assert_eq!(found, [(other, false, None), (new, false, Some(old))]);
+        assert_eq!(make(&mut state, facts("m")), new);
+        assert_eq!(state.apply(command), Reply::Done, "it is asked again");
+        assert!(matches!(state.apply(replace(new, vec![])), Reply::Refused(_)), "it is not hidden any more");
+        // The name of another map is not taken, and a map that was dropped is not replaced.
+        let renamed = make(&mut state, facts("n").replacing(new, MemberId(2)));
+        assert!(matches!(state.apply(replace(renamed, vec![])), Reply::Refused(why) if why.contains("already")));
+        let late = make(&mut state, facts("m").replacing(new, MemberId(2)));
+        state.apply(Command::DropMap { map: new.0 });
+        assert!(matches!(state.apply(replace(late, vec![])), Reply::Refused(why) if why.contains("dropped")));
+        // A member takes its hidden maps with it.
+        state.apply(Command::Remove { member: 2 });
+        assert_eq!(state.maps().map(|(id, _)| id).collect::<Vec<_>>(), [other]);
     }
 }

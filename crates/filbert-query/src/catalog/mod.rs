@@ -157,6 +157,20 @@ impl Content {
         }
     }
 
+    /// The changes that replace a mapping, which may get another name.
+    fn replacing(&self, expected: &Arc<Mapping>, new: &Arc<Mapping>) -> Result<Vec<Change>, SqlError> {
+        self.check_same(expected)?;
+        let mut changes = Vec::new();
+        if new.name != expected.name {
+            if self.use_of(&new.name).is_some() {
+                return Err(used(&new.name, format!("relation {:?} already exists", new.name)));
+            }
+            changes.push(Change::Relation(expected.name.clone(), None));
+        }
+        changes.push(Change::Relation(new.name.clone(), Some(Entry::Mapping(new.clone()))));
+        Ok(changes)
+    }
+
     fn use_of(&self, name: &str) -> Option<Used> {
         if self.mappings.contains_key(name) {
             Some(Used::Mapping)
@@ -427,19 +441,7 @@ impl Catalog {
         new: Arc<Mapping>,
         settle: impl FnOnce() -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
-        let replace = |content: &Content| {
-            content.check_same(expected)?;
-            if new.name != expected.name && content.use_of(&new.name).is_some() {
-                return Err(used(&new.name, format!("relation {:?} already exists", new.name)));
-            }
-            let mut changes = Vec::new();
-            if new.name != expected.name {
-                changes.push(Change::Relation(expected.name.clone(), None));
-            }
-            changes.push(Change::Relation(new.name.clone(), Some(Entry::Mapping(new.clone()))));
-            Ok(changes)
-        };
-        self.change(replace, settle).map(|_| ())
+        self.change(|content| content.replacing(expected, &new), settle).map(|_| ())
     }
 
     /// Removes a mapping that was found before. `settle` makes the further effects under the same

@@ -37,6 +37,42 @@ impl Catalog {
         decide: impl Fn(&Content) -> Result<Vec<Change>, SqlError>,
     ) -> Result<bool, SqlError> {
         let cluster = cluster.upgrade().ok_or(GridError::NotActive)?;
+        self.propose(&cluster, decide, &mut |redefinitions| Ok(cluster.redefine(redefinitions)?))
+    }
+
+    /// Replaces the mapping that the new one was derived from, on all members of a cluster. `redefine`
+    /// changes the cluster's definitions, together with the map; it returns `false` if another member
+    /// has changed a definition before.
+    ///
+    /// # Errors
+    /// The name has another definition by now, the new name is in use, or `redefine` fails. Nothing
+    /// was changed then.
+    pub(crate) fn replace_on_all(
+        &self,
+        expected: &Arc<Mapping>,
+        new: &Arc<Mapping>,
+        redefine: &mut dyn FnMut(Vec<Redefinition>) -> Result<bool, SqlError>,
+    ) -> Result<(), SqlError> {
+        let cluster = self.cluster.get().and_then(Weak::upgrade).ok_or(GridError::NotActive)?;
+        self.propose(&cluster, |content| content.replacing(expected, new), redefine)?;
+        self.catch_up()
+    }
+
+    /// Blocks this thread until the member has all of the cluster's definitions.
+    ///
+    /// # Errors
+    /// The member does not reach the other members.
+    pub(crate) fn catch_up(&self) -> Result<(), SqlError> {
+        let cluster = self.cluster.get().and_then(Weak::upgrade).ok_or(GridError::NotActive)?;
+        catch_up(&cluster)
+    }
+
+    fn propose(
+        &self,
+        cluster: &Arc<dyn Cluster>,
+        decide: impl Fn(&Content) -> Result<Vec<Change>, SqlError>,
+        redefine: &mut dyn FnMut(Vec<Redefinition>) -> Result<bool, SqlError>,
+    ) -> Result<bool, SqlError> {
         for _ in 0..ROUNDS_MAX {
             let redefinitions = {
                 let content = self.content.read();
@@ -46,10 +82,10 @@ impl Catalog {
                 }
                 content.redefinitions(&cluster.definitions(), changes)?
             };
-            if cluster.redefine(redefinitions)? {
+            if redefine(redefinitions)? {
                 return Ok(true);
             }
-            catch_up(&cluster)?;
+            catch_up(cluster)?;
         }
         let text = "the catalog of the cluster was changed by others again and again while the statement ran";
         Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))

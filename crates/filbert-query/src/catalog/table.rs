@@ -51,6 +51,9 @@ pub(crate) struct TableFacts {
     pub(crate) options: Vec<(String, String)>,
     /// `COMMENT ON TABLE`.
     pub(crate) comment: Option<String>,
+    /// The id of the map with its rows, if a statement of a cluster has rewritten them
+    /// ([`Map::replacement`](filbert_grid::Map::replacement)).
+    pub(crate) map: Option<u32>,
 }
 
 /// The declaration of a column.

@@ -50,6 +50,8 @@ struct WrittenTable {
     partitioned_by: Vec<String>,
     options: Vec<(String, String)>,
     comment: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    map: Option<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -169,6 +171,7 @@ fn of_table(facts: &TableFacts) -> Result<WrittenTable, SqlError> {
         partitioned_by: facts.partitioned_by.clone(),
         options: facts.options.clone(),
         comment: facts.comment.clone(),
+        map: facts.map,
     })
 }
 
@@ -202,6 +205,7 @@ fn to_table(written: WrittenTable, counters: Counters<'_>) -> Option<TableFacts>
         partitioned_by: written.partitioned_by,
         options: written.options,
         comment: written.comment,
+        map: written.map,
     })
 }
 

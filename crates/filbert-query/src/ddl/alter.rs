@@ -11,21 +11,30 @@
 //! through the map API are rejected until the other map has taken over, with an error after which
 //! clients retry (`filbert-grid/src/replacement.rs`). A change that some row would violate is
 //! rejected, and the table stays unchanged.
+//!
+//! In a cluster, the statement claims all keys of the table's map, so no member writes rows
+//! meanwhile (`filbert-grid/src/replication/replacing.rs`). Rows that need to be checked alone are
+//! rewritten as well: statements of other members that were planned for the former table then find
+//! its map gone, and are not able to write rows that violate a new constraint.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use datafusion::execution::session_state::SessionState;
 use filbert_data::{Blob, Value};
 use filbert_dialect::{AlterAction, AlterTable, Comment, schema_of};
+use filbert_functions::ending::{self, Limits};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
+use filbert_grid::replication::{Copied, WholeClaim};
 use filbert_grid::{Caller, Change, Expiry, GridError, IndexConfig, Map, PartitionId, PutMode, Refused, threads};
 
 use super::defaults::Literals;
 use super::draft::{Draft, Origin};
 use super::tables::{table, with_type};
-use crate::catalog::Mapping;
+use crate::catalog::{Mapping, TableFacts};
 use crate::client_context::ClientContext;
+use crate::dml::apply::PAUSE;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope};
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
@@ -57,7 +66,11 @@ pub(super) async fn alter(engine: &Parts, client: &ClientContext, statement: &Al
             Err(error) => return Err(error),
         };
         match alter_once(engine, client, statement, &old, renamed).await {
-            Err(error) if error.sqlstate == Some("40001") && attempts < ATTEMPTS_MAX => {}
+            Err(error) if error.sqlstate == Some("40001") && attempts < ATTEMPTS_MAX => {
+                if tables.is_in_cluster() {
+                    tables.catalog().catch_up()?;
+                }
+            }
             done => return done,
         }
     }
@@ -106,7 +119,7 @@ async fn alter_once(
     if *new == **old && !has_expression {
         return Ok(());
     }
-    RowChange::new(tables, state, (old.clone(), new), origins, execution)?.run(tables).await
+    RowChange::new(tables, state, (old.clone(), new), origins, execution)?.run(engine).await
 }
 
 /// Stores a comment.
@@ -192,11 +205,11 @@ impl RowChange {
         Ok(RowChange { map: mapped.table.map().clone(), stored, old_maker, maker, sources, old, new, execution })
     }
 
-    async fn run(&self, tables: &Tables) -> Result<(), SqlError> {
+    async fn run(&self, engine: &Parts) -> Result<(), SqlError> {
+        let tables = &engine.tables;
         match self.work() {
-            Work::Rewrite if tables.is_in_cluster() => return Err(not_in_cluster("a change that rewrites the rows")),
+            Work::Rewrite | Work::Check if tables.is_in_cluster() => return self.rewrite_on_all(engine).await,
             Work::Rewrite => return self.rewrite(tables).await,
-            Work::Check if tables.is_in_cluster() => return Err(not_in_cluster("a new constraint of the rows")),
             Work::Check => self.check().await?,
             Work::None => {}
         }
@@ -320,11 +333,7 @@ impl RowChange {
                 let Some(metadata) = succession.metadata(key) else { continue };
                 let partition = target.partition_of(&new_key);
                 if target.entry_view(partition, &new_key, |view| view.is_some()) {
-                    let error = self.maker.duplicate(&new_key);
-                    return Err(SqlError {
-                        message: format!("could not make the key unique: {}", error.message),
-                        ..error
-                    });
+                    return Err(self.not_unique(&new_key));
                 }
                 let mode = PutMode::Metadata(metadata);
                 let put = Change::Put { key: &new_key, value: &new_value, expiry: Expiry::DEFAULT, mode };
@@ -336,12 +345,68 @@ impl RowChange {
         let put_in_place = || succession.put_in_place().map_err(|error| in_use(&self.new, error));
         tables.catalog().replace(&self.old, self.new.clone(), put_in_place)
     }
+
+    /// The same on all members of a cluster.
+    async fn rewrite_on_all(&self, engine: &Parts) -> Result<(), SqlError> {
+        let tables = &engine.tables;
+        let refused = |error| in_use(&self.old, error);
+        let claim = self.claim(engine.sessions.lock_wait_ms()).await?;
+        let grid = tables.grid()?;
+        let replacement = grid.replace_on_all(&self.map, claim, &self.new.external_name);
+        let mut replacement = replacement.map_err(refused)?;
+        let mut rewrite = |key: &[u8], value: &[u8]| self.rewritten(&Blob::from(key), &Blob::from(value));
+        for read in replacement.reads() {
+            if let Copied::Duplicate(key) = replacement.copy(read, &check_limits, &mut rewrite)? {
+                return Err(self.not_unique(&key));
+            }
+            // A cancelled statement ends here.
+            tokio::task::yield_now().await;
+        }
+        let facts =
+            self.new.table.as_ref().map(|facts| TableFacts { map: Some(replacement.id()), ..(**facts).clone() });
+        let new = Arc::new(Mapping { table: facts.map(Arc::new), ..(*self.new).clone() });
+        let indexes: Vec<IndexConfig> = self.map.indexes().iter().filter_map(|index| self.renamed(index)).collect();
+        let mut put_in_place = |redefinitions| replacement.put_in_place(redefinitions, &indexes).map_err(refused);
+        tables.catalog().replace_on_all(&self.old, &new, &mut put_in_place)
+    }
+
+    /// Claims all keys of the table's map, once nobody else holds one of them.
+    async fn claim(&self, wait_ms: i64) -> Result<WholeClaim<'_>, SqlError> {
+        let until = Instant::now() + Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0));
+        let mut claim = self.map.whole_claim();
+        let refused = |error| match error {
+            GridError::BeingReplaced { .. } => rewritten_meanwhile(&self.old),
+            error => in_use(&self.old, error),
+        };
+        while !claim.attempt().map_err(refused)? {
+            check_limits()?;
+            if Instant::now() >= until {
+                let text = "its rows are locked by clients, or changed by statements".to_owned();
+                return Err(in_use(&self.old, GridError::IllegalState(text)));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(claim)
+    }
+
+    fn not_unique(&self, key: &[u8]) -> SqlError {
+        let error = self.maker.duplicate(key);
+        SqlError { message: format!("could not make the key unique: {}", error.message), ..error }
+    }
 }
 
-/// The error of a change that would have to stop all members.
-fn not_in_cluster(what: &str) -> SqlError {
-    let text = format!("{what} is not served by members of a cluster yet, as other members write rows meanwhile");
-    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000")
+/// Fails if the statement was cancelled or is late.
+fn check_limits() -> Result<(), SqlError> {
+    match ending::limits().filter(Limits::are_over) {
+        Some(limits) => Err(limits.why_over()),
+        None => Ok(()),
+    }
+}
+
+/// The error of a table that a statement of another member has rewritten.
+fn rewritten_meanwhile(mapping: &Mapping) -> SqlError {
+    let text = format!("{:?} was changed by another statement meanwhile", mapping.name);
+    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001")
 }
 
 /// The error of a map that cannot be replaced.

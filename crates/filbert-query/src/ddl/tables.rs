@@ -81,6 +81,7 @@ fn declared(tables: &Tables, state: &SessionState, statement: &CreateTable) -> R
     let name = statement.name.as_str();
     let (_, short) = schema_of(name);
     let mut facts = TableFacts {
+        map: None,
         columns: Vec::new(),
         primary_key: Vec::new(),
         primary_key_name: format!("{short}_pkey"),

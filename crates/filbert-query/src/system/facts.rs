@@ -78,13 +78,8 @@ pub(crate) struct RelationFacts {
 }
 
 impl RelationFacts {
-    /// The current number of rows.
-    pub(crate) fn rows(&self) -> usize {
-        self.map.as_ref().map_or(0, |map| map.size())
-    }
-
-    /// The size of the rows, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    /// The size of its rows at this member, in bytes.
+    pub(crate) fn bytes_here(&self) -> usize {
         self.map.as_ref().map_or(0, |map| map.statistics().bytes_owned)
     }
 

@@ -22,6 +22,7 @@ use filbert_functions::context::StatementContext;
 use filbert_grid::query::Dialect;
 
 use super::scene::Scene;
+use crate::scan::view::ViewOfRun;
 use crate::server::Server;
 
 /// The declaration of a relation.
@@ -350,7 +351,7 @@ impl TableProvider for SystemTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let context = StatementContext::of(state.config_options());
         let session = context.and_then(|context| context.session().cloned());
-        let scene = Scene::new(self.server.clone(), session, self.dialect);
+        let scene = Scene::new(self.server.clone(), session, self.dialect).reading(ViewOfRun::of(state.config()));
         let batch = self.table.batch(&scene)?;
         let rows = MemTable::try_new(self.table.schema.clone(), vec![vec![batch]])?;
         rows.scan(state, projection, &[], limit).await

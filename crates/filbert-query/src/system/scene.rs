@@ -6,8 +6,9 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use filbert_functions::context::StatementContext;
 use filbert_grid::query::{Dialect, Session};
+use filbert_grid::{PartitionId, ReadView};
 
-use super::facts::Facts;
+use super::facts::{Facts, RelationFacts};
 use crate::server::{Server, ServerOfSession};
 use crate::session;
 
@@ -21,12 +22,19 @@ pub(crate) struct Scene {
     pub(crate) server: Arc<Server>,
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) dialect: Dialect,
+    /// The places from which the statement reads the partitions.
+    view: ReadView,
     facts: OnceCell<Facts>,
 }
 
 impl Scene {
     pub(crate) fn new(server: Arc<Server>, session: Option<Arc<Session>>, dialect: Dialect) -> Scene {
-        Scene { server, session, dialect, facts: OnceCell::new() }
+        Scene { server, session, dialect, view: ReadView::complete(), facts: OnceCell::new() }
+    }
+
+    /// The scene of a statement that reads the partitions at these places.
+    pub(crate) fn reading(self, view: ReadView) -> Scene {
+        Scene { view, ..self }
     }
 
     /// The context of a function that is called with these settings.
@@ -39,6 +47,31 @@ impl Scene {
     /// The content of the catalog; read on first use.
     pub(crate) fn facts(&self) -> &Facts {
         self.facts.get_or_init(|| Facts::of(&self.server.tables, self.default_schema()))
+    }
+
+    /// The number of rows of a relation. If this member does not hold all partitions: an estimate by
+    /// those that it holds; `None` if it holds none. Keys are spread evenly over partitions.
+    pub(crate) fn rows_of(&self, relation: &RelationFacts) -> Option<usize> {
+        let Some(map) = &relation.map else { return Some(0) };
+        let here: Vec<PartitionId> =
+            (0..map.partition_count()).map(PartitionId).filter(|id| self.view.is_here(*id)).collect();
+        self.of_all(map.size_of(&here), here.len(), map.partition_count())
+    }
+
+    /// The size of the rows of a relation in bytes, as [`Scene::rows_of`].
+    pub(crate) fn bytes_of(&self, relation: &RelationFacts) -> Option<usize> {
+        let Some(map) = &relation.map else { return Some(0) };
+        let here = (0..map.partition_count()).filter(|id| self.view.is_here(PartitionId(*id))).count();
+        self.of_all(relation.bytes_here(), here, map.partition_count())
+    }
+
+    /// The figure of all partitions, by the figure of some.
+    fn of_all(&self, found: usize, here: usize, partitions: u32) -> Option<usize> {
+        if self.view.is_complete() {
+            return Some(found);
+        }
+        let partitions = usize::try_from(partitions).unwrap_or(usize::MAX);
+        found.saturating_mul(partitions).checked_div(here)
     }
 
     /// The schema of names without one.

@@ -42,8 +42,8 @@ impl<'a> Iterator for Decoder<'a> {
 
 fn command<'a>(reader: &mut Reader<'a>) -> Result<(PartitionId, LogCommand<'a>), CodecError> {
     let number = reader.u8("the kind of a command")?;
-    if !matches!(number, kind::PUT..=kind::TOUCH | kind::CREATE_MAP..=kind::SET_LAYOUT) {
-        return Err(reader.unexpected("the kind of a command", u64::from(number), "1 to 20 or 32 to 34"));
+    if !matches!(number, kind::PUT..=kind::CLAIM_ALL | kind::CREATE_MAP..=kind::SET_LAYOUT) {
+        return Err(reader.unexpected("the kind of a command", u64::from(number), "1 to 21 or 32 to 34"));
     }
     let partition = PartitionId(reader.u32("the partition of a command")?);
     let map = MapId(reader.u32("the map of a command")?);
@@ -92,6 +92,7 @@ fn change<'a>(reader: &mut Reader<'a>, number: u8) -> Result<Change<'a>, CodecEr
         kind::AWAIT => ChangeOf::Await { key: reader.bytes(KEY)? },
         kind::CLAIM => ChangeOf::Claim { batch: whole(reader, "a batch", batch::broken_at)? },
         kind::WRITE_BATCH => ChangeOf::WriteBatch { batch: whole(reader, "a batch", batch::broken_at)? },
+        kind::CLAIM_ALL => ChangeOf::ClaimAll,
         kind::UNCLAIM => ChangeOf::Unclaim,
         kind::CLEAR => ChangeOf::Clear,
         kind::EVICT_ALL => ChangeOf::EvictAll,

@@ -104,6 +104,7 @@ fn kind_of(change: &Change<'_>) -> u8 {
         ChangeOf::ForceUnlock { .. } => kind::FORCE_UNLOCK,
         ChangeOf::Await { .. } => kind::AWAIT,
         ChangeOf::Claim { .. } => kind::CLAIM,
+        ChangeOf::ClaimAll => kind::CLAIM_ALL,
         ChangeOf::WriteBatch { .. } => kind::WRITE_BATCH,
         ChangeOf::Unclaim => kind::UNCLAIM,
         ChangeOf::Clear => kind::CLEAR,
@@ -152,7 +153,7 @@ fn append_change(out: &mut Vec<u8>, command: &Command<'_>) -> Result<(), TooLong
         ChangeOf::Claim { batch: bytes }
         | ChangeOf::WriteBatch { batch: bytes }
         | ChangeOf::EvictKeys { keys: bytes } => append_bytes(out, bytes),
-        ChangeOf::Unclaim | ChangeOf::Clear | ChangeOf::EvictAll => Ok(()),
+        ChangeOf::ClaimAll | ChangeOf::Unclaim | ChangeOf::Clear | ChangeOf::EvictAll => Ok(()),
         ChangeOf::ReleaseLocks { client } => {
             out.extend_from_slice(client.as_bytes());
             Ok(())

@@ -48,6 +48,7 @@
 //! | 18 | Expire | limit, *u64* |
 //! | 19 | EvictKeys | a [`KeyList`](crate::KeyList), *bytes* |
 //! | 20 | Touch | time of the read, *i64*; key, *bytes* |
+//! | 21 | ClaimAll | none |
 //! | 32 | CreateMap | settings |
 //! | 33 | DestroyMap | none |
 //! | 34 | SetLayout | has a layout, *flag*; its number, *u64* (0 without) |
@@ -104,6 +105,7 @@ mod kind {
     pub(super) const EXPIRE: u8 = 18;
     pub(super) const EVICT_KEYS: u8 = 19;
     pub(super) const TOUCH: u8 = 20;
+    pub(super) const CLAIM_ALL: u8 = 21;
     /// Commands from this kind on have neither time nor caller.
     pub(super) const CREATE_MAP: u8 = 32;
     pub(super) const DESTROY_MAP: u8 = 33;

@@ -129,12 +129,16 @@ pub(super) fn read_unlocked(reader: &mut Reader<'_>) -> Result<Unlocked, CodecEr
 const CLAIM_HASHES_MAX: usize = 4_096;
 
 pub(super) fn append_claim(out: &mut Vec<u8>, claim: &Claim) {
-    for hashes in claim.hashes.chunks(CLAIM_HASHES_MAX) {
+    let mut append = |hashes: &[u64]| {
         out.push(CLAIM);
         append_caller(out, claim.owner);
         append_u32(out, hashes.len() as u32);
         hashes.iter().for_each(|hash| append_u64(out, *hash));
+    };
+    if claim.is_of_all() {
+        return append(&[]);
     }
+    claim.hashes.chunks(CLAIM_HASHES_MAX).for_each(append);
 }
 
 pub(super) fn read_claim(reader: &mut Reader<'_>) -> Result<Claim, CodecError> {

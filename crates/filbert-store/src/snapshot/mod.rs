@@ -53,7 +53,7 @@
 //! | 2 | a map, in the order of ids | see below |
 //! | 3 | a lock | see below |
 //! | 4 | a completed unlock, the latest first | hash of the key, *u64*; caller; reference, *i64* |
-//! | 5 | a claim, the oldest first | caller; number of hashes, *u32*; sorted hashes, *u64* |
+//! | 5 | a claim, the oldest first | caller; number of hashes, *u32* (0 = all keys); sorted hashes, *u64* |
 //! | 6 | a record | see below |
 //! | 7 | an event of the journal, the oldest first | see below |
 //! | 8 | the end of a map | number of records, *u64* |

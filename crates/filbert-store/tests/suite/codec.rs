@@ -183,7 +183,7 @@ fn errors_say_what_was_wrong_where_and_what_was_expected() {
     let error = |bytes: &[u8]| read_and_apply(bytes).1.unwrap().to_string();
     assert_eq!(error(b""), "cannot read the version of commands at byte 0: 0 bytes are left, expected 1");
     assert_eq!(error(&[2]), "cannot read the version of commands at byte 0: found 2, expected 1");
-    assert_eq!(error(&[1, 99]), "cannot read the kind of a command at byte 1: found 99, expected 1 to 20 or 32 to 34");
+    assert_eq!(error(&[1, 99]), "cannot read the kind of a command at byte 1: found 99, expected 1 to 21 or 32 to 34");
     assert_eq!(error(&[1, 3, 0, 0]), "cannot read the partition of a command at byte 2: 2 bytes are left, expected 4");
     let mut encoder = Encoder::default();
     let change = Change::EvictKeys { keys: &[1, 0, 0, 0, b'a', 9, 0, 0, 0, b'b'] };

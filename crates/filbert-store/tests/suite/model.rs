@@ -53,6 +53,8 @@ struct Model {
     entries: BTreeMap<Vec<u8>, Entry>,
     locks: BTreeMap<Vec<u8>, Held>,
     claims: BTreeMap<Caller, BTreeSet<Vec<u8>>>,
+    /// The callers that have claimed all keys.
+    claims_of_all: BTreeSet<Caller>,
     now: i64,
 }
 
@@ -88,11 +90,27 @@ impl Model {
     }
 
     fn locked_for(&self, key: &[u8], caller: Caller) -> Option<String> {
-        if self.claims.iter().any(|(owner, keys)| *owner != caller && keys.contains(key)) {
+        let by_key = self.claims.iter().any(|(owner, keys)| *owner != caller && keys.contains(key));
+        if by_key || self.all_claimed_for(caller) {
             return Some("locked".into());
         }
         let held = self.locks.get(key).filter(|held| held.owner != caller)?;
         Some(if held.until == i64::MAX { "locked".into() } else { format!("locked until {}", held.until) })
+    }
+
+    /// Whether another caller has claimed all keys.
+    fn all_claimed_for(&self, caller: Caller) -> bool {
+        self.claims_of_all.iter().any(|owner| *owner != caller)
+    }
+
+    fn claim_all(&mut self, caller: Caller) -> String {
+        let claims = self.claims.iter().filter(|(_, keys)| !keys.is_empty()).map(|(owner, _)| *owner);
+        let locks = self.locks.values().map(|held| held.owner);
+        if claims.chain(locks).any(|owner| owner != caller) || self.all_claimed_for(caller) {
+            return "held at 0".into();
+        }
+        self.claims_of_all.insert(caller);
+        "claimed but []".into()
     }
 
     fn previous(value: Option<Vec<u8>>) -> String {
@@ -144,12 +162,19 @@ impl Model {
             Change::Await { .. } => "done".into(),
             Change::Claim { batch } => self.claim(caller, batch),
             // A batch that comes again finds its claims released.
-            Change::WriteBatch { .. } if self.claims.get(&caller).is_none_or(BTreeSet::is_empty) => "false".into(),
+            Change::ClaimAll => self.claim_all(caller),
+            Change::WriteBatch { .. }
+                if self.claims.get(&caller).is_none_or(BTreeSet::is_empty) && !self.claims_of_all.contains(&caller) =>
+            {
+                "false".into()
+            }
             Change::WriteBatch { batch } => self.write_batch(batch),
             Change::Unclaim => {
                 self.claims.remove(&caller);
+                self.claims_of_all.remove(&caller);
                 "done".into()
             }
+            Change::Clear | Change::EvictAll if self.all_claimed_for(caller) => "held at 0".into(),
             Change::Clear | Change::EvictAll => {
                 let before = self.entries.len();
                 let locks = &self.locks;
@@ -160,6 +185,7 @@ impl Model {
                 let before = self.locks.len();
                 self.locks.retain(|_, held| held.owner.client != client);
                 self.claims.retain(|owner, _| owner.client != client);
+                self.claims_of_all.retain(|owner| owner.client != client);
                 format!("count {}", before - self.locks.len())
             }
             // The model has no expired entries, and cannot restart the idle time of a removed
@@ -184,7 +210,8 @@ impl Model {
     }
 
     fn is_held(&self, key: &[u8]) -> bool {
-        self.locks.contains_key(key) || self.claims.values().any(|keys| keys.contains(key))
+        let by_key = self.claims.values().any(|keys| keys.contains(key));
+        self.locks.contains_key(key) || by_key || !self.claims_of_all.is_empty()
     }
 
     fn claim(&mut self, caller: Caller, batch: &[u8]) -> String {
@@ -362,7 +389,7 @@ proptest! {
         steps in prop::collection::vec(step(), 0..300),
     ) {
         let mut store = Store::new(settings.clone());
-        let mut model = Model { settings, entries: BTreeMap::new(), locks: BTreeMap::new(), claims: BTreeMap::new(), now: store.now.0 };
+        let mut model = Model { settings, entries: BTreeMap::new(), locks: BTreeMap::new(), claims: BTreeMap::new(), claims_of_all: BTreeSet::new(), now: store.now.0 };
         let mut counted = 0;
         let mut layout = None;
         for (number, step) in steps.into_iter().enumerate() {

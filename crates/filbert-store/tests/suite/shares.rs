@@ -126,6 +126,7 @@ fn a_map_is_made_by_the_first_change_that_stays_and_no_other() {
         (Change::Expire { limit: 9 }, false),
         (Change::ReleaseLocks { client: CLIENT.client }, false),
         (Change::Lock { key: b"k", lease_ms: None, reference: 1 }, true),
+        (Change::ClaimAll, true),
         // These are counted in the statistics.
         (Change::Remove { key: b"k" }, true),
         (Change::Put { key: b"k", value: b"v", expiry: Expiry::DEFAULT, mode: PutMode::Replace }, true),

@@ -10,6 +10,7 @@ use datafusion::common::Result;
 
 pub(super) use accumulators::{Groups, Sliding, Whole, state_fields};
 
+use super::one_nan;
 use crate::error::{carried, data_error};
 
 /// The moments of pairs.
@@ -117,6 +118,10 @@ pub(super) enum Figure {
 impl Figure {
     /// The statistic; `None` if there are too few pairs, or too few different ones.
     pub(super) fn of(self, moments: &Moments) -> Option<f64> {
+        self.computed(moments).map(one_nan)
+    }
+
+    fn computed(self, moments: &Moments) -> Option<f64> {
         let Moments { count, sum_x, sum_y, xx, yy, xy } = *moments;
         let least = match self {
             Figure::Variance { is_sample: true, .. } | Figure::Covariance { is_sample: true } => 2.0,

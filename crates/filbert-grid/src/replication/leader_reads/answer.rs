@@ -37,6 +37,9 @@ impl Grid {
             _ if request.cursor != Cursor::START && request.order != page.order => page.content = Content::Moved,
             _ => map.answering_these(&request.partitions, || read_partitions(&map, &request, &mut page))?,
         }
+        if request.metadata {
+            page = page.with_metadata(&|key| map.metadata(key));
+        }
         Ok(page.write())
     }
 }

@@ -12,7 +12,7 @@
 //! | partitions | a list of *u32*; empty for keys |
 //! | cursor | *u32*, the place in the first partition, or the number of the next key |
 //! | order | *u64*, the order of entries that the cursor is of; any at the beginning of a partition |
-//! | selection | *u8*: 0 all, 1 their number, 2 keys, 3 an index, 4 the number of locked keys |
+//! | selection | *u8*: 0 all, 1 their number, 2 keys, 3 an index, 4 the number of locked keys; 128 more = with metadata |
 //! | keys | of selection 2: a list of *bytes* |
 //! | index | of selection 3: the kind, *u8*; the fields and the probe |
 //! | fields | a list: the path, *bytes*, and the kinds of values, *u32* |
@@ -29,19 +29,26 @@
 //! | complete | *u32* |
 //! | cursor | *u32* |
 //! | order | *u64*, the order of entries at the leader |
-//! | entries | key and value, *bytes* each, to the end |
+//! | entries | key and value, *bytes* each, to the end; with metadata, a value begins with them |
+//!
+//! Metadata: created, updated, accessed, expires, *i64*; hits, version, *u64*; time to live, max idle,
+//! *i64*.
 
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use filbert_data::{Blob, FieldPath, Kinds, PartitionId};
-use filbert_store::{CodecError, Cursor, IndexKind, MapId, Probe, Reader};
+use filbert_store::{CodecError, Cursor, Expiry, IndexKind, MapId, Metadata, Probe, Reader};
 
 use super::{EntrySelection, IndexSelection, PAGE_BYTES};
 
 /// The version of requests and pages.
 const VERSION: u8 = 1;
+/// Added to the number of a selection: the entries come with their metadata.
+const WITH_METADATA: u8 = 128;
+/// The size of encoded metadata.
+const METADATA_BYTES: usize = 64;
 
 /// A request for a page.
 pub(super) struct Request {
@@ -50,6 +57,8 @@ pub(super) struct Request {
     pub(super) cursor: Cursor,
     pub(super) order: u64,
     pub(super) selection: Arc<EntrySelection>,
+    /// Whether entries come with their metadata.
+    pub(super) metadata: bool,
 }
 
 impl Request {
@@ -60,15 +69,18 @@ impl Request {
         self.partitions.iter().for_each(|partition| put_u32(&mut out, partition.0 as usize));
         put_u32(&mut out, self.cursor.0 as usize);
         out.extend_from_slice(&self.order.to_le_bytes());
+        let number = match &*self.selection {
+            EntrySelection::All => 0,
+            EntrySelection::Count => 1,
+            EntrySelection::Keys(_) => 2,
+            EntrySelection::Index(_) => 3,
+            EntrySelection::CountLocked => 4,
+        };
+        out.push(if self.metadata { number | WITH_METADATA } else { number });
         match &*self.selection {
-            EntrySelection::All => out.push(0),
-            EntrySelection::Count => out.push(1),
-            EntrySelection::Keys(keys) => {
-                out.push(2);
-                put_list(&mut out, keys);
-            }
+            EntrySelection::All | EntrySelection::Count | EntrySelection::CountLocked => {}
+            EntrySelection::Keys(keys) => put_list(&mut out, keys),
             EntrySelection::Index(index) => {
-                out.push(3);
                 out.push(match index.kind {
                     IndexKind::Sorted => 0,
                     IndexKind::Hash => 1,
@@ -81,7 +93,6 @@ impl Request {
                 }
                 put_probe(&mut out, &index.probe);
             }
-            EntrySelection::CountLocked => out.push(4),
         }
         out
     }
@@ -93,16 +104,18 @@ impl Request {
         let partitions = list(&mut reader, |reader| reader.u32("partition").map(PartitionId))?;
         let cursor = Cursor(reader.u32("cursor")?);
         let order = reader.u64("order")?;
-        let selection = match reader.u8("selection")? {
+        let number = reader.u8("selection")?;
+        let metadata = number >= WITH_METADATA;
+        let selection = match number % WITH_METADATA {
             0 => EntrySelection::All,
             1 => EntrySelection::Count,
             2 => EntrySelection::Keys(list(&mut reader, |reader| reader.bytes("key").map(Blob::from))?),
             3 => EntrySelection::Index(index_selection(&mut reader)?),
             4 => EntrySelection::CountLocked,
-            other => return Err(reader.unexpected("selection", other.into(), "0 to 4")),
+            other => return Err(reader.unexpected("selection", other.into(), "0 to 4, or 128 more")),
         };
         reader.end("request")?;
-        Ok(Request { map, partitions, cursor, order, selection: Arc::new(selection) })
+        Ok(Request { map, partitions, cursor, order, selection: Arc::new(selection), metadata })
     }
 }
 
@@ -172,6 +185,30 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 fn put_list<T: AsRef<[u8]>>(out: &mut Vec<u8>, items: &[T]) {
     put_u32(out, items.len());
     items.iter().for_each(|item| put_bytes(out, item.as_ref()));
+}
+
+fn put_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
+    let Metadata { created_ms, updated_ms, accessed_ms, expires_ms, hits, version, expiry } = *metadata;
+    for time in [created_ms, updated_ms, accessed_ms, expires_ms] {
+        out.extend_from_slice(&time.to_le_bytes());
+    }
+    out.extend_from_slice(&hits.to_le_bytes());
+    out.extend_from_slice(&version.to_le_bytes());
+    out.extend_from_slice(&expiry.ttl_ms.to_le_bytes());
+    out.extend_from_slice(&expiry.max_idle_ms.to_le_bytes());
+}
+
+fn read_metadata(bytes: &[u8]) -> Result<Metadata, CodecError> {
+    let mut reader = Reader::new(bytes, 0);
+    Ok(Metadata {
+        created_ms: reader.i64("created")?,
+        updated_ms: reader.i64("updated")?,
+        accessed_ms: reader.i64("accessed")?,
+        expires_ms: reader.i64("expires")?,
+        hits: reader.u64("hits")?,
+        version: reader.u64("version")?,
+        expiry: Expiry { ttl_ms: reader.i64("time to live")?, max_idle_ms: reader.i64("max idle")? },
+    })
 }
 
 fn put_probe(out: &mut Vec<u8>, probe: &Probe) {
@@ -282,6 +319,35 @@ impl EntryPage {
         if self.content == Content::Entries {
             self.for_each_pair(visit);
         }
+    }
+
+    /// Visits the keys, metadata and values of the entries of a page with metadata.
+    pub(crate) fn for_each_record(&self, visit: &mut dyn FnMut(&[u8], Metadata, &[u8])) {
+        self.for_each(&mut |key, value| {
+            if let Some((metadata, value)) = value.split_at_checked(METADATA_BYTES)
+                && let Ok(metadata) = read_metadata(metadata)
+            {
+                visit(key, metadata, value);
+            }
+        });
+    }
+
+    /// The page with the metadata of its entries. Entries without metadata are gone.
+    pub(super) fn with_metadata(&self, metadata_of: &dyn Fn(&[u8]) -> Option<Metadata>) -> EntryPage {
+        if self.content != Content::Entries {
+            return self.clone();
+        }
+        let mut page = EntryPage { count: 0, entries: Vec::with_capacity(self.entries.len()), ..self.clone() };
+        let mut record = Vec::new();
+        self.for_each(&mut |key, value| {
+            if let Some(metadata) = metadata_of(key) {
+                record.clear();
+                put_metadata(&mut record, &metadata);
+                record.extend_from_slice(value);
+                page.push(key, &record);
+            }
+        });
+        page
     }
 
     /// The keys, if the page has them alone.
@@ -410,17 +476,40 @@ mod tests {
     fn a_request_is_read_as_it_was_written() {
         for selection in selections() {
             let (map, partitions, cursor) = (MapId(3), vec![PartitionId(1), PartitionId(25)], Cursor(9));
-            let order = 7;
-            let written = Request { map, partitions, cursor, order, selection: Arc::new(selection.clone()) };
+            let (order, metadata) = (7, matches!(selection, EntrySelection::All));
+            let written = Request { map, partitions, cursor, order, selection: Arc::new(selection.clone()), metadata };
             let bytes = written.write();
             let request = Request::read(&bytes).unwrap();
             assert_eq!((request.map, request.cursor, request.order), (map, cursor, order));
+            assert_eq!(request.metadata, metadata);
             assert_eq!(request.partitions, written.partitions);
             assert_eq!(format!("{:?}", request.selection), format!("{selection:?}"));
             for end in 0..bytes.len() {
                 assert!(Request::read(&bytes[..end]).is_err(), "{selection:?} cut at {end}");
             }
         }
+    }
+
+    #[test]
+    fn a_page_with_metadata_is_read_as_it_was_written() {
+        let metadata = Metadata {
+            created_ms: 1,
+            updated_ms: 2,
+            accessed_ms: 3,
+            expires_ms: i64::MAX,
+            hits: 4,
+            version: u64::MAX,
+            expiry: Expiry { ttl_ms: -1, max_idle_ms: 5 },
+        };
+        let mut page = EntryPage::empty(7);
+        page.push(b"key", b"value");
+        page.push(b"gone", b"value");
+        let page = page.with_metadata(&|key| (key == b"key").then_some(metadata));
+        let read = EntryPage::read(&page.write()).unwrap();
+        let mut records = Vec::new();
+        read.for_each_record(&mut |key, metadata, value| records.push((key.to_vec(), metadata, value.to_vec())));
+        assert_eq!(records, [(b"key".to_vec(), metadata, b"value".to_vec())]);
+        assert_eq!(read.count(), 1);
     }
 
     #[test]

@@ -80,6 +80,8 @@ pub struct LeaderRead {
     order: u64,
     /// Entries that are read by key, before the partitions.
     by_key: Option<ByKey>,
+    /// Whether entries come with their metadata.
+    metadata: bool,
 }
 
 /// Keys of which the entries are read.
@@ -121,6 +123,7 @@ impl LeaderRead {
                     cursor: Cursor::START,
                     order: 0,
                     by_key: None,
+                    metadata: false,
                 }),
             }
         }
@@ -145,6 +148,11 @@ impl LeaderRead {
         }
         let of_part = |(_, part)| LeaderRead { partitions: Vec::new(), by_key: Some(ByKey::new(part)), ..self.clone() };
         parts.into_iter().map(of_part).collect()
+    }
+
+    /// The same read, with the metadata of entries ([`EntryPage::for_each_record`]).
+    pub(crate) fn with_metadata(self) -> LeaderRead {
+        LeaderRead { metadata: true, ..self }
     }
 
     /// Moves behind a page. Returns whether more entries follow.
@@ -180,7 +188,7 @@ impl LeaderRead {
             Some(by_key) => (Vec::new(), by_key.next, by_key.keys.clone()),
             None => (self.partitions.clone(), self.cursor, self.selection.clone()),
         };
-        Request { map, partitions, cursor, order: self.order, selection }
+        Request { map, partitions, cursor, order: self.order, selection, metadata: self.metadata }
     }
 }
 

@@ -16,7 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread;
 use std::time::Duration;
 
-use filbert_grid::replication::{Answers, GroupId, Part, RejectedSubmission, Replicator, Role, SubmitError, Term};
+use filbert_grid::replication::{
+    Answers, GroupId, NewMap, Part, RejectedSubmission, Replicator, Role, SubmitError, Term,
+};
 use filbert_grid::{Clock, Environment, Grid, GridConfig, GridError, MapId, MapSettings, MemberMemory, Millis};
 
 /// The configuration of a loopback log: the seed, and the failures of submissions.
@@ -294,7 +296,7 @@ impl Replicator for Loopback {
         self.clock.now()
     }
 
-    fn create_map(&self, _: Option<&str>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError> {
+    fn create_map(&self, _: NewMap<'_>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError> {
         let mut state = self.lock();
         if state.draw(100) < self.refused_percent.load(Ordering::SeqCst) {
             return Err(overloaded(GroupId(0)).into());

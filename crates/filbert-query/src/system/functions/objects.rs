@@ -176,13 +176,13 @@ fn comment(call: &Call<'_>, column: Option<i64>) -> Result<Value<'static>> {
 }
 
 fn size(call: &Call<'_>) -> Result<Value<'static>> {
-    let bytes = relation(call, 0).map(RelationFacts::bytes);
+    let bytes = relation(call, 0).map(RelationFacts::bytes_here);
     Ok(bytes.map_or(Value::Int64(0), |bytes| Value::Int64(i64::try_from(bytes).unwrap_or(i64::MAX))))
 }
 
 fn total_size(call: &Call<'_>) -> Result<Value<'static>> {
     let tables = facts(call).into_iter().flat_map(Facts::of_users).filter(|found| found.kind == RelationKind::Table);
-    let bytes: usize = tables.map(RelationFacts::bytes).sum();
+    let bytes: usize = tables.map(RelationFacts::bytes_here).sum();
     Ok(Value::Int64(i64::try_from(bytes).unwrap_or(i64::MAX)))
 }
 

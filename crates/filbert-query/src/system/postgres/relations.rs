@@ -94,6 +94,11 @@ pub(super) const RELATIONS: &[Relation] = &[
     },
 ];
 
+/// The number of rows of a relation; -1 if it is not known.
+fn tuples(scene: &Scene, relation: &RelationFacts) -> f64 {
+    scene.rows_of(relation).map_or(-1.0, |rows| rows as f64)
+}
+
 fn classes(scene: &Scene, rows: &mut Rows<'_>) {
     for relation in &scene.facts().relations {
         let is_table = relation.kind == RelationKind::Table;
@@ -104,8 +109,8 @@ fn classes(scene: &Scene, rows: &mut Rows<'_>) {
             relnamespace: relation.schema_oid,
             relam: if relation.letter() == "r" { oids::HEAP } else { 0 },
             relfilenode: if is_table { relation.oid } else { 0 },
-            relpages: i64::try_from(relation.bytes() / 8192).unwrap_or(0),
-            reltuples: relation.rows() as f64,
+            relpages: scene.bytes_of(relation).map_or(0, |bytes| bytes / 8192),
+            reltuples: tuples(scene, relation),
             relhasindex: !relation.indexes.is_empty(),
             relkind: relation.letter(),
             relnatts: relation.columns.len(),
@@ -120,7 +125,7 @@ fn classes(scene: &Scene, rows: &mut Rows<'_>) {
             relnamespace: relation.schema_oid,
             relam: if index.is_hash { oids::HASH } else { oids::BTREE },
             relfilenode: index.oid,
-            reltuples: relation.rows() as f64,
+            reltuples: tuples(scene, relation),
             relkind: "i",
             relnatts: index.columns.len(),
             relreplident: "n",
@@ -287,7 +292,7 @@ fn user_tables(scene: &Scene, rows: &mut Rows<'_>) {
             relid: relation.oid,
             schemaname: &relation.schema,
             relname: &relation.name,
-            n_live_tup: relation.rows(),
+            n_live_tup: scene.rows_of(relation),
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Tables as CrateDB divides them. A map is one shard here; its numbers of records and bytes are
-//! exact.
+//! Tables as CrateDB divides them. A map is one shard here. Its numbers of records and bytes are exact
+//! at a member that holds all partitions, and estimates at others.
 
 use super::super::facts::{RelationFacts, RelationKind};
 use super::super::relation::{Rows, row};
@@ -27,8 +27,8 @@ pub(super) fn shards(scene: &Scene, rows: &mut Rows<'_>) {
             id: 0,
             schema_name: &relation.schema,
             table_name: &relation.name,
-            num_docs: relation.rows(),
-            size: relation.bytes(),
+            num_docs: scene.rows_of(relation),
+            size: scene.bytes_of(relation),
             node: &node,
             recovery: "{\"stage\":\"DONE\",\"type\":\"EXISTING_STORE\",\"files\":{\"percent\":100.0},\"size\":{\"percent\":100.0}}",
         );
