@@ -242,7 +242,7 @@ def test_a_session_goes_on_at_a_member_that_reaches_no_other(cluster):
         while len(cluster.members) > 1:
             cluster.end(cluster.members[1], in_order=False)
         session.execute("set statement_timeout = 1000")
-        with pytest.raises((psycopg.errors.QueryCanceled, psycopg.errors.CannotConnectNow)):
+        with pytest.raises(psycopg.OperationalError):
             session.execute("insert into lonely values (1)")
         session.rollback()
         session.execute("set application_name = 'still here'")

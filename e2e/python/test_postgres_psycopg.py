@@ -332,3 +332,15 @@ def test_many_connections_at_once(member):
         assert connection.execute("SELECT %s::int", (number,)).fetchone() == (number,)
     for connection in connections:
         connection.close()
+
+
+def test_dates_and_timestamps_as_parameters_have_their_common_type(member):
+    first, later = datetime.date(1, 1, 1), datetime.datetime(2024, 2, 29, 12, 30)
+    midnight = datetime.datetime(1, 1, 1)
+    with psycopg.connect(dsn(member), autocommit=True) as session:
+        assert session.execute("values (1, %s), (2, %s)", (later, first)).fetchall() == [(1, later), (2, midnight)]
+        assert session.execute("values (%s), (%s)", (first, later)).fetchall() == [(midnight,), (later,)]
+        assert session.execute("values (%s::timestamp), (%s::date)", (later, first)).fetchall() == [(later,), (midnight,)]
+        assert session.execute("select array[%s, %s]", (later, first)).fetchall() == [([later, midnight],)]
+        assert session.execute("select %s in (%s, %s)", (later, first, later)).fetchall() == [(True,)]
+        assert session.execute("select greatest(%s, %s)", (first, later)).fetchall() == [(later,)]

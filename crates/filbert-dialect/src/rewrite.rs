@@ -215,7 +215,7 @@ impl VisitorMut for Rewriter {
             }
             Expr::UnaryOp { op: UnaryOperator::Minus, expr }
                 if self.of == Dialect::Hazelcast
-                    && whole_number(expr).is_none()
+                    && server::whole_number(expr).is_none()
                     && !matches!(**expr, Expr::Value(_) | Expr::Interval(_)) =>
             {
                 *expression = of_one_operand(NEGATED, expr);
@@ -542,7 +542,7 @@ pub fn narrow(expression: &mut Expr, of: Dialect) {
         results.chain(else_result.as_deref_mut()).for_each(|result| narrow(result, of));
         return;
     }
-    let Some(number) = whole_number(expression) else { return };
+    let Some(number) = server::whole_number(expression) else { return };
     // PostgreSQL's whole-number literals have at least 32 bits.
     let is_narrow = of == Dialect::Hazelcast;
     let data_type = if is_narrow && i8::try_from(number).is_ok() {
@@ -566,22 +566,12 @@ fn fold_signs(expression: &mut Expr) {
         Expr::UnaryOp { op: UnaryOperator::Plus, .. } => true,
         _ => false,
     };
-    if is_signed && let Some(number) = whole_number(expression) {
+    if is_signed && let Some(number) = server::whole_number(expression) {
         let digits = Expr::value(Value::Number(number.unsigned_abs().to_string(), false));
         *expression = match number < 0 {
             true => Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(digits) },
             false => digits,
         };
-    }
-}
-
-/// The value of a whole number that is written out, with its signs.
-fn whole_number(expression: &Expr) -> Option<i64> {
-    match expression {
-        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => digits.parse().ok(),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => whole_number(expr)?.checked_neg(),
-        Expr::UnaryOp { op: UnaryOperator::Plus, expr } | Expr::Nested(expr) => whole_number(expr),
-        _ => None,
     }
 }
 

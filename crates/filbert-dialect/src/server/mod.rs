@@ -34,6 +34,7 @@ pub(super) use members::condition;
 pub(super) use names::name_returned;
 pub use rows::{ROWS, columns as columns_of_row};
 pub use subqueries::is_aggregate;
+pub(super) use values::whole_number;
 
 use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::ast::{

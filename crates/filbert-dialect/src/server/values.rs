@@ -156,13 +156,18 @@ fn as_integer(expression: &mut Expr) {
     if let Expr::Nested(inner) = expression {
         return as_integer(inner);
     }
-    let (digits, sign) = match &*expression {
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => (expr.as_ref(), -1),
-        other => (other, 1),
-    };
-    let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = digits else { return };
-    if digits.parse::<i64>().is_ok_and(|number| i32::try_from(number * sign).is_ok()) {
+    if whole_number(expression).is_some_and(|number| i32::try_from(number).is_ok()) {
         *expression = cast(taken(expression), DataType::Int(None));
+    }
+}
+
+/// The value of a whole number that is written out, with its signs.
+pub(crate) fn whole_number(expression: &Expr) -> Option<i64> {
+    match expression {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => digits.parse().ok(),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => whole_number(expr)?.checked_neg(),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } | Expr::Nested(expr) => whole_number(expr),
+        _ => None,
     }
 }
 

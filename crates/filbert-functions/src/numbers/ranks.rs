@@ -15,6 +15,7 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 
 use super::super::row::{is_text, wrong_arguments};
+use super::one_nan;
 use crate::error::{carried, data_error};
 
 /// The aggregates.
@@ -216,7 +217,7 @@ impl Ordered {
         let between = way - below as f64;
         Ok(ScalarValue::Float64(Some(match low.partial_cmp(&high) {
             Some(Ordering::Equal) => low,
-            _ => low + between * (high - low),
+            _ => one_nan(low + between * (high - low)),
         })))
     }
 }

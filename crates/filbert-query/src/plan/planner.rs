@@ -126,7 +126,8 @@ pub(crate) async fn plan_rewritten(
     mut query: Query,
 ) -> Result<LogicalPlan, SqlError> {
     groups::tell_casts_apart(&mut query);
-    let (has_values, has_computed) = values::found_in(&query);
+    let (has_values, mut has_computed) = values::found_in(&query);
+    has_computed |= has_values && values::mix_dates(&query, client.types());
     if has_computed {
         values::as_union(&mut query);
     }

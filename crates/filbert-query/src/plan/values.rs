@@ -10,12 +10,15 @@ use std::ops::ControlFlow;
 
 use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Ident, Parens, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, UnaryOperator,
-    Value, Values, Visitor, VisitorMut,
+    DataType, Expr, Ident, Parens, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TimezoneInfo,
+    UnaryOperator, Value, Values, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use filbert_data::FieldType;
 use filbert_dialect::walk;
+
+use crate::client_context::ParameterTypes;
 
 /// The maximum number of rows of a `VALUES` that become queries: the plan has a node for each.
 const ROWS_MAX: usize = 1_000;
@@ -44,6 +47,57 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
     let mut found = Found(false, false);
     let _ = walk::read(query, &mut found);
     (found.0, found.1)
+}
+
+/// Whether a column of a query's `VALUES` has dates and timestamps, of which some are parameters or
+/// casts. DataFusion determines their common type before it knows the types of parameters, and takes
+/// one that does not have all dates.
+pub(crate) fn mix_dates(query: &Query, types: &ParameterTypes) -> bool {
+    struct Mixed<'t>(&'t ParameterTypes, bool);
+    impl Visitor for Mixed<'_> {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            let mut all = Vec::new();
+            sets(&query.body, &mut all);
+            self.1 |= all.iter().any(|values| {
+                let width = values.rows.first().map_or(0, |row| row.content.len());
+                (0..width).any(|at| {
+                    let items = values.rows.iter().filter_map(|row| row.content.get(at));
+                    let mut kinds = items.filter_map(|item| date_type_of(item, self.0));
+                    let first = kinds.next();
+                    kinds.any(|kind| Some(kind) != first)
+                })
+            });
+            ControlFlow::Continue(())
+        }
+    }
+    let mut mixed = Mixed(types, false);
+    let _ = walk::read(query, &mut mixed);
+    mixed.1
+}
+
+/// The type of an item that is a date or a timestamp by its cast, or as a parameter.
+fn date_type_of(item: &Expr, types: &ParameterTypes) -> Option<FieldType> {
+    match item {
+        Expr::Nested(inner) => date_type_of(inner, types),
+        Expr::Value(value) => match &value.value {
+            Value::Placeholder(name) => {
+                let number: usize = name.strip_prefix('$')?.parse().ok()?;
+                let found = &types.get(number.checked_sub(1)?)?.as_ref()?.field_type;
+                let is_one = matches!(found, FieldType::Date | FieldType::Timestamp | FieldType::TimestampTz);
+                is_one.then(|| found.clone())
+            }
+            _ => None,
+        },
+        Expr::Cast { data_type, .. } => match data_type {
+            DataType::Date => Some(FieldType::Date),
+            DataType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => Some(FieldType::Timestamp),
+            DataType::Timestamp(..) => Some(FieldType::TimestampTz),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The rows of an INSERT's `VALUES` as queries, in order. Each item is converted to its column's

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::expr::{InSubquery, Placeholder};
 use datafusion::logical_expr::logical_plan::Union;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Values, cast};
 use datafusion::optimizer::AnalyzerRule;
@@ -56,15 +56,20 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
         };
         is_one(plan.schema());
         plan.inputs().into_iter().for_each(|input| is_one(input.schema()));
-        let mut has_cast = false;
+        let mut has_timestamp = false;
         plan.apply_expressions(|expression| {
-            has_cast |= expression.exists(|inner| {
-                let Expr::Cast(cast) = inner else { return Ok(false) };
-                Ok(matches!(Kind::of(cast.field.data_type()), Kind::Timestamptz | Kind::Timestamp))
+            has_timestamp |= expression.exists(|inner| {
+                let kind = match inner {
+                    Expr::Cast(cast) => Kind::of(cast.field.data_type()),
+                    Expr::Placeholder(Placeholder { field: Some(field), .. }) => Kind::of(field.data_type()),
+                    Expr::Literal(value, _) => Kind::of(&value.data_type()),
+                    _ => Kind::Unknown,
+                };
+                Ok(matches!(kind, Kind::Timestamptz | Kind::Timestamp))
             })?;
             Ok(TreeNodeRecursion::Continue)
         })?;
-        found |= has_cast;
+        found |= has_timestamp;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
