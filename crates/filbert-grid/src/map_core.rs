@@ -140,8 +140,8 @@ impl MapCore {
         }
     }
 
-    /// The error of a change of a destroyed map. If another map has replaced it, the change is to be
-    /// sent again.
+    /// The error of a change of a destroyed map. If another map has replaced it, the change is to
+    /// be sent again.
     pub(crate) fn destroyed_error(&self) -> GridError {
         if self.is_replaced.load(Ordering::Acquire) {
             return self.held_error();

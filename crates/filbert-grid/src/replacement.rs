@@ -172,8 +172,8 @@ impl Grid {
         tracing::info!(map = new.name, "a map has taken the place of {:?}", old.name);
     }
 
-    /// The hidden map with an id, which is about to replace another map of the cluster. Creates it if
-    /// this member does not know it.
+    /// The hidden map with an id, which is about to replace another map of the cluster. Creates it
+    /// if this member does not know it.
     ///
     /// # Errors
     /// As [`Grid::map`].

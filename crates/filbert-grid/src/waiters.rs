@@ -38,8 +38,8 @@ impl Waiter {
     }
 }
 
-/// The time, in milliseconds, in which a statement may claim a key after it was told that the key is
-/// free. If all waiting statements were told at once, all but one would claim the key in vain.
+/// The time, in milliseconds, in which a statement may claim a key after it was told that the key
+/// is free. If all waiting statements were told at once, all but one would claim the key in vain.
 const TURN_MS: i64 = 50;
 
 /// The waiters of one key.
@@ -201,9 +201,9 @@ impl Waiters {
     }
 
     /// Removes and returns the first waiter of a key; `None` while a statement has its turn. If the
-    /// key is locked, the first waiter of the lock's owner: the owner does not have to wait. A client
-    /// that lost a connection sends its request again, and then two of its requests wait for the same
-    /// lock.
+    /// key is locked, the first waiter of the lock's owner: the owner does not have to wait. A
+    /// client that lost a connection sends its request again, and then two of its requests wait for
+    /// the same lock.
     pub(crate) fn next(&mut self, map: MapId, key: &[u8], owner: Option<Caller>, now: Millis) -> Option<Waiter> {
         self.edit(map, key, |queue| match owner {
             None if queue.is_in_turn(now) => None,

@@ -48,7 +48,7 @@ use crate::{copy, ddl, describe, explain, predicates, row_writer, session, turns
 
 /// How often a statement is planned again because a table that it reads was altered while it ran.
 const REPLANS_MAX: usize = 3;
-/// The SQLSTATE of [`GridError::BeingReplaced`](filbert_grid::GridError::BeingReplaced).
+/// The SQLSTATE of [`GridError::BeingReplaced`].
 const ALTERED_STATE: &str = "55006";
 /// How often a statement is run again because another member has altered its table, and the pause
 /// before that.
@@ -390,8 +390,8 @@ impl Task {
             if !answered.as_ref().is_err_and(|error| error.sqlstate() == ALTERED_STATE) {
                 break;
             }
-            // Another member has altered the table of the statement, which has changed nothing. This
-            // member may not know the new table yet.
+            // Another member has altered the table of the statement, which has changed nothing.
+            // This member may not know the new table yet.
             tokio::time::sleep(ALTERED_PAUSE).await;
             answered = caught(self.answer()).await;
         }

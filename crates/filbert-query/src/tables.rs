@@ -195,7 +195,8 @@ impl Tables {
         let of_mapping = |mapping: &Arc<Mapping>| grid.existing_map(&mapping.external_name).ok_or(());
         let found = match self.catalog.mapping_with(name, of_mapping) {
             Some((mapping, Ok(map))) => Some((mapping, Ok(map))),
-            // Another member may have renamed the table: a map with the former name must not be made.
+            // Another member may have renamed the table: a map with the former name must not be
+            // made.
             Some((_, Err(()))) if self.is_in_cluster() => {
                 self.catalog.catch_up()?;
                 self.catalog.mapping_with(name, |mapping| grid.map(&mapping.external_name))

@@ -37,8 +37,8 @@ impl Map {
         Reply::Claimed(differing)
     }
 
-    /// Claims all keys for the caller, existing and new ones. Claims nothing if another caller holds
-    /// a key.
+    /// Claims all keys for the caller, existing and new ones. Claims nothing if another caller
+    /// holds a key.
     pub(crate) fn claim_all(&mut self, cx: &Context<'_>) -> Reply<'static> {
         if self.claims.has_of_others(cx.caller) || self.locks.any_of_others(cx.caller, cx.now) {
             return Reply::Held(0);

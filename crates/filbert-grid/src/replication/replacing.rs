@@ -8,9 +8,9 @@
 //!       definitions change
 //! ```
 //!
-//! Claims are in the logs, so no member changes the old map meanwhile, whoever leads its partitions.
-//! Changes of clients wait. Reads of the old map continue until it is dropped. If the member that
-//! replaces a map dies, the others release its claims, and drop its hidden map.
+//! Claims are in the logs, so no member changes the old map meanwhile, whoever leads its
+//! partitions. Changes of clients wait. Reads of the old map continue until it is dropped. If the
+//! member that replaces a map dies, the others release its claims, and drop its hidden map.
 //! ([why](../../../../docs/decisions/0040-tables-are-rewritten-behind-a-claim-of-all-keys.md))
 
 use std::fmt;
@@ -60,6 +60,9 @@ struct Record {
     metadata: Metadata,
 }
 
+/// Computes the new key and value of an entry.
+pub type Rewriter<'r, E> = dyn FnMut(&[u8], &[u8]) -> Result<(Blob, Blob), E> + 'r;
+
 /// The result of copying a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Copied {
@@ -89,8 +92,8 @@ impl WholeClaim<'_> {
     /// # Errors
     /// The map was destroyed, or the member is shutting down.
     pub fn attempt(&mut self) -> Result<bool, GridError> {
-        // Of several statements that claim the map, the one with the first partition goes on. It may
-        // wait for single keys with its claims: their owners never wait with claims.
+        // Of several statements that claim the map, the one with the first partition goes on. It
+        // may wait for single keys with its claims: their owners never wait with claims.
         let Some(first) = self.left.first().copied().filter(|first| *first == PartitionId(0)) else {
             return self.attempt_these(self.left.clone());
         };
@@ -188,13 +191,13 @@ impl SharedReplacement<'_> {
     /// Blocks.
     ///
     /// # Errors
-    /// `rewrite` or `check` has failed, a leader was not found for ten seconds, or the new entries do
-    /// not fit into the memory of a member.
+    /// `rewrite` or `check` has failed, a leader was not found for ten seconds, or the new entries
+    /// do not fit into the memory of a member.
     pub fn copy<E: From<GridError>>(
         &self,
         read: LeaderRead,
         check: &dyn Fn() -> Result<(), E>,
-        rewrite: &mut dyn FnMut(&[u8], &[u8]) -> Result<(Blob, Blob), E>,
+        rewrite: &mut Rewriter<'_, E>,
     ) -> Result<Copied, E> {
         let (mut count, mut outcome) = (0, Ok(None));
         self.old.visit_at_leaders(vec![read], &|| Ok(()), &mut |page| {
@@ -320,8 +323,8 @@ impl Drop for SharedReplacement<'_> {
 }
 
 impl Map {
-    /// The id of the map, if it has replaced another map of its cluster. A table knows the id of such
-    /// a map: with another map, this member is about to learn of a change of the table.
+    /// The id of the map, if it has replaced another map of its cluster. A table knows the id of
+    /// such a map: with another map, this member is about to learn of a change of the table.
     pub fn replacement(&self) -> Option<u32> {
         self.core.is_replacement.load(Ordering::Acquire).then_some(self.core.id.0)
     }

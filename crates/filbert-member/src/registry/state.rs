@@ -87,8 +87,8 @@ pub(crate) enum Command {
     MakeMap { map: MapFacts, maps_max: usize },
     /// Destroys a map.
     DropMap { map: u32 },
-    /// A hidden map takes the place of the map that it replaces, and definitions are changed, if all
-    /// have the expected versions. A retry with the same id has no further effect.
+    /// A hidden map takes the place of the map that it replaces, and definitions are changed, if
+    /// all have the expected versions. A retry with the same id has no further effect.
     ReplaceMap {
         #[serde(with = "crate::text")]
         id: Uuid,
@@ -142,8 +142,8 @@ pub(crate) fn redefine(changes: Vec<Redefinition>) -> Command {
     Command::Redefine { id: Uuid::new_v4(), changes: changes_of(changes), definitions_max: DEFINITIONS_MAX }
 }
 
-/// Creates the command by which a hidden map takes the place of another map, and definitions change.
-/// A retry of the same command has no further effect.
+/// Creates the command by which a hidden map takes the place of another map, and definitions
+/// change. A retry of the same command has no further effect.
 pub(crate) fn replace(map: MapId, changes: Vec<Redefinition>) -> Command {
     let (id, changes) = (Uuid::new_v4(), changes_of(changes));
     Command::ReplaceMap { id, map: map.0, changes, definitions_max: DEFINITIONS_MAX }

@@ -40,9 +40,9 @@ impl Catalog {
         self.propose(&cluster, decide, &mut |redefinitions| Ok(cluster.redefine(redefinitions)?))
     }
 
-    /// Replaces the mapping that the new one was derived from, on all members of a cluster. `redefine`
-    /// changes the cluster's definitions, together with the map; it returns `false` if another member
-    /// has changed a definition before.
+    /// Replaces the mapping that the new one was derived from, on all members of a cluster.
+    /// `redefine` changes the cluster's definitions, together with the map; it returns `false` if
+    /// another member has changed a definition before.
     ///
     /// # Errors
     /// The name has another definition by now, the new name is in use, or `redefine` fails. Nothing

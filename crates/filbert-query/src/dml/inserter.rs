@@ -216,8 +216,8 @@ impl Inserter {
         Ok(self.table.map().value_by(view, key)?)
     }
 
-    /// Writes a complete row by itself. `None` if its key is locked, or its row is changed by others
-    /// all the time; nothing was changed then.
+    /// Writes a complete row by itself. `None` if its key is locked, or its row is changed by
+    /// others all the time; nothing was changed then.
     ///
     /// # Errors
     /// The key exists and the statement does not allow that, or the existing row cannot be updated.

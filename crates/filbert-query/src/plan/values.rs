@@ -50,8 +50,8 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
 }
 
 /// Whether a column of a query's `VALUES` has dates and timestamps, of which some are parameters or
-/// casts. DataFusion determines their common type before it knows the types of parameters, and takes
-/// one that does not have all dates.
+/// casts. DataFusion determines their common type before it knows the types of parameters, and
+/// takes one that does not have all dates.
 pub(crate) fn mix_dates(query: &Query, types: &ParameterTypes) -> bool {
     struct Mixed<'t>(&'t ParameterTypes, bool);
     impl Visitor for Mixed<'_> {

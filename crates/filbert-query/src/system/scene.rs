@@ -49,8 +49,8 @@ impl Scene {
         self.facts.get_or_init(|| Facts::of(&self.server.tables, self.default_schema()))
     }
 
-    /// The number of rows of a relation. If this member does not hold all partitions: an estimate by
-    /// those that it holds; `None` if it holds none. Keys are spread evenly over partitions.
+    /// The number of rows of a relation. If this member does not hold all partitions: an estimate
+    /// by those that it holds; `None` if it holds none. Keys are spread evenly over partitions.
     pub(crate) fn rows_of(&self, relation: &RelationFacts) -> Option<usize> {
         let Some(map) = &relation.map else { return Some(0) };
         let here: Vec<PartitionId> =

@@ -69,6 +69,7 @@ const KINDS: [(&str, TextOf); 8] = [
 ];
 
 /// What took too long after the end of a statement of one kind. No text is planned twice.
+#[allow(clippy::print_stdout, reason = "the figures of a test")]
 fn late_of(member: &mut Member, name: &str, text_of: TextOf, attempt: usize) -> Vec<String> {
     let text_of = |size| format!("{} -- attempt {attempt},", text_of(size));
     let mut late = Vec::new();

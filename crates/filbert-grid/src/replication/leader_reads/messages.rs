@@ -31,8 +31,8 @@
 //! | order | *u64*, the order of entries at the leader |
 //! | entries | key and value, *bytes* each, to the end; with metadata, a value begins with them |
 //!
-//! Metadata: created, updated, accessed, expires, *i64*; hits, version, *u64*; time to live, max idle,
-//! *i64*.
+//! Metadata: created, updated, accessed, expires, *i64*; hits, version, *u64*; time to live, max
+//! idle, *i64*.
 
 use std::fmt;
 use std::ops::Bound;
@@ -49,6 +49,9 @@ const VERSION: u8 = 1;
 const WITH_METADATA: u8 = 128;
 /// The size of encoded metadata.
 const METADATA_BYTES: usize = 64;
+
+/// Visits the key, the metadata and the value of an entry.
+pub(crate) type RecordVisitor<'v> = dyn FnMut(&[u8], Metadata, &[u8]) + 'v;
 
 /// A request for a page.
 pub(super) struct Request {
@@ -322,7 +325,7 @@ impl EntryPage {
     }
 
     /// Visits the keys, metadata and values of the entries of a page with metadata.
-    pub(crate) fn for_each_record(&self, visit: &mut dyn FnMut(&[u8], Metadata, &[u8])) {
+    pub(crate) fn for_each_record(&self, visit: &mut RecordVisitor<'_>) {
         self.for_each(&mut |key, value| {
             if let Some((metadata, value)) = value.split_at_checked(METADATA_BYTES)
                 && let Ok(metadata) = read_metadata(metadata)

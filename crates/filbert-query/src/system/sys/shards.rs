@@ -1,5 +1,5 @@
-//! Tables as CrateDB divides them. A map is one shard here. Its numbers of records and bytes are exact
-//! at a member that holds all partitions, and estimates at others.
+//! Tables as CrateDB divides them. A map is one shard here. Its numbers of records and bytes are
+//! exact at a member that holds all partitions, and estimates at others.
 
 use super::super::facts::{RelationFacts, RelationKind};
 use super::super::relation::{Rows, row};
