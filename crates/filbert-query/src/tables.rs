@@ -177,11 +177,11 @@ impl Tables {
         loop {
             let found = self.find_once(name, raw)?;
             let facts = found.as_ref().and_then(|found| Some((found.mapping.table.as_ref()?, found.table.map())));
-            if facts.is_none_or(|(facts, map)| facts.map == map.replacement()) {
+            if facts.is_none_or(|(facts, map)| map.replacement().is_none_or(|id| facts.map == Some(id))) {
                 return Ok(found);
             }
-            // Another member has altered the table: this member has the new map and not the new
-            // mapping yet, or the other way round.
+            // Another member has altered the table: this member has the new map, and not the new
+            // mapping yet.
             if Instant::now() >= until {
                 let text = format!("relation {name:?} was altered, and this member does not know the change yet");
                 return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"));
