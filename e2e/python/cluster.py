@@ -7,7 +7,10 @@ import signal
 import socket
 import threading
 
+import psycopg
+
 from member import Member, program
+from postgres_tools import dsn
 
 # Below the ports that the operating system gives to connections: such a port could be taken by any
 # connection before its member listens.
@@ -109,3 +112,20 @@ class Cluster:
 
     def __exit__(self, *_):
         self.close()
+
+
+class Sessions:
+    """One session with each member."""
+
+    def __init__(self, cluster):
+        self._open = [psycopg.connect(dsn(member), autocommit=True) for member in cluster.members]
+
+    def __getitem__(self, number):
+        return self._open[number]
+
+    def __iter__(self):
+        return iter(self._open)
+
+    def close(self):
+        for each in self._open:
+            each.close()

@@ -7,7 +7,7 @@ import hazelcast
 import pytest
 from hazelcast.sql import HazelcastSqlError
 
-from cluster import Cluster
+from cluster import Cluster, Sessions
 from formats import FORMATS, PEOPLE, SETTINGS
 from member import MEMBERS, Member
 
@@ -21,6 +21,14 @@ def member():
         return
     with Cluster(MEMBERS) as running:
         yield running.members[0]
+
+
+@pytest.fixture
+def sessions(cluster):
+    """One session with each member of the test's own cluster."""
+    running = Sessions(cluster)
+    yield running
+    running.close()
 
 
 def start_client(member, **settings):

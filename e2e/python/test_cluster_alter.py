@@ -6,10 +6,10 @@ import hazelcast
 import psycopg
 import pytest
 
-from cluster import Cluster, is_whole, status
+from cluster import Cluster, Sessions, is_whole, status
 from member import eventually, program
 from postgres_tools import dsn
-from test_cluster_sql import Sessions, rows
+from test_cluster_sql import rows
 
 ROWS = 2_000
 
@@ -19,13 +19,6 @@ def cluster(request):
     with Cluster(request.param) as running:
         eventually(lambda: len(status(running.members[0])["members"]) == request.param)
         yield running
-
-
-@pytest.fixture
-def sessions(cluster):
-    running = Sessions(cluster)
-    yield running
-    running.close()
 
 
 @pytest.fixture
@@ -176,6 +169,29 @@ def test_writers_of_other_members_notice_nothing_of_it(cluster, sessions, table)
     assert [writer.problems for writer in writers] == [[]] * len(writers)
     added, new = sum(writer.added for writer in writers), sum(writer.rows for writer in writers)
     assert everywhere(sessions, "select count(*), sum(amount) from t") == [(ROWS + new, ROWS * (ROWS + 1) // 2 + added)]
+
+
+def test_a_table_is_emptied_as_a_whole_whoever_alters_it(sessions, table):
+    ends, problems = threading.Event(), []
+
+    def alter():
+        while not ends.is_set():
+            for statement in CHANGES[:2]:
+                try:
+                    sessions[1].execute(statement)
+                except psycopg.Error as error:
+                    problems.append((error.sqlstate, str(error)))
+
+    altering = threading.Thread(target=alter)
+    altering.start()
+    sessions[2].execute("truncate t")
+    for _ in range(20):
+        sessions[0].execute("insert into t (id, name) select g, 'new' from generate_series(1, 500) g")
+        sessions[2].execute("truncate t")
+        assert rows(sessions[0], "select count(*) from t") == [(0,)]
+    ends.set()
+    altering.join()
+    assert problems == []
 
 
 def test_members_that_alter_a_table_at_once_do_so_one_after_the_other(sessions, table):

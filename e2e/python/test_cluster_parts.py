@@ -12,7 +12,7 @@ from hazelcast.predicate import between, paging, sql
 from cluster import Cluster, free_ports, status, together
 from member import Member, eventually
 from postgres_tools import dsn
-from test_cluster_sql import Sessions, over_http, rows
+from test_cluster_sql import over_http, rows
 
 ROWS = 5_000
 LITE = """
@@ -41,13 +41,6 @@ def cluster():
     with Cluster(4) as running:
         eventually(lambda: is_spread(running.members[0], 4))
         yield running
-
-
-@pytest.fixture
-def sessions(cluster):
-    running = Sessions(cluster)
-    yield running
-    running.close()
 
 
 @pytest.fixture

@@ -20,30 +20,6 @@ def cluster():
         yield running
 
 
-class Sessions:
-    """One session with each member."""
-
-    def __init__(self, cluster):
-        self._open = [psycopg.connect(dsn(member), autocommit=True) for member in cluster.members]
-
-    def __getitem__(self, number):
-        return self._open[number]
-
-    def __iter__(self):
-        return iter(self._open)
-
-    def close(self):
-        for each in self._open:
-            each.close()
-
-
-@pytest.fixture
-def sessions(cluster):
-    running = Sessions(cluster)
-    yield running
-    running.close()
-
-
 def rows(session, statement, parameters=None):
     return session.execute(statement, parameters).fetchall()
 

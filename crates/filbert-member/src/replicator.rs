@@ -59,9 +59,13 @@ impl MemberReplicator {
             // The caller waits only for this message.
             let _gone = sender.send(result);
         });
-        answer.recv().unwrap_or(Err(MemberError::Unknown)).map_err(|error| match error {
-            // Creating or destroying a map twice has the effect of doing it once, and the change
-            // that needs the map has not been applied.
+        answer.recv().unwrap_or(Err(MemberError::Unknown))
+    }
+
+    /// As [`MemberReplicator::execute`], for commands that create or destroy a map: twice they have
+    /// the effect of once, and the change that needs the map has not been applied.
+    fn execute_again(&self, command: Command, everywhere: bool) -> Result<Reply, MemberError> {
+        self.execute(command, everywhere).map_err(|error| match error {
             MemberError::Unknown => MemberError::Unreachable(error.to_string()),
             error => error,
         })
@@ -121,7 +125,7 @@ impl Replicator for MemberReplicator {
                 (MapFacts::new(name, &settings).replacing(old, self.registry_client.group().member()), true)
             }
         };
-        match self.execute(Command::MakeMap { map, maps_max: self.maps_max }, everywhere)? {
+        match self.execute_again(Command::MakeMap { map, maps_max: self.maps_max }, everywhere)? {
             Reply::Map(id, facts) => Ok((MapId(id), facts.settings())),
             Reply::Refused(why) => Err(GridError::IllegalState(why)),
             reply => Err(GridError::Internal(format!("making a map was answered by {reply:?}"))),
@@ -135,7 +139,12 @@ impl Replicator for MemberReplicator {
     }
 
     fn drop_map(&self, map: MapId) -> Result<(), GridError> {
-        self.execute(Command::DropMap { map: map.0 }, true)?;
+        self.execute_again(Command::DropMap { map: map.0 }, true)?;
+        Ok(())
+    }
+
+    fn abandon_map(&self, new: MapId) -> Result<(), GridError> {
+        self.execute_again(Command::AbandonMap { map: new.0 }, true)?;
         Ok(())
     }
 

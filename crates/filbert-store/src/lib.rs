@@ -142,7 +142,9 @@ mod touch;
 mod view;
 
 pub use batch::{Batch, BatchItem, BatchPlace, Expected};
-pub use codec::{COMMANDS_VERSION, CodecError, Decoder, Encoder, Problem, Reader, TooLong};
+pub use codec::{
+    COMMANDS_VERSION, CodecError, Decoder, Encoder, Problem, Reader, TooLong, append_metadata, read_metadata,
+};
 pub use columns::{Chunk, ColumnRange, ColumnType, ColumnView, Columns};
 pub use command::{Change, ChangeOf, Command, Expiry, Metadata, OwnedChange, PutMode};
 pub use error::StoreError;

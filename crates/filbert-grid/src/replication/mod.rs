@@ -57,7 +57,7 @@ pub use apply::{ApplyError, Part, Role};
 pub use leader_reads::{EntryPage, EntrySelection, IndexSelection, LeaderRead};
 pub use pending::Pending;
 pub use propose::Submitted;
-pub use replacing::{Copied, Rewriter, SharedReplacement, WholeClaim};
+pub use replacing::{Rewriter, SharedReplacement, WholeClaim};
 pub use snapshots::{GroupExport, GroupImport};
 pub use submissions::Submissions;
 

@@ -28,6 +28,7 @@ use crate::cluster::{ReadView, Redefinition};
 use crate::definitions;
 use crate::errors::GridError;
 use crate::grid::Grid;
+use crate::groups::{GroupId, SubmitError};
 use crate::indexes::IndexConfig;
 use crate::map::Map;
 use crate::names::check_name;
@@ -63,15 +64,6 @@ struct Record {
 /// Computes the new key and value of an entry.
 pub type Rewriter<'r, E> = dyn FnMut(&[u8], &[u8]) -> Result<(Blob, Blob), E> + 'r;
 
-/// The result of copying a map.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Copied {
-    /// All entries were copied; their number.
-    All(usize),
-    /// Two entries have the same new key.
-    Duplicate(Blob),
-}
-
 impl Map {
     /// A claim of all keys of this map, initially of none.
     pub fn whole_claim(&self) -> WholeClaim<'_> {
@@ -86,6 +78,11 @@ impl fmt::Debug for WholeClaim<'_> {
 }
 
 impl WholeClaim<'_> {
+    /// The owner of the claim: its changes do not wait.
+    pub fn owner(&self) -> Caller {
+        self.claims.owner()
+    }
+
     /// Claims all keys that are not claimed yet. Returns whether all are claimed; `false` if other
     /// callers hold keys, or a partition has no leader now. The claims stay. Blocks.
     ///
@@ -170,11 +167,6 @@ impl Grid {
 }
 
 impl SharedReplacement<'_> {
-    /// The replacing map. It is hidden.
-    pub fn new_map(&self) -> &Arc<Map> {
-        &self.new
-    }
-
     /// The id by which the new map is recognized, see [`Map::replacement`].
     pub fn id(&self) -> u32 {
         self.new.core.id.0
@@ -188,7 +180,7 @@ impl SharedReplacement<'_> {
     }
 
     /// Copies entries. `rewrite` computes the new key and value of each. `check` is called often.
-    /// Blocks.
+    /// Returns the new key that two entries have, if there is one. Blocks.
     ///
     /// # Errors
     /// `rewrite` or `check` has failed, a leader was not found for ten seconds, or the new entries
@@ -198,8 +190,8 @@ impl SharedReplacement<'_> {
         read: LeaderRead,
         check: &dyn Fn() -> Result<(), E>,
         rewrite: &mut Rewriter<'_, E>,
-    ) -> Result<Copied, E> {
-        let (mut count, mut outcome) = (0, Ok(None));
+    ) -> Result<Option<Blob>, E> {
+        let mut outcome = Ok(None);
         self.old.visit_at_leaders(vec![read], &|| Ok(()), &mut |page| {
             let (mut records, mut failed, mut number, mut keys_change) = (Vec::new(), None, 0, false);
             page.for_each_record(&mut |key, metadata, value| {
@@ -215,14 +207,13 @@ impl SharedReplacement<'_> {
                     }
                 }
             });
-            count += records.len();
             outcome = match failed {
                 Some(error) => Err(error),
                 None => check().and_then(|()| Ok(self.write(&records, keys_change)?)),
             };
             Ok(matches!(outcome, Ok(None)))
         })?;
-        Ok(outcome?.map_or(Copied::All(count), Copied::Duplicate))
+        outcome
     }
 
     /// Writes records into the new map. Returns a key that the map has already, if `keys_change`.
@@ -257,7 +248,8 @@ impl SharedReplacement<'_> {
     }
 
     /// Puts records. Partitions that change their leader meanwhile, or have too many commands in
-    /// flight, get them again: nobody else writes them.
+    /// flight, get them again. A put with an unknown outcome is not repeated: it may come late, when
+    /// clients have changed the entry. The copy fails then, and its map is dropped.
     fn put(&self, owner: Caller, records: &[Record]) -> Result<(), GridError> {
         let until = Instant::now() + REPEATED_FOR;
         let mut left: Vec<&Record> = records.iter().collect();
@@ -275,6 +267,13 @@ impl SharedReplacement<'_> {
                 }
             }
             failed.extend(commands.answers().filter_map(|(record, answer)| Some((record, answer.err()?))));
+            let is_unknown = |error: &GridError| matches!(error, GridError::Submit(SubmitError::Unknown { .. }));
+            if let Some(group) =
+                failed.iter().find(|(_, error)| is_unknown(error)).map(|(record, _)| self.group_of(record))
+            {
+                let hint = "it lost its leader while rows were copied".to_owned();
+                return Err(SubmitError::NotLeader { group, hint }.into());
+            }
             let Some((_, error)) = failed.first() else { return Ok(()) };
             if Instant::now() >= until || !failed.iter().all(|(_, error)| is_repeatable(error)) {
                 return Err(error.clone());
@@ -284,13 +283,17 @@ impl SharedReplacement<'_> {
         }
     }
 
+    fn group_of(&self, record: &Record) -> GroupId {
+        self.grid.shared.group_of(self.new.partition_of(&record.key))
+    }
+
     /// Replaces the old map by the new map on all members, and changes definitions with it: these,
     /// and those of the map's indexes. Returns `false`, and changes nothing, if a definition is not
     /// the expected one. Blocks.
     ///
     /// # Errors
     /// The old map was destroyed, another map has the new name, or the other members were not
-    /// reached.
+    /// reached. The outcome may be unknown.
     pub fn put_in_place(
         &mut self,
         mut redefinitions: Vec<Redefinition>,
@@ -311,10 +314,11 @@ impl Drop for SharedReplacement<'_> {
         if self.finished {
             return;
         }
-        // The registry is asked, which takes a while: others may wait for this thread.
+        // The registry is asked, which takes a while: others may wait for this thread. If the outcome
+        // of the replacement is unknown, it may have succeeded: then the map stays.
         let (grid, id) = (self.grid.clone(), self.new.core.id);
         std::thread::spawn(move || {
-            let dropped = grid.replication().and_then(|replication| replication.replicator.drop_map(id));
+            let dropped = grid.replication().and_then(|replication| replication.replicator.abandon_map(id));
             if let Err(error) = dropped {
                 tracing::warn!("a map that was to replace another one stays until this member has left: {error}");
             }

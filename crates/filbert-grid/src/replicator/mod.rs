@@ -149,10 +149,22 @@ pub trait Replicator: Send + Sync {
     /// Blocks, as [`Replicator::drop_map`].
     ///
     /// # Errors
-    /// One of the maps was dropped, another map has the name, or the registry cannot be reached.
+    /// One of the maps was dropped, another map has the name, the registry cannot be reached, or the
+    /// outcome is unknown.
     fn replace_map(&self, new: MapId, redefinitions: Vec<Redefinition>) -> Result<bool, GridError> {
         let (_, _) = (new, redefinitions);
         Err(GridError::UnsupportedOperation("there are no other members".to_owned()))
+    }
+
+    /// Drops the new one of a [`NewMap::Replacing`] on all members, unless it has replaced the old
+    /// one.
+    ///
+    /// Blocks, as [`Replicator::drop_map`].
+    ///
+    /// # Errors
+    /// The registry cannot be reached.
+    fn abandon_map(&self, new: MapId) -> Result<(), GridError> {
+        self.drop_map(new)
     }
 }
 

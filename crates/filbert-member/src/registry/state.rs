@@ -87,6 +87,8 @@ pub(crate) enum Command {
     MakeMap { map: MapFacts, maps_max: usize },
     /// Destroys a map.
     DropMap { map: u32 },
+    /// Destroys a map that is hidden. Another one stays.
+    AbandonMap { map: u32 },
     /// A hidden map takes the place of the map that it replaces, and definitions are changed, if
     /// all have the expected versions. A retry with the same id has no further effect.
     ReplaceMap {
@@ -385,6 +387,10 @@ impl RegistryState {
             Command::MakeMap { map, maps_max } => self.make_map(map, maps_max),
             Command::DropMap { map } => {
                 self.maps.remove(&map);
+                Reply::Done
+            }
+            Command::AbandonMap { map } => {
+                self.maps.retain(|id, facts| *id != map || !facts.is_hidden());
                 Reply::Done
             }
             Command::ReplaceMap { id, map, changes, definitions_max } => {
@@ -741,6 +747,9 @@ mod tests {
         assert_eq!(found, [(other, false, None), (new, false, Some(old))]);
         assert_eq!(make(&mut state, facts("m")), new);
         assert_eq!(state.apply(command), Reply::Done, "it is asked again");
+        // A member that does not know the outcome abandons the map: it stays.
+        assert_eq!(state.apply(Command::AbandonMap { map: new.0 }), Reply::Done);
+        assert!(state.knows_map(new));
         assert!(matches!(state.apply(replace(new, vec![])), Reply::Refused(_)), "it is not hidden any more");
         // The name of another map is not taken, and a map that was dropped is not replaced.
         let renamed = make(&mut state, facts("n").replacing(new, MemberId(2)));
@@ -748,6 +757,10 @@ mod tests {
         let late = make(&mut state, facts("m").replacing(new, MemberId(2)));
         state.apply(Command::DropMap { map: new.0 });
         assert!(matches!(state.apply(replace(late, vec![])), Reply::Refused(why) if why.contains("dropped")));
+        // A map that was abandoned takes no place any more.
+        let abandoned = make(&mut state, facts("n").replacing(other, MemberId(1)));
+        assert_eq!(state.apply(Command::AbandonMap { map: abandoned.0 }), Reply::Done);
+        assert!(matches!(state.apply(replace(abandoned, vec![])), Reply::Refused(_)));
         // A member takes its hidden maps with it.
         state.apply(Command::Remove { member: 2 });
         assert_eq!(state.maps().map(|(id, _)| id).collect::<Vec<_>>(), [other]);

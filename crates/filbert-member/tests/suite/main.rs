@@ -19,5 +19,6 @@ mod events;
 mod founding;
 mod leader_reads;
 mod recovery;
+mod replacing;
 mod security;
 mod upgrades;

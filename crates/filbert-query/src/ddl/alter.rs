@@ -18,23 +18,20 @@
 //! its map gone, and are not able to write rows that violate a new constraint.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use datafusion::execution::session_state::SessionState;
 use filbert_data::{Blob, Value};
 use filbert_dialect::{AlterAction, AlterTable, Comment, schema_of};
-use filbert_functions::ending::{self, Limits};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
-use filbert_grid::replication::{Copied, WholeClaim};
 use filbert_grid::{Caller, Change, Expiry, GridError, IndexConfig, Map, PartitionId, PutMode, Refused, threads};
 
 use super::defaults::Literals;
 use super::draft::{Draft, Origin};
 use super::tables::{table, with_type};
+use super::whole;
 use crate::catalog::{Mapping, TableFacts};
 use crate::client_context::ClientContext;
-use crate::dml::apply::PAUSE;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope};
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
@@ -350,13 +347,13 @@ impl RowChange {
     async fn rewrite_on_all(&self, engine: &Parts) -> Result<(), SqlError> {
         let tables = &engine.tables;
         let refused = |error| in_use(&self.old, error);
-        let claim = self.claim(engine.sessions.lock_wait_ms()).await?;
+        let claim = whole::claim(&self.map, engine.sessions.lock_wait_ms()).await?;
         let grid = tables.grid()?;
         let replacement = grid.replace_on_all(&self.map, claim, &self.new.external_name);
         let mut replacement = replacement.map_err(refused)?;
         let mut rewrite = |key: &[u8], value: &[u8]| self.rewritten(&Blob::from(key), &Blob::from(value));
         for read in replacement.reads() {
-            if let Copied::Duplicate(key) = replacement.copy(read, &check_limits, &mut rewrite)? {
+            if let Some(key) = replacement.copy(read, &whole::check_limits, &mut rewrite)? {
                 return Err(self.not_unique(&key));
             }
             // A cancelled statement ends here.
@@ -370,43 +367,10 @@ impl RowChange {
         tables.catalog().replace_on_all(&self.old, &new, &mut put_in_place)
     }
 
-    /// Claims all keys of the table's map, once nobody else holds one of them.
-    async fn claim(&self, wait_ms: i64) -> Result<WholeClaim<'_>, SqlError> {
-        let until = Instant::now() + Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0));
-        let mut claim = self.map.whole_claim();
-        let refused = |error| match error {
-            GridError::BeingReplaced { .. } => rewritten_meanwhile(&self.old),
-            error => in_use(&self.old, error),
-        };
-        while !claim.attempt().map_err(refused)? {
-            check_limits()?;
-            if Instant::now() >= until {
-                let text = "its rows are locked by clients, or changed by statements".to_owned();
-                return Err(in_use(&self.old, GridError::IllegalState(text)));
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        Ok(claim)
-    }
-
     fn not_unique(&self, key: &[u8]) -> SqlError {
         let error = self.maker.duplicate(key);
         SqlError { message: format!("could not make the key unique: {}", error.message), ..error }
     }
-}
-
-/// Fails if the statement was cancelled or is late.
-fn check_limits() -> Result<(), SqlError> {
-    match ending::limits().filter(Limits::are_over) {
-        Some(limits) => Err(limits.why_over()),
-        None => Ok(()),
-    }
-}
-
-/// The error of a table that a statement of another member has rewritten.
-fn rewritten_meanwhile(mapping: &Mapping) -> SqlError {
-    let text = format!("{:?} was changed by another statement meanwhile", mapping.name);
-    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001")
 }
 
 /// The error of a map that cannot be replaced.

@@ -6,6 +6,7 @@ mod defaults;
 mod draft;
 pub(crate) mod tables;
 mod views;
+mod whole;
 
 use std::sync::Arc;
 
@@ -59,6 +60,9 @@ pub(crate) async fn run(engine: &Parts, client: &ClientContext, parsed: &Parsed)
     let read: Vec<&str> = read.iter().map(String::as_str).collect();
     let _alone = gates.alone_sharing(&names_of(parsed), &read).await?;
     match parsed {
+        Parsed::Table(TableStatement::Truncate { names, restart }) => {
+            return tables::truncate(engine, client.view(), names, *restart).await;
+        }
         Parsed::Table(statement) => return table_statement(engine, client, statement),
         Parsed::CreateMapping(statement) => create_mapping(tables, statement),
         Parsed::DropMapping { name, if_exists } => drop_mapping(tables, name, *if_exists),
@@ -109,7 +113,6 @@ fn table_statement(engine: &Parts, client: &ClientContext, statement: &TableStat
     match statement {
         TableStatement::Create(table) => tables::create(engine, client, table).map(|made| u64::from(made.is_some())),
         TableStatement::Drop { names, if_exists, cascade } => tables::drop(all, client, names, *if_exists, *cascade),
-        TableStatement::Truncate { names, restart } => tables::truncate(all, client.view(), names, *restart),
         TableStatement::Comment(comment) => alter::comment(all, comment).map(|()| 0),
         TableStatement::CreateSchema { name, if_not_exists } => {
             if !all.catalog().put_schema(name, *if_not_exists)? {
@@ -121,7 +124,7 @@ fn table_statement(engine: &Parts, client: &ClientContext, statement: &TableStat
             tables::check_all(all, names)?;
             Ok(u64::try_from(names.len()).unwrap_or(u64::MAX))
         }
-        TableStatement::Alter(_) | TableStatement::DropSchema { .. } => {
+        TableStatement::Alter(_) | TableStatement::DropSchema { .. } | TableStatement::Truncate { .. } => {
             Err(parsing_error("a statement about tables is expected"))
         }
     }

@@ -10,11 +10,12 @@ use filbert_dialect::{
 use filbert_functions::error::{of_datafusion, parsing_error};
 use filbert_functions::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, NUMERIC, VARCHAR};
 use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::replication::{EntrySelection, LeaderRead};
+use filbert_grid::replication::{EntrySelection, LeaderRead, WholeClaim};
 use filbert_grid::{Caller, IndexConfig, Map, ReadView};
 
 use super::defaults::Literals;
 use super::views;
+use super::whole;
 use crate::catalog::{CheckFacts, ColumnFacts, Identity, Mapping, Sequence, TableFacts};
 use crate::client_context::ClientContext;
 use crate::dml::expressions::RowScope;
@@ -421,12 +422,24 @@ fn locked_keys(map: &Map, view: &ReadView) -> Result<usize, SqlError> {
     Ok(locked)
 }
 
-/// Removes all rows of tables; returns their number.
-pub(super) fn truncate(tables: &Tables, view: &ReadView, names: &[String], restart: bool) -> Result<u64, SqlError> {
-    let mapped: Vec<Arc<Mapping>> = names.iter().map(|name| table(tables, name)).collect::<Result<_, _>>()?;
+/// Removes all rows of tables; returns their number. In a cluster all rows are claimed first, so that
+/// none remains because a statement of another member holds it.
+pub(super) async fn truncate(
+    engine: &Parts,
+    view: &ReadView,
+    names: &[String],
+    restart: bool,
+) -> Result<u64, SqlError> {
+    let tables = &engine.tables;
+    let mut mapped: Vec<Arc<Mapping>> = names.iter().map(|name| table(tables, name)).collect::<Result<_, _>>()?;
+    // All statements claim in the same order, and each table once.
+    mapped.sort_unstable_by(|one, other| one.external_name.cmp(&other.external_name));
+    mapped.dedup_by(|one, other| one.external_name == other.external_name);
     let grid = tables.grid()?;
-    for mapping in &mapped {
-        let locked = locked_keys(&*grid.map(&mapping.external_name)?, view)?;
+    let maps: Vec<Arc<Map>> =
+        mapped.iter().map(|mapping| grid.map(&mapping.external_name)).collect::<Result<_, _>>()?;
+    for (mapping, map) in mapped.iter().zip(&maps) {
+        let locked = locked_keys(map, view)?;
         if locked > 0 {
             // Locked rows would remain.
             let text = format!("{locked} rows of {:?} are locked by clients, it cannot be emptied", mapping.name);
@@ -438,9 +451,15 @@ pub(super) fn truncate(tables: &Tables, view: &ReadView, names: &[String], resta
     let identities = facts.flat_map(|facts| facts.columns.iter().filter_map(|column| column.identity.as_ref()));
     let identities: Vec<_> = identities.cloned().collect();
     identities.iter().try_for_each(|identity| identity.sequence.check_restart())?;
+    let mut claims = Vec::new();
+    if tables.is_in_cluster() {
+        for map in &maps {
+            claims.push(whole::claim(map, engine.sessions.lock_wait_ms()).await?);
+        }
+    }
     let mut rows = 0;
-    for mapping in mapped {
-        rows += grid.map(&mapping.external_name)?.clear(Caller::default())?;
+    for (at, map) in maps.iter().enumerate() {
+        rows += map.clear(claims.get(at).map_or_else(Caller::default, WholeClaim::owner))?;
     }
     identities.iter().for_each(|identity| identity.restart());
     Ok(u64::try_from(rows).unwrap_or(u64::MAX))

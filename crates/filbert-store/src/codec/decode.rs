@@ -135,17 +135,25 @@ fn mode(reader: &mut Reader<'_>) -> Result<(Expiry, PutMode), CodecError> {
         5 => PutMode::Try,
         6 => PutMode::Replace,
         // All other modes were rejected above.
-        _ => PutMode::Metadata(Metadata {
-            created_ms: reader.i64("a time of creation")?,
-            updated_ms: reader.i64("a time of update")?,
-            accessed_ms: reader.i64("a time of access")?,
-            expires_ms: reader.i64("a time of expiry")?,
-            hits: reader.u64("a number of hits")?,
-            version: reader.u64("a version")?,
-            expiry: self::expiry(reader)?,
-        }),
+        _ => PutMode::Metadata(read_metadata(reader)?),
     };
     Ok((expiry, mode))
+}
+
+/// Reads metadata that [`append_metadata`](super::append_metadata) has written.
+///
+/// # Errors
+/// The bytes are too short.
+pub fn read_metadata(reader: &mut Reader<'_>) -> Result<Metadata, CodecError> {
+    Ok(Metadata {
+        created_ms: reader.i64("a time of creation")?,
+        updated_ms: reader.i64("a time of update")?,
+        accessed_ms: reader.i64("a time of access")?,
+        expires_ms: reader.i64("a time of expiry")?,
+        hits: reader.u64("a number of hits")?,
+        version: reader.u64("a version")?,
+        expiry: expiry(reader)?,
+    })
 }
 
 fn expiry(reader: &mut Reader<'_>) -> Result<Expiry, CodecError> {

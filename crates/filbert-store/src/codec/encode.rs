@@ -3,7 +3,7 @@
 use filbert_data::PartitionId;
 
 use super::{COMMANDS_VERSION, kind};
-use crate::{Caller, Change, ChangeOf, Command, Expiry, LogCommand, MapSettings, PutMode};
+use crate::{Caller, Change, ChangeOf, Command, Expiry, LogCommand, MapSettings, Metadata, PutMode};
 
 /// A buffer of commands for a log.
 #[derive(Clone, Debug)]
@@ -178,14 +178,19 @@ fn append_mode(out: &mut Vec<u8>, expiry: Expiry, mode: PutMode) {
     append_i64(out, expiry.ttl_ms);
     append_i64(out, expiry.max_idle_ms);
     if let PutMode::Metadata(metadata) = mode {
-        for time in [metadata.created_ms, metadata.updated_ms, metadata.accessed_ms, metadata.expires_ms] {
-            append_i64(out, time);
-        }
-        out.extend_from_slice(&metadata.hits.to_le_bytes());
-        out.extend_from_slice(&metadata.version.to_le_bytes());
-        append_i64(out, metadata.expiry.ttl_ms);
-        append_i64(out, metadata.expiry.max_idle_ms);
+        append_metadata(out, &metadata);
     }
+}
+
+/// Writes metadata as in a command, see [`Encoder`](super::Encoder).
+pub fn append_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
+    for time in [metadata.created_ms, metadata.updated_ms, metadata.accessed_ms, metadata.expires_ms] {
+        append_i64(out, time);
+    }
+    out.extend_from_slice(&metadata.hits.to_le_bytes());
+    out.extend_from_slice(&metadata.version.to_le_bytes());
+    append_i64(out, metadata.expiry.ttl_ms);
+    append_i64(out, metadata.expiry.max_idle_ms);
 }
 
 fn append_i64(out: &mut Vec<u8>, number: i64) {

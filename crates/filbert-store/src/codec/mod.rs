@@ -71,8 +71,8 @@ mod encode;
 mod error;
 mod reader;
 
-pub use decode::Decoder;
-pub use encode::{Encoder, TooLong};
+pub use decode::{Decoder, read_metadata};
+pub use encode::{Encoder, TooLong, append_metadata};
 pub use error::{CodecError, Problem};
 pub use reader::Reader;
 

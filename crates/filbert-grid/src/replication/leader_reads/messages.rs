@@ -29,17 +29,14 @@
 //! | complete | *u32* |
 //! | cursor | *u32* |
 //! | order | *u64*, the order of entries at the leader |
-//! | entries | key and value, *bytes* each, to the end; with metadata, a value begins with them |
-//!
-//! Metadata: created, updated, accessed, expires, *i64*; hits, version, *u64*; time to live, max
-//! idle, *i64*.
+//! | entries | key and value, *bytes* each, to the end; with metadata, a value begins with them, as in a command |
 
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use filbert_data::{Blob, FieldPath, Kinds, PartitionId};
-use filbert_store::{CodecError, Cursor, Expiry, IndexKind, MapId, Metadata, Probe, Reader};
+use filbert_store::{CodecError, Cursor, IndexKind, MapId, Metadata, Probe, Reader, append_metadata, read_metadata};
 
 use super::{EntrySelection, IndexSelection, PAGE_BYTES};
 
@@ -47,8 +44,6 @@ use super::{EntrySelection, IndexSelection, PAGE_BYTES};
 const VERSION: u8 = 1;
 /// Added to the number of a selection: the entries come with their metadata.
 const WITH_METADATA: u8 = 128;
-/// The size of encoded metadata.
-const METADATA_BYTES: usize = 64;
 
 /// Visits the key, the metadata and the value of an entry.
 pub(crate) type RecordVisitor<'v> = dyn FnMut(&[u8], Metadata, &[u8]) + 'v;
@@ -190,30 +185,6 @@ fn put_list<T: AsRef<[u8]>>(out: &mut Vec<u8>, items: &[T]) {
     items.iter().for_each(|item| put_bytes(out, item.as_ref()));
 }
 
-fn put_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
-    let Metadata { created_ms, updated_ms, accessed_ms, expires_ms, hits, version, expiry } = *metadata;
-    for time in [created_ms, updated_ms, accessed_ms, expires_ms] {
-        out.extend_from_slice(&time.to_le_bytes());
-    }
-    out.extend_from_slice(&hits.to_le_bytes());
-    out.extend_from_slice(&version.to_le_bytes());
-    out.extend_from_slice(&expiry.ttl_ms.to_le_bytes());
-    out.extend_from_slice(&expiry.max_idle_ms.to_le_bytes());
-}
-
-fn read_metadata(bytes: &[u8]) -> Result<Metadata, CodecError> {
-    let mut reader = Reader::new(bytes, 0);
-    Ok(Metadata {
-        created_ms: reader.i64("created")?,
-        updated_ms: reader.i64("updated")?,
-        accessed_ms: reader.i64("accessed")?,
-        expires_ms: reader.i64("expires")?,
-        hits: reader.u64("hits")?,
-        version: reader.u64("version")?,
-        expiry: Expiry { ttl_ms: reader.i64("time to live")?, max_idle_ms: reader.i64("max idle")? },
-    })
-}
-
 fn put_probe(out: &mut Vec<u8>, probe: &Probe) {
     let put_bound = |out: &mut Vec<u8>, bound: &Bound<Vec<u8>>| match bound {
         Bound::Unbounded => out.push(0),
@@ -327,10 +298,9 @@ impl EntryPage {
     /// Visits the keys, metadata and values of the entries of a page with metadata.
     pub(crate) fn for_each_record(&self, visit: &mut RecordVisitor<'_>) {
         self.for_each(&mut |key, value| {
-            if let Some((metadata, value)) = value.split_at_checked(METADATA_BYTES)
-                && let Ok(metadata) = read_metadata(metadata)
-            {
-                visit(key, metadata, value);
+            let mut reader = Reader::new(value, 0);
+            if let Ok(metadata) = read_metadata(&mut reader) {
+                visit(key, metadata, value.get(reader.offset()..).unwrap_or_default());
             }
         });
     }
@@ -345,7 +315,7 @@ impl EntryPage {
         self.for_each(&mut |key, value| {
             if let Some(metadata) = metadata_of(key) {
                 record.clear();
-                put_metadata(&mut record, &metadata);
+                append_metadata(&mut record, &metadata);
                 record.extend_from_slice(value);
                 page.push(key, &record);
             }
@@ -452,6 +422,8 @@ impl EntryPage {
 
 #[cfg(test)]
 mod tests {
+    use filbert_store::Expiry;
+
     use super::*;
 
     /// Every selection, with each kind of probe.
