@@ -15,6 +15,9 @@
 //! Logs have settings of their own, which depend on the limit: [`MemberMemory::logs_bytes_max`]. A
 //! member applies what others have agreed on, whatever room it has.
 //!
+//! Connections to other members hold requests and answers on their way. They have limits of their
+//! own; their bytes count, and are never refused for want of room.
+//!
 //! The import of a snapshot holds a group's entries a second time. Imports run together as long as
 //! there is room, and one runs in any case. Writes are not refused because of it.
 //!
@@ -35,6 +38,10 @@ const STATEMENTS_PART: usize = 8;
 const STATEMENTS_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
 /// The part of the limit that the logs of groups take before they are purged.
 const LOGS_PART: usize = 8;
+/// The part of the limit that one connection between members may hold in each direction, and its
+/// smallest size.
+const LINK_PART: usize = 32;
+const LINK_BYTES_MIN: usize = 4 << 20;
 
 /// The memory that a member uses, in bytes, and its limit.
 #[derive(Debug)]
@@ -49,6 +56,8 @@ pub struct MemberMemory {
     pub(crate) maps: AtomicUsize,
     /// Negative at times, as `statements`.
     logs: AtomicIsize,
+    /// The connections between members. Negative at times, as `statements`.
+    links: AtomicIsize,
     buffers: AtomicUsize,
     /// Negative for a moment if one thread notes what it has freed before another notes what it has
     /// allocated.
@@ -78,8 +87,8 @@ impl MemberMemory {
             bytes_max.map_or(usize::MAX, |max| (max / part).clamp(*range.start(), *range.end()))
         };
         let (of_statements, of_buffers) = (part(STATEMENTS_PART, STATEMENTS_BYTES), part(BUFFERS_PART, BUFFERS_BYTES));
-        let (maps, logs, buffers, statements, plans, imports) = Default::default();
-        MemberMemory { bytes_max, of_statements, of_buffers, maps, logs, buffers, statements, plans, imports }
+        let (maps, logs, links, buffers, statements, plans, imports) = Default::default();
+        MemberMemory { bytes_max, of_statements, of_buffers, maps, logs, links, buffers, statements, plans, imports }
     }
 
     /// The limit in bytes.
@@ -87,15 +96,15 @@ impl MemberMemory {
         self.bytes_max
     }
 
-    /// The bytes of maps, logs, buffers, statements and cached plans together.
+    /// The bytes of maps, logs, connections, buffers, statements and cached plans together.
     pub fn used(&self) -> usize {
         let others = [self.buffers(), self.statements(), self.plans()];
         others.into_iter().fold(self.data(), usize::saturating_add)
     }
 
-    /// The bytes of maps and logs.
+    /// The bytes of maps, and of what the cluster needs to agree on them.
     fn data(&self) -> usize {
-        self.maps().saturating_add(self.logs())
+        self.maps().saturating_add(self.logs()).saturating_add(self.links())
     }
 
     /// The bytes of maps, of parked changes, and of commands in flight.
@@ -106,6 +115,16 @@ impl MemberMemory {
     /// The bytes of the logs of groups.
     pub fn logs(&self) -> usize {
         self.logs.load(Ordering::Relaxed).try_into().unwrap_or(0)
+    }
+
+    /// The bytes of requests and answers that connections between members hold.
+    pub fn links(&self) -> usize {
+        self.links.load(Ordering::Relaxed).try_into().unwrap_or(0)
+    }
+
+    /// The limit in bytes of a connection between members, at most `wanted`.
+    pub fn link_bytes_max(&self, wanted: usize) -> usize {
+        self.bytes_max.map_or(wanted, |max| wanted.min((max / LINK_PART).max(LINK_BYTES_MIN)))
     }
 
     /// The bytes of all logs together from which they are purged. `usize::MAX` without a limit.
@@ -138,6 +157,11 @@ impl MemberMemory {
         self.logs.fetch_add(change, Ordering::Relaxed);
     }
 
+    /// Notes a change of the bytes that connections between members hold.
+    pub fn note_links(&self, change: isize) {
+        self.links.fetch_add(change, Ordering::Relaxed);
+    }
+
     /// Notes a change of the bytes that statements hold.
     pub fn note_statements(&self, change: isize) {
         self.statements.fetch_add(change, Ordering::Relaxed);
@@ -163,7 +187,7 @@ impl MemberMemory {
         self.of_statements.saturating_add(self.of_buffers)
     }
 
-    /// What is left beside maps, logs, imports and `others`, or the guaranteed part if that is
+    /// What is left beside maps, logs, connections, imports and `others`, or the guaranteed part if that is
     /// more.
     fn room_beside(&self, others: usize, guaranteed: usize) -> usize {
         let taken = self.data().saturating_add(self.imports()).saturating_add(others);
@@ -268,6 +292,19 @@ mod tests {
         assert_eq!(memory.lacks_room_for_maps(9 * MIB), Some((504 * MIB, 512 * MIB)));
         memory.note_logs(-(64 << 20));
         assert_eq!(memory.used(), 440 * MIB);
+    }
+
+    #[test]
+    fn connections_between_members_take_room_and_are_small_on_small_members() {
+        let memory = MemberMemory::new(Some(512 * MIB));
+        memory.note_links(100 << 20);
+        assert_eq!((memory.room_of_statements(), memory.used()), (412 * MIB, 100 * MIB));
+        assert_eq!(memory.lacks_room_for_maps(413 * MIB), Some((100 * MIB, 512 * MIB)));
+        memory.note_links(-(100 << 20));
+        assert_eq!((memory.used(), memory.link_bytes_max(32 * MIB)), (0, 16 * MIB));
+        assert_eq!(memory.link_bytes_max(1_000), 1_000);
+        assert_eq!(MemberMemory::new(Some(64 * MIB)).link_bytes_max(32 * MIB), 4 * MIB);
+        assert_eq!(MemberMemory::new(None).link_bytes_max(32 * MIB), 32 * MIB);
     }
 
     #[test]

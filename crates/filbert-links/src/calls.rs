@@ -56,5 +56,6 @@ fn link_to(shared: &Shared, to: MemberId, kind: Kind) -> Result<Arc<PeerLink>, L
     if !shared.addresses.read().contains_key(&to) {
         return Err(LinkError::NoAddress);
     }
-    Ok(Arc::clone(links.entry((to, kind)).or_insert_with(|| Arc::new(PeerLink::new(Target::Member(to), kind)))))
+    let new = || Arc::new(PeerLink::new(Target::Member(to), kind, &shared.service));
+    Ok(Arc::clone(links.entry((to, kind)).or_insert_with(new)))
 }

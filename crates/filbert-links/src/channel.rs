@@ -121,4 +121,11 @@ pub trait Service: Send + Sync + 'static {
     /// before the next call. It runs in the task of the connection: long work belongs into separate
     /// tasks. The future is dropped when the connection breaks.
     fn answer(&self, from: Peer, channel: Channel, request: Bytes) -> BoxFuture<Result<Bytes, Refusal>>;
+
+    /// Records by how many bytes the memory of all connections has changed: frames that are not
+    /// written yet, received bytes that are no whole frame yet, and requests that are being
+    /// answered. By default ignores it.
+    fn held_changed(&self, bytes: isize) {
+        let _ignored = bytes;
+    }
 }

@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::handshake::{self, Agreed};
+use crate::held::Held;
 use crate::logged_errors::PeerAddress;
 use crate::peer_link::{PeerLink, Target};
 use crate::shared::Shared;
@@ -96,9 +97,10 @@ async fn connect(link: &PeerLink, shared: &Shared, address: &Address) -> Result<
 
 async fn read_answers(link: &PeerLink, shared: &Shared, reader: &mut (dyn AsyncRead + Send + Unpin)) -> LinkError {
     let counters = shared.counters.of(link.kind);
-    let mut came = BytesMut::new();
+    let (mut came, mut held) = (BytesMut::new(), Held::new(&shared.service));
     loop {
         make_room(&mut came);
+        held.set(came.capacity());
         match reader.read_buf(&mut came).await {
             Ok(0) => return LinkError::Closed,
             Ok(bytes) => counters.received(bytes),

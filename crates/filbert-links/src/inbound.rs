@@ -18,6 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use crate::handshake::{self, Agreed};
+use crate::held::Held;
 use crate::logged_errors::PeerAddress;
 use crate::queue::Queue;
 use crate::shared::Shared;
@@ -78,17 +79,19 @@ struct Inbound<'s> {
     answering: FuturesUnordered<BoxFuture<Answered>>,
     /// The size in bytes of the requests that are being answered.
     answering_bytes: usize,
+    /// These requests, and the buffer of received bytes.
+    held: Held,
 }
 
 impl<'s> Inbound<'s> {
     fn new(shared: &'s Shared, peer: Peer, kind: Kind) -> Self {
-        let (queue, answering) = (Queue::default(), FuturesUnordered::new());
-        Inbound { shared, peer, kind, queue, answering, answering_bytes: 0 }
+        let (queue, held) = (Queue::new(&shared.service), Held::new(&shared.service));
+        Inbound { shared, peer, kind, queue, answering: FuturesUnordered::new(), answering_bytes: 0, held }
     }
 
     async fn serve(mut self, mut halves: Halves) -> LinkError {
         let (counters, silence) = (self.shared.counters.of(self.kind), self.shared.settings.silence());
-        let queue = std::mem::take(&mut self.queue);
+        let queue = std::mem::replace(&mut self.queue, Queue::new(&self.shared.service));
         let mut writing = pin!(queue.write_to(&mut *halves.writer, Some(silence), counters));
         let mut alive = pin!(sleep(silence / 4));
         let mut came = BytesMut::new();
@@ -105,6 +108,7 @@ impl<'s> Inbound<'s> {
             if may_read {
                 make_room(&mut came);
             }
+            self.held.set(self.answering_bytes.saturating_add(came.capacity()));
             tokio::select! {
                 error = &mut writing => return error,
                 Some(answered) = self.answering.next() => {

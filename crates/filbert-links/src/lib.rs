@@ -17,7 +17,7 @@
 //! # Modules, from bottom to top
 //!
 //! Each module uses only the modules before it. `address` and `channel` are the addresses of
-//! members and the kinds of requests; `wire`, `queue` and `error` handle frames; `hello`, `proof`,
+//! members and the kinds of requests; `held` counts memory; `wire`, `queue` and `error` handle frames; `hello`, `proof`,
 //! `tls` and `handshake` begin a connection. `peer_link` has the calls to one member, and does not
 //! know how connections are made. `shared` has all links and the settings. `dial` connects a link
 //! and serves it, `inbound` serves connections from other members; `book` cuts the links to members
@@ -47,6 +47,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod handshake;
+mod held;
 mod hello;
 mod inbound;
 mod links;

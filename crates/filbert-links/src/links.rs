@@ -124,7 +124,7 @@ impl Links {
         channel: Channel,
         request: Bytes,
     ) -> BoxFuture<Result<Bytes, LinkError>> {
-        let link = Arc::new(PeerLink::new(Target::Address(to.into()), channel.kind()));
+        let link = Arc::new(PeerLink::new(Target::Address(to.into()), channel.kind(), &self.0.service));
         let answer = calls::call_on(&self.0, &link, channel, request);
         let cut = CutWhenDropped(link);
         Box::pin(async move {

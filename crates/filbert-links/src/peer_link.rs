@@ -5,6 +5,7 @@
 //! could not be made. It does not know how connections are made: the caller takes care of that.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::queue::Queue;
 use crate::wire::Frame;
-use crate::{Address, Channel, FrameError, Kind, LinkError, LinkSettings};
+use crate::{Address, Channel, FrameError, Kind, LinkError, LinkSettings, Service};
 
 /// The minimum interval between two searches for abandoned calls, when there are too many calls.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
@@ -76,7 +77,7 @@ pub(crate) struct PeerLink {
 }
 
 impl PeerLink {
-    pub(crate) fn new(target: Target, kind: Kind) -> Self {
+    pub(crate) fn new(target: Target, kind: Kind, service: &Arc<dyn Service>) -> Self {
         let now = Instant::now();
         let state = State {
             phase: Phase::Idle,
@@ -93,7 +94,7 @@ impl PeerLink {
             swept: now,
             error: None,
         };
-        PeerLink { target, kind, queue: Queue::default(), cutting: Notify::new(), state: Mutex::new(state) }
+        PeerLink { target, kind, queue: Queue::new(service), cutting: Notify::new(), state: Mutex::new(state) }
     }
 
     /// Sends a request. It is queued until there is a connection.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -9,9 +10,10 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
-use crate::LinkError;
+use crate::held::Held;
 use crate::statistics::KindCounters;
 use crate::wire::Frame;
+use crate::{LinkError, Service};
 
 /// Payloads up to this size are copied next to other frames. Longer payloads are written without a
 /// copy.
@@ -19,17 +21,15 @@ const COPIED_BYTES_MAX: usize = 4 << 10;
 /// The maximum number of pieces of one write.
 const PIECES_MAX: usize = 64;
 
-#[derive(Default)]
 struct Waiting {
     pieces: VecDeque<Bytes>,
     /// The last piece, to which frames are appended.
     tail: BytesMut,
     frames: u64,
-    /// The size of all pieces in bytes, including the pieces that are being written.
-    bytes: usize,
+    /// The size of all pieces, including the pieces that are being written.
+    held: Held,
 }
 
-#[derive(Default)]
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     filled: Notify,
@@ -38,16 +38,23 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
+    pub(crate) fn new(service: &Arc<dyn Service>) -> Queue {
+        let (pieces, tail, frames, held) = (VecDeque::new(), BytesMut::new(), 0, Held::new(service));
+        let waiting = Mutex::new(Waiting { pieces, tail, frames, held });
+        Queue { waiting, filled: Notify::new(), drained: Notify::new() }
+    }
+
     /// Adds a frame. Returns `false` and changes nothing if the queue would exceed `bytes_max`. A
     /// single frame is never refused.
     pub(crate) fn push(&self, frame: Frame, bytes_max: usize) -> bool {
         let (head, payload) = frame.write();
         let bytes = head.len() + payload.len();
         let mut waiting = self.waiting.lock();
-        if waiting.bytes > 0 && waiting.bytes.saturating_add(bytes) > bytes_max {
+        let before = waiting.held.bytes();
+        if before > 0 && before.saturating_add(bytes) > bytes_max {
             return false;
         }
-        waiting.bytes += bytes;
+        waiting.held.set(before.saturating_add(bytes));
         waiting.frames += 1;
         waiting.tail.extend_from_slice(&head);
         if payload.len() <= COPIED_BYTES_MAX {
@@ -63,19 +70,21 @@ impl Queue {
 
     /// The number of bytes that are not written yet.
     pub(crate) fn bytes(&self) -> usize {
-        self.waiting.lock().bytes
+        self.waiting.lock().held.bytes()
     }
 
     /// Discards all queued frames.
     pub(crate) fn clear(&self) {
-        *self.waiting.lock() = Waiting::default();
+        let mut waiting = self.waiting.lock();
+        (waiting.pieces, waiting.tail, waiting.frames) = Default::default();
+        waiting.held.set(0);
     }
 
     async fn take(&self) -> (VecDeque<Bytes>, u64) {
         loop {
             {
                 let mut waiting = self.waiting.lock();
-                if waiting.bytes > 0 {
+                if waiting.held.bytes() > 0 {
                     let mut pieces = std::mem::take(&mut waiting.pieces);
                     let tail = waiting.tail.split().freeze();
                     pieces.extend(Some(tail).filter(|tail| !tail.is_empty()));
@@ -123,7 +132,8 @@ impl Queue {
             counters.sent(written);
             {
                 let mut waiting = self.waiting.lock();
-                waiting.bytes = waiting.bytes.saturating_sub(written);
+                let left = waiting.held.bytes().saturating_sub(written);
+                waiting.held.set(left);
             }
             self.drained.notify_one();
             while let Some(piece) = pieces.front_mut().filter(|_| written > 0) {

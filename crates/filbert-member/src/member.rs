@@ -218,7 +218,9 @@ impl Starting {
         let settings = MemberSettings { cluster, ..settings };
         let wanted = settings.addresses.iter().cloned().collect();
         let here = Candidate { uuid, wanted, is_lite: settings.is_lite };
-        let service = Arc::new(MemberService { here: here.into(), choice: Mutex::default(), joined: OnceLock::new() });
+        let memory = Arc::new(MemberMemory::new(config.memory_bytes_max));
+        let (choice, joined) = (Mutex::default(), OnceLock::new());
+        let service = Arc::new(MemberService { here: here.into(), choice, joined, memory: memory.clone() });
         let identity = Identity {
             cluster: config.cluster_name.clone(),
             incarnation: uuid,
@@ -226,7 +228,8 @@ impl Starting {
             groups: cluster.groups,
             versions: settings.versions.clone(),
         };
-        let links = Links::start(settings.links.clone(), identity, Arc::new(Answering(service.clone())))?;
+        let of_links = with_links_within(&memory, settings.links.clone());
+        let links = Links::start(of_links, identity, Arc::new(Answering(service.clone())))?;
         Ok(Starting { settings, config, environment, links: Arc::new(links), service, facts })
     }
 
@@ -272,7 +275,7 @@ impl Starting {
         let in_epoch = InEpoch { transport: links.clone(), epoch: replicas.epoch().clone() };
         (config.cluster_uuid, config.member_uuid) = (Some(cluster), Some(facts.uuid));
         config.hash_seed = Some(of_cluster.hash_seed);
-        let memory = Arc::new(MemberMemory::new(config.memory_bytes_max));
+        let memory = service.memory.clone();
         let groups = GroupSettings {
             groups: of_cluster.groups,
             partitions: of_cluster.partitions,
@@ -433,6 +436,13 @@ fn with_logs_within(memory: &MemberMemory, groups: u32, settings: GroupSettings)
     let log_bytes_kept = of_one.max(settings.entry_bytes_max.saturating_mul(4)).min(settings.log_bytes_kept);
     let log_bytes_max = settings.log_bytes_max.min(log_bytes_kept.saturating_mul(4));
     GroupSettings { log_bytes_kept, log_bytes_max, ..settings }
+}
+
+/// Settings with which connections hold no more than the member's memory leaves to them.
+fn with_links_within(memory: &MemberMemory, settings: LinkSettings) -> LinkSettings {
+    let queue_bytes_max = memory.link_bytes_max(settings.queue_bytes_max);
+    let answering_bytes_max = memory.link_bytes_max(settings.answering_bytes_max);
+    LinkSettings { queue_bytes_max, answering_bytes_max, ..settings }
 }
 
 impl Member {

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use filbert_cluster::{BootRuntime, BoxFuture, MemberId, Replicas};
+use filbert_grid::MemberMemory;
 use filbert_links::{Channel, Peer, Refusal, Service};
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
@@ -38,6 +39,7 @@ pub(crate) struct MemberService {
     pub(crate) here: RwLock<Candidate>,
     pub(crate) choice: Mutex<Choice>,
     pub(crate) joined: OnceLock<Joined>,
+    pub(crate) memory: Arc<MemberMemory>,
 }
 
 impl MemberService {
@@ -179,5 +181,9 @@ impl Service for Answering {
             }
             _ => Box::pin(service.answer_message(from, channel, request)),
         }
+    }
+
+    fn held_changed(&self, bytes: isize) {
+        self.0.memory.note_links(bytes);
     }
 }

@@ -12,6 +12,9 @@ pub(super) fn write(families: &mut Families, grid: &Grid) {
         groups(families, &status);
     }
     counters(families, &**cluster);
+    let links = grid.memory().links() as f64;
+    let help = "Memory of requests and answers between members, in both directions.";
+    families.gauge("filbert_link_buffer_bytes", help, Some(links));
 }
 
 fn members(families: &mut Families, status: &ClusterStatus) {

@@ -1,11 +1,11 @@
 //! Calls between healthy members.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 use crate::common::*;
 use bytes::Bytes;
-use filbert_cluster::{Lane, MemberId, TransportError};
+use filbert_cluster::{BoxFuture, Lane, MemberId, TransportError};
 use filbert_links::*;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -170,6 +170,57 @@ async fn so_many_requests_are_answered_at_once_and_no_more() {
         call.await.unwrap();
     }
     assert_eq!(most.load(Ordering::SeqCst), 3);
+}
+
+/// Answers once it may, and counts the memory of connections.
+struct Counting {
+    held: AtomicIsize,
+    go_on: Semaphore,
+}
+
+struct OfCounting(Arc<Counting>);
+
+impl Service for OfCounting {
+    fn answer(&self, _: Peer, _: Channel, request: Bytes) -> BoxFuture<Result<Bytes, Refusal>> {
+        let counting = self.0.clone();
+        Box::pin(async move {
+            counting.go_on.acquire().await.unwrap().forget();
+            Ok(request)
+        })
+    }
+
+    fn held_changed(&self, bytes: isize) {
+        let before = self.0.held.fetch_add(bytes, Ordering::SeqCst);
+        assert!(before + bytes >= 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_memory_of_connections_is_known_and_given_back() {
+    let counting = || Arc::new(Counting { held: AtomicIsize::new(0), go_on: Semaphore::new(0) });
+    let (of_one, of_two) = (counting(), counting());
+    let one = Node::start(Some(1), LinkSettings::default(), Arc::new(OfCounting(of_one.clone()))).await;
+    let two = Node::start(Some(2), LinkSettings::default(), Arc::new(OfCounting(of_two.clone()))).await;
+    one.knows(2, two.address);
+    let held = |of: &Counting| of.held.load(Ordering::SeqCst).cast_unsigned();
+    // A buffer for received bytes may be as large as the last request.
+    let (bytes, small) = (1_000_000, 2_000_000);
+    let calls: Vec<_> = (0..5).map(|_| one.links.call(MemberId(2), DATA, Bytes::from(vec![7; bytes]))).collect();
+    assert!(held(&of_one) >= 5 * bytes, "queued");
+    until(async || (5 * bytes..5 * bytes + small).contains(&held(&of_two))).await;
+    until(async || held(&of_one) < small).await;
+    of_two.go_on.add_permits(5);
+    for call in calls {
+        assert_eq!(call.await.unwrap().len(), bytes);
+    }
+    until(async || held(&of_two) < small).await;
+    let unanswered = one.links.call(MemberId(2), DATA, Bytes::from(vec![7; bytes]));
+    until(async || held(&of_two) >= bytes).await;
+    two.links.stop().await;
+    one.links.stop().await;
+    assert!(unanswered.await.is_err());
+    drop((one, two));
+    until(async || held(&of_one) == 0 && held(&of_two) == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
