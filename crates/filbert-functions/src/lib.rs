@@ -114,7 +114,7 @@ pub use postgres::casts::{bytes_of_text, cast_to_text};
 pub use postgres::dates::{CommonTypes, common_type as common_type_of_dates};
 pub use postgres::is_nested;
 pub use postgres::marked::{field_of, mark_types, operand};
-pub use postgres::{Keys, Quoted, Values, ValuesRule, compared_with_rows, key_of, literal_like};
+pub use postgres::{Keys, Quoted, Values, ValuesRule, compared_with_rows, key_of, literal_like, without_null_calls};
 pub use primary_keys::{canonical_key, check_key_type};
 pub use related_types::{related_within, with_related_types};
 pub use results::value_bytes;

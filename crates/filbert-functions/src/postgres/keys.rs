@@ -28,11 +28,12 @@ use super::super::numbers;
 use super::array_order;
 use super::compared_items::Items;
 use super::dates::{extreme_of, is_of_intervals, length_of, total};
+use super::marked::marked_as;
 use super::operators::call;
 use super::unserved;
 use crate::error::{carried, parsing_error};
 use crate::named::{map_named, schema_within};
-use crate::types::{JSONB, pg_type_of};
+use crate::types::{JSONB, Mark, pg_type_of};
 
 /// Replaces compared values by their keys.
 #[derive(Debug)]
@@ -365,7 +366,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Join(mut join) => {
             let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
             let pairs = std::mem::take(&mut join.on).into_iter();
-            join.on = pairs.map(|(one, other)| (keyed(one, &left), keyed(other, &right))).collect();
+            join.on = pairs.map(|(one, other)| joined((one, &left), (other, &right))).collect();
             Transformed::yes(LogicalPlan::Join(join))
         }
         LogicalPlan::Aggregate(aggregate) => Transformed::yes(grouped(aggregate)?),
@@ -381,6 +382,23 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         other => Transformed::no(other),
     })
+}
+
+/// The keys of a join's pair of values. An array of texts may be beside one of fixed-length texts:
+/// the type of the left side is the type of both, as in PostgreSQL.
+fn joined((one, left): (Expr, &DFSchema), (other, right): (Expr, &DFSchema)) -> (Expr, Expr) {
+    let of = |value: &Expr, schema: &DFSchema| kind(value, schema).filter(|kind| kind.is_keyed());
+    match (of(&one, left), of(&other, right)) {
+        (Some(of), None) => {
+            let other = match one.to_field(left) {
+                Ok((_, field)) => marked_as(other, Mark::of(&field)),
+                Err(_) => other,
+            };
+            (of.key(one), of.key(other))
+        }
+        (None, Some(of)) => (of.key(one), of.key(other)),
+        _ => (keyed(one, left), keyed(other, right)),
+    }
 }
 
 fn has_keys(schema: &DFSchema) -> bool {

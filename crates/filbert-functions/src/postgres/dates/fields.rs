@@ -135,11 +135,14 @@ fn unsupported(name: &str, kind: Kind) -> DataFusionError {
 fn coerce_part(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         // The field is not cast, because the result type depends on its text.
-        [field, of] if is_text(field) && !field.is_null() => match Kind::of(of) {
-            Kind::Unknown => Ok(vec![field.clone(), Kind::Timestamp.arrow()]),
-            kind if kind.is_temporal() => Ok(vec![field.clone(), kind.arrow()]),
-            _ => Err(wrong_arguments(name, types)),
-        },
+        [field, of] if is_text(field) && (!field.is_null() || name == "date_part") => {
+            let field = if field.is_null() { DataType::Utf8View } else { field.clone() };
+            match Kind::of(of) {
+                Kind::Unknown => Ok(vec![field, Kind::Timestamp.arrow()]),
+                kind if kind.is_temporal() => Ok(vec![field, kind.arrow()]),
+                _ => Err(wrong_arguments(name, types)),
+            }
+        }
         _ => Err(wrong_arguments(name, types)),
     }
 }

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 use crate::types::{Length, Mark, VARCHAR};
 
 /// An expression with this type.
-pub(super) fn marked_as(expression: Expr, mark: Mark) -> Expr {
+pub(in crate::postgres) fn marked_as(expression: Expr, mark: Mark) -> Expr {
     let func = Arc::new(ScalarUDF::new_from_impl(MarkedAs::new("marked_as", mark)));
     Expr::ScalarFunction(ScalarFunction { func, args: vec![expression] })
 }

@@ -26,8 +26,7 @@ use super::operators::call;
 use crate::choices;
 use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
 
-pub(super) use function::functions;
-use function::marked_as;
+pub(super) use function::{functions, marked_as};
 pub use pass::mark_types;
 
 /// Functions with arguments of one type, which is the type of the result.
