@@ -26,12 +26,16 @@ def rows(session, statement, parameters=None):
 
 def over_http(member, statement, args=()):
     """The rows of a statement of CrateDB's tools."""
-    body = json.dumps({"stmt": statement, "args": list(args)}).encode()
+    return sent_over_http(member, {"stmt": statement, "args": list(args)})["rows"]
+
+
+def sent_over_http(member, content):
+    body = json.dumps(content).encode()
     request = urllib.request.Request(
         f"http://127.0.0.1:{member.http_port}/_sql", body, {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(request) as answer:
-        return json.load(answer)["rows"]
+        return json.load(answer)
 
 
 def test_a_table_is_the_same_at_every_member_and_over_every_door(cluster, sessions):
@@ -223,3 +227,39 @@ def test_a_session_goes_on_at_a_member_that_reaches_no_other(cluster):
         session.rollback()
         session.execute("set application_name = 'still here'")
         session.rollback()
+
+
+def test_each_row_of_a_bulk_insert_has_its_own_outcome(cluster, sessions):
+    sessions[0].execute("create table lots (id int primary key, n int not null, check (n < 100))")
+    sessions[1].execute("insert into lots values (5, 0), (3000, 0)")
+    rows_sent = [[number, 1] for number in range(4000)]
+    # Keys of the same request, once close to each other and once far away; rows that cannot be written.
+    rows_sent[11] = rows_sent[10]
+    rows_sent[3500] = [20, 2]
+    rows_sent[30] = [30, None]
+    rows_sent[31] = [31, 100]
+    rows_sent[32] = ["no number", 1]
+    wrong = {5, 3000, 11, 3500, 30, 31, 32}
+    client = hazelcast.HazelcastClient(cluster_members=[cluster.members[2].address])
+    try:
+        # A locked key is waited for; the rows around it are written meanwhile.
+        locked = client.get_map("lots").blocking()
+        locked.lock(40)
+        answer, request = [], {"stmt": "insert into lots values (?, ?)", "bulk_args": rows_sent}
+        sending = threading.Thread(target=lambda: answer.append(sent_over_http(cluster.members[0], request)))
+        sending.start()
+        eventually(lambda: rows(sessions[1], "select count(*) > 900 from lots") == [(True,)])
+        assert sending.is_alive()
+        locked.unlock(40)
+        sending.join()
+    finally:
+        client.shutdown()
+    found = {number for number, row in enumerate(answer[0]["results"]) if row["rowcount"] != 1}
+    assert found == wrong
+    expected = 4000 - len(wrong) + 2
+    for session in sessions:
+        assert rows(session, "select count(*), sum(n) from lots") == [(expected, 4000 - len(wrong))]
+    upsert = "insert into lots values (?, ?) on conflict (id) do update set n = excluded.n"
+    again = sent_over_http(cluster.members[1], {"stmt": upsert, "bulk_args": [[7, 9], [7, 8]]})
+    assert [row["rowcount"] for row in again["results"]] == [1, 1]
+    assert rows(sessions[2], "select n from lots where id = 7") == [(8,)]

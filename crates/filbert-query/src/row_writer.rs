@@ -17,13 +17,14 @@ use filbert_dialect::{Insert, Parsed, ParsedStatement};
 use filbert_functions::ending::Limits;
 use filbert_functions::error::data_error;
 use filbert_grid::query::{ColumnMeta, Dialect, RowWriter, SqlError, SqlErrorCode, WriteMode};
-use filbert_grid::{ErrorKind, threads};
+use filbert_grid::{ErrorKind, PutMode, threads};
 
 use crate::catalog::{MappingColumn, Shared};
 use crate::client_context::ClientContext;
 use crate::dml::adding::Adding;
-use crate::dml::apply::Waiting;
-use crate::dml::inserter::{Inserter, Scratch};
+use crate::dml::ahead::{Ahead, Entry, Settled};
+use crate::dml::apply::{Waiting, is_passing, not_free};
+use crate::dml::inserter::{Inserter, Scratch, Written};
 use crate::dml::literals::{constant, is_default, parameter};
 use crate::dml::pending::Pending;
 use crate::dml::rows::RowMaker;
@@ -225,6 +226,13 @@ impl RowWriter for Writer {
                 return rows.for_each(|_| on_row(Err(translated(error.clone(), "", self.dialect))));
             }
         };
+        if let Some(mode) = self.inserter.put_mode()
+            && self.adding.is_none()
+            && tables.is_in_cluster()
+        {
+            self.write_ahead(mode, values, on_row);
+            return self.note(self.written - written_before);
+        }
         let mut row = Vec::with_capacity(self.given.len());
         for (number, given) in values.chunks(self.columns.len().max(1)).enumerate() {
             threads::give_way_at(number);
@@ -311,6 +319,52 @@ impl Writer {
             }
         }
         maker.complete(row, &self.given, &self.execution)
+    }
+
+    /// Writes each row by itself, many at a time.
+    fn write_ahead(&mut self, mode: PutMode, values: &[Value<'_>], on_row: &mut dyn FnMut(Result<u64, SqlError>)) {
+        let (mut ahead, mut scratch) = (Ahead::new(mode), std::mem::take(&mut self.scratch));
+        let mut row = Vec::with_capacity(self.given.len());
+        for (number, given) in values.chunks(self.columns.len().max(1)).enumerate() {
+            threads::give_way_at(number);
+            row.clear();
+            match self.fill(given, &mut row).and_then(|()| self.inserter.entry(&row, &mut scratch)) {
+                Ok(()) => {
+                    if !ahead.has_room_for(&scratch) {
+                        self.settle(&mut ahead, on_row);
+                    }
+                    ahead.send(self.waiting(), &scratch);
+                }
+                Err(error) => ahead.add_wrong(error),
+            }
+        }
+        self.settle(&mut ahead, on_row);
+        self.scratch = scratch;
+    }
+
+    /// Waits for the rows that are on their way. A row without a leader is written again.
+    fn settle(&mut self, ahead: &mut Ahead, on_row: &mut dyn FnMut(Result<u64, SqlError>)) {
+        for row in ahead.settle() {
+            let written = match row {
+                Settled::Wrong(error) => Err(error),
+                Settled::Answered(Ok(outcome), entry) => self.inserter.written(&entry.key, outcome),
+                Settled::Answered(Err(error), entry) if is_passing(&error) => self.put_entry(&entry, ahead.mode()),
+                Settled::Answered(Err(error), _) => Err(not_free(error)),
+            };
+            let count = written.map(|written| written.count());
+            self.written += count.as_ref().copied().unwrap_or_default();
+            on_row(count.map_err(|error| translated(error, "", self.dialect)));
+        }
+    }
+
+    /// Writes an entry; waits for a locked key.
+    fn put_entry(&self, entry: &Entry, mode: PutMode) -> Result<Written, SqlError> {
+        loop {
+            if let Some(written) = self.inserter.write_entry(&entry.key, &entry.value, mode)? {
+                return Ok(written);
+            }
+            self.waiting().block_until_free(&entry.key)?;
+        }
     }
 
     /// Writes a row; waits for a locked key.

@@ -67,7 +67,6 @@ const FUNCTIONS: &[&str] = &[
     "jsonb_exists",
     "jsonb_exists_all",
     "jsonb_exists_any",
-   
     "jsonb_insert",
     "jsonb_object",
     "jsonb_path_exists",

@@ -80,7 +80,7 @@ impl Waiting<'_> {
 }
 
 /// The error for a key that did not become free.
-fn not_free(error: GridError) -> SqlError {
+pub(crate) fn not_free(error: GridError) -> SqlError {
     match error {
         GridError::LockTimeout { .. } => SqlError::from(error).with_sqlstate("55P03"),
         error => error.into(),

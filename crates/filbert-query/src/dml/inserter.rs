@@ -58,9 +58,19 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// The key of the last written row.
+    /// The key of the last row.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
+    }
+
+    /// The value of the last row.
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// The size of the last row's entry in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.key.len() + self.value.len()
     }
 }
 
@@ -231,7 +241,11 @@ impl Inserter {
         let Scratch { key, value } = scratch;
         self.maker.writer().entry_into(row, key, value)?;
         let (key, value) = (key.as_slice(), value.as_slice());
-        let OnKey::Update(update) = &self.on_key else { return self.write_entry(key, value) };
+        let update = match &self.on_key {
+            OnKey::Overwrite => return self.write_entry(key, value, PutMode::Set),
+            OnKey::Fail | OnKey::Nothing => return self.write_entry(key, value, PutMode::IfAbsent),
+            OnKey::Update(update) => update,
+        };
         let mut view = Cow::Borrowed(execution.view());
         for _ in 0..ROUNDS_IN_PLACE_MAX {
             let (outcome, written) = match self.found(key, &view)? {
@@ -254,15 +268,41 @@ impl Inserter {
         Ok(None)
     }
 
-    /// Writes an entry for a statement that does not update existing rows.
-    fn write_entry(&self, key: &[u8], value: &[u8]) -> Result<Option<Written>, SqlError> {
-        let mode = if matches!(self.on_key, OnKey::Overwrite) { PutMode::Set } else { PutMode::IfAbsent };
-        Ok(match self.put(key, value, mode)? {
-            None => None,
-            Some(Outcome::Made) => Some(Written::Added),
-            Some(Outcome::Differs) if self.fails_on_key() => return Err(self.maker.duplicate(key)),
-            Some(Outcome::Differs) => Some(Written::Nothing),
-        })
+    /// Makes the entry of a complete row.
+    ///
+    /// # Errors
+    /// A value cannot be written.
+    pub(crate) fn entry(&self, row: &[Value<'_>], scratch: &mut Scratch) -> Result<(), SqlError> {
+        self.maker.writer().entry_into(row, &mut scratch.key, &mut scratch.value)
+    }
+
+    /// How an entry is put. `None` for a statement that updates existing rows.
+    pub(crate) fn put_mode(&self) -> Option<PutMode> {
+        match self.on_key {
+            OnKey::Overwrite => Some(PutMode::Set),
+            OnKey::Fail | OnKey::Nothing => Some(PutMode::IfAbsent),
+            OnKey::Update(_) => None,
+        }
+    }
+
+    /// The outcome for a row by the outcome of its change.
+    ///
+    /// # Errors
+    /// The key exists and the statement does not allow that.
+    pub(crate) fn written(&self, key: &[u8], outcome: Outcome) -> Result<Written, SqlError> {
+        match outcome {
+            Outcome::Made => Ok(Written::Added),
+            Outcome::Differs if self.fails_on_key() => Err(self.maker.duplicate(key)),
+            Outcome::Differs => Ok(Written::Nothing),
+        }
+    }
+
+    /// Writes an entry by itself, as [`Inserter::write`] writes a row.
+    ///
+    /// # Errors
+    /// The key exists and the statement does not allow that.
+    pub(crate) fn write_entry(&self, key: &[u8], value: &[u8], mode: PutMode) -> Result<Option<Written>, SqlError> {
+        self.put(key, value, mode)?.map(|outcome| self.written(key, outcome)).transpose()
     }
 
     /// The new values of an existing row; `None` if it is not updated.

@@ -13,6 +13,7 @@
 //! DataFusion's own plans for UPDATE and DELETE are never used: they may have an empty filter.
 
 pub(crate) mod adding;
+pub(crate) mod ahead;
 pub(crate) mod apply;
 mod assignment;
 pub(crate) mod expressions;
