@@ -187,8 +187,8 @@ impl MemberMemory {
         self.of_statements.saturating_add(self.of_buffers)
     }
 
-    /// What is left beside maps, logs, connections, imports and `others`, or the guaranteed part if that is
-    /// more.
+    /// What is left beside maps, logs, connections, imports and `others`, or the guaranteed part if
+    /// that is more.
     fn room_beside(&self, others: usize, guaranteed: usize) -> usize {
         let taken = self.data().saturating_add(self.imports()).saturating_add(others);
         let left = |max: usize| max.saturating_sub(taken);

@@ -17,11 +17,12 @@
 //! # Modules, from bottom to top
 //!
 //! Each module uses only the modules before it. `address` and `channel` are the addresses of
-//! members and the kinds of requests; `held` counts memory; `wire`, `queue` and `error` handle frames; `hello`, `proof`,
-//! `tls` and `handshake` begin a connection. `peer_link` has the calls to one member, and does not
-//! know how connections are made. `shared` has all links and the settings. `dial` connects a link
-//! and serves it, `inbound` serves connections from other members; `book` cuts the links to members
-//! that have moved. `calls` finds a link and starts dialling; `links` is the public interface.
+//! members and the kinds of requests; `held` counts memory; `wire`, `queue` and `error` handle
+//! frames; `hello`, `proof`, `tls` and `handshake` begin a connection. `peer_link` has the calls to
+//! one member, and does not know how connections are made. `shared` has all links and the settings.
+//! `dial` connects a link and serves it, `inbound` serves connections from other members; `book`
+//! cuts the links to members that have moved. `calls` finds a link and starts dialling; `links` is
+//! the public interface.
 //!
 //! # Invariants
 //!

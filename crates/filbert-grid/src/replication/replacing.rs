@@ -248,8 +248,8 @@ impl SharedReplacement<'_> {
     }
 
     /// Puts records. Partitions that change their leader meanwhile, or have too many commands in
-    /// flight, get them again. A put with an unknown outcome is not repeated: it may come late, when
-    /// clients have changed the entry. The copy fails then, and its map is dropped.
+    /// flight, get them again. A put with an unknown outcome is not repeated: it may come late,
+    /// when clients have changed the entry. The copy fails then, and its map is dropped.
     fn put(&self, owner: Caller, records: &[Record]) -> Result<(), GridError> {
         let until = Instant::now() + REPEATED_FOR;
         let mut left: Vec<&Record> = records.iter().collect();
@@ -314,8 +314,8 @@ impl Drop for SharedReplacement<'_> {
         if self.finished {
             return;
         }
-        // The registry is asked, which takes a while: others may wait for this thread. If the outcome
-        // of the replacement is unknown, it may have succeeded: then the map stays.
+        // The registry is asked, which takes a while: others may wait for this thread. If the
+        // outcome of the replacement is unknown, it may have succeeded: then the map stays.
         let (grid, id) = (self.grid.clone(), self.new.core.id);
         std::thread::spawn(move || {
             let dropped = grid.replication().and_then(|replication| replication.replicator.abandon_map(id));

@@ -149,8 +149,8 @@ pub trait Replicator: Send + Sync {
     /// Blocks, as [`Replicator::drop_map`].
     ///
     /// # Errors
-    /// One of the maps was dropped, another map has the name, the registry cannot be reached, or the
-    /// outcome is unknown.
+    /// One of the maps was dropped, another map has the name, the registry cannot be reached, or
+    /// the outcome is unknown.
     fn replace_map(&self, new: MapId, redefinitions: Vec<Redefinition>) -> Result<bool, GridError> {
         let (_, _) = (new, redefinitions);
         Err(GridError::UnsupportedOperation("there are no other members".to_owned()))

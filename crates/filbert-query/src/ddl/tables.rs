@@ -422,8 +422,8 @@ fn locked_keys(map: &Map, view: &ReadView) -> Result<usize, SqlError> {
     Ok(locked)
 }
 
-/// Removes all rows of tables; returns their number. In a cluster all rows are claimed first, so that
-/// none remains because a statement of another member holds it.
+/// Removes all rows of tables; returns their number. In a cluster all rows are claimed first, so
+/// that none remains because a statement of another member holds it.
 pub(super) async fn truncate(
     engine: &Parts,
     view: &ReadView,

@@ -10,7 +10,8 @@ use filbert_grid::replication::WholeClaim;
 
 use crate::dml::apply::PAUSE;
 
-/// Claims all rows of a map, once nobody else holds one of them, for at most `wait_ms` milliseconds.
+/// Claims all rows of a map, once nobody else holds one of them, for at most `wait_ms`
+/// milliseconds.
 ///
 /// # Errors
 /// Others hold rows for too long, the statement was ended, or the map was destroyed or replaced.

@@ -1,5 +1,5 @@
-//! Removes what constants rule out: branches of `CASE`, arguments of `COALESCE`, and arguments beside
-//! a NULL.
+//! Removes what constants rule out: branches of `CASE`, arguments of `COALESCE`, and arguments
+//! beside a NULL.
 //!
 //! DataFusion computes the constants of a statement wherever they stand, and the statement fails if
 //! a cast of a constant does. PostgreSQL removes such a branch first:
