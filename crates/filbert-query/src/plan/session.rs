@@ -42,6 +42,8 @@ use crate::tables::SCHEMA;
 pub(crate) struct Sessions {
     /// One state for each dialect: functions, names and the order of nulls differ.
     states: [SessionState; 3],
+    /// The states that running plans derive from.
+    running: [SessionState; 3],
     /// The functions of each state, in an order that allows registering them again.
     functions: [Functions; 3],
     environment: RuntimeEnv,
@@ -67,8 +69,10 @@ impl Sessions {
             .map(|dialect| state(config, limits, server, &environment, dialect));
         server.set_functions(function_names(&states));
         let functions = [0, 1, 2].map(|at: usize| states.get(at).map_or_else(Functions::default, Functions::of));
+        let running = states.each_ref().map(without_functions);
         Ok(Sessions {
             states,
+            running,
             functions,
             environment,
             memory: ServerMemory::new(limits.queries_bytes_max, memory.clone()),
@@ -79,12 +83,7 @@ impl Sessions {
 
     /// The session for work without a memory pool: planning and short plans.
     pub(crate) fn planning(&self, dialect: Dialect) -> &SessionState {
-        let [hazelcast, crate_, postgres] = &self.states;
-        match dialect {
-            Dialect::Hazelcast => hazelcast,
-            Dialect::Crate => crate_,
-            Dialect::Postgres => postgres,
-        }
+        of_dialect(&self.states, dialect)
     }
 
     /// The planning session of a session context. Its time zone determines the meaning of
@@ -112,11 +111,14 @@ impl Sessions {
         Cow::Owned(state)
     }
 
-    /// A session whose plans have their own memory pool. Functions and catalogs see the session
-    /// context.
+    /// A session that runs a plan with a memory pool of its own. The plan's functions and catalogs
+    /// see the session context. The session knows no functions by name: their registration takes
+    /// longer than the plan of a short query.
     pub(crate) fn begin_for(&self, client: &ClientContext, limits: Option<&Limits>) -> SessionState {
         let context = StatementContext::new(client.session().cloned(), self.memory.results_bytes_max(self.limits));
-        self.begin_with(client.dialect(), context.ended_by(limits.cloned()), client.view())
+        let running = of_dialect(&self.running, client.dialect());
+        let begun = self.begun(running, context.ended_by(limits.cloned()), client.view());
+        started(begun)
     }
 
     /// A run of a statement that begins now.
@@ -130,34 +132,24 @@ impl Sessions {
         self.execution(client.dialect(), client.session()).reading(client.view())
     }
 
-    /// A session for a part of such a run.
+    /// A session that plans and runs a part of such a run.
     pub(crate) fn begin_within(&self, dialect: Dialect, execution: &Execution) -> SessionState {
-        self.begin_with(dialect, execution.context().clone(), execution.view())
+        let functions = of_dialect(&self.functions, dialect);
+        let begun = self.begun(self.planning(dialect), execution.context().clone(), execution.view());
+        let begun = begun
+            .with_scalar_functions(functions.scalars.clone())
+            .with_aggregate_functions(functions.aggregates.clone());
+        started(begun)
     }
 
-    fn begin_with(&self, dialect: Dialect, context: StatementContext, view: &ReadView) -> SessionState {
+    /// A session that is derived from another one, with a memory pool of its own.
+    fn begun(&self, from: &SessionState, context: StatementContext, view: &ReadView) -> SessionStateBuilder {
         let memory = QueryMemory::new(self.limits.query_bytes_max, self.memory.clone());
         let mut environment = self.environment.clone();
         environment.memory_pool = Arc::new(memory);
-        let planning = self.planning(dialect);
-        let mut config = ViewOfRun::added(view, planning.config().clone());
+        let mut config = ViewOfRun::added(view, from.config().clone());
         settings::insert(config.options_mut(), context);
-        let [hazelcast, crate_, postgres] = &self.functions;
-        let functions = match dialect {
-            Dialect::Hazelcast => hazelcast,
-            Dialect::Crate => crate_,
-            Dialect::Postgres => postgres,
-        };
-        let mut state = SessionStateBuilder::new_from_existing(planning.clone())
-            .with_config(config)
-            .with_runtime_env(Arc::new(environment))
-            .with_scalar_functions(functions.scalars.clone())
-            .with_aggregate_functions(functions.aggregates.clone())
-            .build();
-        // Functions see the settings at the start of the plan, and `now()` is the time of that
-        // start.
-        state.mark_start_execution();
-        state
+        SessionStateBuilder::new_from_existing(from.clone()).with_config(config).with_runtime_env(Arc::new(environment))
     }
 
     /// Memory for the changes that a statement is about to make: the same limit as for a query.
@@ -181,6 +173,33 @@ impl Sessions {
     pub(crate) fn memory_bytes_max(&self) -> usize {
         self.limits.queries_bytes_max
     }
+}
+
+fn of_dialect<T>([hazelcast, crate_, postgres]: &[T; 3], dialect: Dialect) -> &T {
+    match dialect {
+        Dialect::Hazelcast => hazelcast,
+        Dialect::Crate => crate_,
+        Dialect::Postgres => postgres,
+    }
+}
+
+/// The session with the time at which it starts: functions see the settings at that time, and it is
+/// the value of `now()`.
+fn started(session: SessionStateBuilder) -> SessionState {
+    let mut state = session.build();
+    state.mark_start_execution();
+    state
+}
+
+/// The state of a dialect for plans that name no functions any more.
+fn without_functions(state: &SessionState) -> SessionState {
+    SessionStateBuilder::new_from_existing(state.clone())
+        .with_scalar_functions(Vec::new())
+        .with_higher_order_functions(Vec::new())
+        .with_aggregate_functions(Vec::new())
+        .with_window_functions(Vec::new())
+        .with_table_functions(HashMap::new())
+        .build()
 }
 
 /// The functions of a session. Functions whose names another function has taken over come first. A

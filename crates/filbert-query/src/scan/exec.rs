@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
@@ -167,12 +168,20 @@ impl ExecutionPlan for MapScanExec {
             baseline.record_output(batch.num_rows());
             Poll::Ready(Some(Ok(batch)))
         };
+        // A batch whose rows the filter has removed stays here: each one that is passed on wakes the
+        // task above.
+        let is_empty = |next: &Option<Result<RecordBatch>>| matches!(next, Some(Ok(batch)) if batch.num_rows() == 0);
         let batches = stream::poll_fn(move |context| {
-            if is_slice_over() {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
+            loop {
+                if is_slice_over() {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                let next = ready!(poll_batch(context));
+                if !is_empty(&next) {
+                    return Poll::Ready(next);
+                }
             }
-            poll_batch(context)
         });
         let stream = RecordBatchStreamAdapter::new(self.schema(), batches);
         Ok(make_cooperative(Box::pin(stream)))

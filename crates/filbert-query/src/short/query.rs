@@ -27,6 +27,7 @@ use crate::scan::provider::{MapProvider, physical_filter, unqualified};
 use crate::scan::scanner::{ScanCounts, ScanSpec, Scanner};
 use crate::short::aggregate::Aggregates;
 use crate::threads::Threads;
+use crate::turns::is_slice_over;
 
 /// The maximum number of rows that a network task collects in place; a cursor reads larger results.
 const ROWS_IN_PLACE_MAX: usize = 1_000;
@@ -291,7 +292,9 @@ impl ShortQuery {
                     while let Some(batch) = scanner.next_batch().await.map_err(|error| of_datafusion(&error))? {
                         work.take(batch)?;
                         ending::check().map_err(|error| of_datafusion(&error))?;
-                        tokio::task::yield_now().await;
+                        if is_slice_over() {
+                            tokio::task::yield_now().await;
+                        }
                     }
                     Ok(work)
                 };
