@@ -182,7 +182,7 @@ fn append_mode(out: &mut Vec<u8>, expiry: Expiry, mode: PutMode) {
     }
 }
 
-/// Writes metadata as in a command, see [`Encoder`](super::Encoder).
+/// Writes metadata as in a command, see [`Encoder`].
 pub fn append_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
     for time in [metadata.created_ms, metadata.updated_ms, metadata.accessed_ms, metadata.expires_ms] {
         append_i64(out, time);
