@@ -141,9 +141,9 @@ impl MapCore {
     }
 
     /// The error of a change of a destroyed map. If another map has replaced it, the change is to
-    /// be sent again.
+    /// be sent again; also if only another member knows yet that the map is gone, but not why.
     pub(crate) fn destroyed_error(&self) -> GridError {
-        if self.is_replaced.load(Ordering::Acquire) {
+        if self.is_replaced.load(Ordering::Acquire) || !self.destroyed.load(Ordering::Acquire) {
             return self.held_error();
         }
         GridError::Destroyed { service: MAP_SERVICE.to_owned(), name: self.name.clone() }

@@ -14,6 +14,7 @@ use futures::StreamExt;
 
 use crate::error_dialects::translated;
 use crate::jobs::JobGuard;
+use crate::scan::scanner::ALTERED;
 use crate::threads::{Threads, caught, ended_early};
 use crate::turns::{self, Share};
 
@@ -138,7 +139,10 @@ impl RunningRows {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     self.ended = true;
-                    let error = translated(of_datafusion(&error), "", self.dialect);
+                    let error = of_datafusion(&error);
+                    // The reader has to run the statement again.
+                    let error = if error.sqlstate() == ALTERED { error.with_sqlstate("40001") } else { error };
+                    let error = translated(error, "", self.dialect);
                     self.job.fail(&error);
                     return Err(error);
                 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
@@ -39,6 +39,7 @@ use crate::plan::planner::{PlannedQuery, bind, with_parameters};
 use crate::plan::session::Sessions;
 use crate::plan::soft_limits;
 use crate::plans::{Plan, PlanCacheStatistics, Plans};
+use crate::scan::scanner::ALTERED;
 use crate::server::Server;
 use crate::short::ShortDml;
 use crate::tables::Tables;
@@ -48,12 +49,9 @@ use crate::{copy, ddl, describe, explain, predicates, row_writer, session, turns
 
 /// How often a statement is planned again because a table that it reads was altered while it ran.
 const REPLANS_MAX: usize = 3;
-/// The SQLSTATE of [`GridError::BeingReplaced`].
-const ALTERED_STATE: &str = "55006";
-/// How often a statement is run again because another member has altered its table, and the pause
-/// before that.
-const ALTERED_MAX: usize = 100;
-const ALTERED_PAUSE: Duration = Duration::from_millis(20);
+/// The pause before a statement is run again because its table was altered: shorter than most
+/// changes of tables, so that the statement has its turn between two of them.
+const ALTERED_PAUSE: Duration = Duration::from_millis(5);
 
 /// Statistics of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -385,13 +383,12 @@ struct Task {
 
 impl Task {
     async fn run(mut self) -> Result<StatementResult, SqlError> {
+        let wait_ms = u64::try_from(self.inner.sessions.lock_wait_ms()).unwrap_or(0);
+        let until = Instant::now() + Duration::from_millis(wait_ms);
         let mut answered = caught(self.answer()).await;
-        for _ in 0..ALTERED_MAX {
-            if !answered.as_ref().is_err_and(|error| error.sqlstate() == ALTERED_STATE) {
-                break;
-            }
+        while answered.as_ref().is_err_and(|error| error.sqlstate() == ALTERED) && Instant::now() < until {
             // Another member has altered the table of the statement, which has changed nothing.
-            // This member may not know the new table yet.
+            // This member may not know the new table yet. The statement waits as for a lock.
             tokio::time::sleep(ALTERED_PAUSE).await;
             answered = caught(self.answer()).await;
         }

@@ -353,10 +353,16 @@ impl Scanner {
     }
 }
 
+/// The SQLSTATE of a statement that found its table altered, as of [`GridError::BeingReplaced`]. The
+/// engine runs such a statement again, unless its reader has rows already.
+///
+/// [`GridError::BeingReplaced`]: filbert_grid::GridError::BeingReplaced
+pub(crate) const ALTERED: &str = "55006";
+
 /// The error of a read from a map that was destroyed meanwhile.
 fn gone(table: &str) -> SqlError {
     let text = format!("{table:?} was dropped or altered while the statement read it: the statement can be run again");
-    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001")
+    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate(ALTERED)
 }
 
 /// Whether every row passes, which saves copying them.
