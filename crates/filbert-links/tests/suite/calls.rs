@@ -201,12 +201,15 @@ async fn the_memory_of_connections_is_known_and_given_back() {
     let (of_one, of_two) = (counting(), counting());
     let one = Node::start(Some(1), LinkSettings::default(), Arc::new(OfCounting(of_one.clone()))).await;
     let two = Node::start(Some(2), LinkSettings::default(), Arc::new(OfCounting(of_two.clone()))).await;
-    one.knows(2, two.address);
+    // Nothing is sent before the other side has taken the connection over.
+    let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    one.knows(2, port.local_addr().unwrap());
     let held = |of: &Counting| of.held.load(Ordering::SeqCst).cast_unsigned();
     // A buffer for received bytes may be as large as the last request.
     let (bytes, small) = (1_000_000, 2_000_000);
     let calls: Vec<_> = (0..5).map(|_| one.links.call(MemberId(2), DATA, Bytes::from(vec![7; bytes]))).collect();
     assert!(held(&of_one) >= 5 * bytes, "queued");
+    taken_over(&port, &two).await;
     until(async || (5 * bytes..5 * bytes + small).contains(&held(&of_two))).await;
     until(async || held(&of_one) < small).await;
     of_two.go_on.add_permits(5);
@@ -223,17 +226,22 @@ async fn the_memory_of_connections_is_known_and_given_back() {
     until(async || held(&of_one) == 0 && held(&of_two) == 0).await;
 }
 
+/// Hands the next connection of a port of the test over to a node, with its first bytes.
+async fn taken_over(port: &tokio::net::TcpListener, node: &Node) {
+    let (mut stream, _) = port.accept().await.unwrap();
+    let mut first = [0; 4];
+    tokio::io::AsyncReadExt::read_exact(&mut stream, &mut first).await.unwrap();
+    assert_eq!(first, PREAMBLE);
+    node.links.accept(stream, &first);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_accepted_elsewhere_is_taken_over() {
     let (one, two) = pair(LinkSettings::default(), echo()).await;
     let shared_port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     one.knows(2, shared_port.local_addr().unwrap());
     let call = one.links.call(MemberId(2), DATA, Bytes::from_static(b"hear"));
-    let (mut stream, _) = shared_port.accept().await.unwrap();
-    let mut first = [0; 4];
-    tokio::io::AsyncReadExt::read_exact(&mut stream, &mut first).await.unwrap();
-    assert_eq!(first, PREAMBLE);
-    two.links.accept(stream, &first);
+    taken_over(&shared_port, &two).await;
     assert_eq!(call.await.unwrap(), "hear");
 }
 
