@@ -75,7 +75,6 @@ struct Inbound<'s> {
     shared: &'s Shared,
     peer: Peer,
     kind: Kind,
-    queue: Queue,
     answering: FuturesUnordered<BoxFuture<Answered>>,
     /// The size in bytes of the requests that are being answered.
     answering_bytes: usize,
@@ -85,13 +84,13 @@ struct Inbound<'s> {
 
 impl<'s> Inbound<'s> {
     fn new(shared: &'s Shared, peer: Peer, kind: Kind) -> Self {
-        let (queue, held) = (Queue::new(&shared.service), Held::new(&shared.service));
-        Inbound { shared, peer, kind, queue, answering: FuturesUnordered::new(), answering_bytes: 0, held }
+        let (answering, held) = (FuturesUnordered::new(), Held::new(&shared.service));
+        Inbound { shared, peer, kind, answering, answering_bytes: 0, held }
     }
 
     async fn serve(mut self, mut halves: Halves) -> LinkError {
         let (counters, silence) = (self.shared.counters.of(self.kind), self.shared.settings.silence());
-        let queue = std::mem::replace(&mut self.queue, Queue::new(&self.shared.service));
+        let queue = Queue::new(&self.shared.service);
         let mut writing = pin!(queue.write_to(&mut *halves.writer, Some(silence), counters));
         let mut alive = pin!(sleep(silence / 4));
         let mut came = BytesMut::new();
