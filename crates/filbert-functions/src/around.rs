@@ -24,6 +24,11 @@ pub(super) trait Around: fmt::Debug + Send + Sync + 'static {
         inner.return_field_from_args(args)
     }
 
+    /// The equivalent of a call, if there is one.
+    fn simplify(&self, inner: &ScalarUDF, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        inner.simplify(args, info)
+    }
+
     /// The computation.
     fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         inner.invoke_with_args(args)
@@ -82,7 +87,7 @@ impl<A: Around> ScalarUDFImpl for Function<A> {
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(args, info)
+        self.part.simplify(&self.inner, args, info)
     }
 
     fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {

@@ -7,6 +7,10 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 
+/// How DataFusion begins the name of a column for an expression that occurs several times
+/// (`common_sub_expression_eliminate`). The expression could fail or not.
+const REPEATED: &str = "__common_expr";
+
 /// Whether the evaluation of an expression can fail for some rows with this schema.
 pub fn can_fail(expression: &Expr, schema: &DFSchema) -> bool {
     expression.exists(|inner| Ok(is_partial(inner, schema))).unwrap_or(true)
@@ -38,6 +42,8 @@ pub(crate) fn is_partial(expression: &Expr, schema: &DFSchema) -> bool {
             !from.is_ok_and(|from| always_fits(&from, cast.field.data_type()))
         }
         Expr::ScalarFunction(function) => is_partial_function(&function.func, &function.args),
+        // Conditions have one order, whether an operand that they share is computed once or not.
+        Expr::Column(column) => column.name.starts_with(REPEATED),
         _ => false,
     }
 }

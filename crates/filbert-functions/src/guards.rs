@@ -23,7 +23,7 @@ use std::cell::Cell;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, Result};
-use datafusion::logical_expr::{BinaryExpr, Case, Expr, Operator, binary_expr, lit, not};
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, Operator, binary_expr, lit, not};
 
 use crate::fallible;
 
@@ -90,10 +90,13 @@ fn ordered(expression: Expr, schema: &DFSchema) -> Result<Term> {
     Ok(Term { expression: mapped.data, can_fail })
 }
 
-/// Whether an expression contains `AND` or `OR`.
+/// Whether an expression contains `AND` or `OR`, or `BETWEEN`, which is one of them.
 pub fn has_connective(expression: &Expr) -> bool {
-    let is_connective =
-        |inner: &Expr| matches!(inner, Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }));
+    let is_connective = |inner: &Expr| match inner {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => matches!(op, Operator::And | Operator::Or),
+        Expr::Between(_) => true,
+        _ => false,
+    };
     expression.exists(|inner| Ok(is_connective(inner))).unwrap_or(false)
 }
 
@@ -157,6 +160,15 @@ impl<'s> Guard<'s> {
                     Unknown::Value => self.value_of(terms, op, context),
                     unknown => Ok(decided(self.all_within(terms, context)?, op, unknown)),
                 }
+            }
+            // The optimizer writes it so, too. A volatile operand is computed once.
+            Expr::Between(Between { expr, negated, low, high }) if !expr.is_volatile() => {
+                let (value, again) = ((*expr).clone(), *expr);
+                let comparisons = match negated {
+                    false => value.gt_eq(*low).and(again.lt_eq(*high)),
+                    true => value.lt(*low).or(again.gt(*high)),
+                };
+                self.within(comparisons, context)
             }
             Expr::Not(inner) => self.operand(*inner, like(context.unknown.negated()), not),
             Expr::IsTrue(inner) => self.operand(*inner, like(Unknown::False), Expr::is_true),

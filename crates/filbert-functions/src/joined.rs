@@ -7,6 +7,7 @@ use arrow_array::builder::StringViewBuilder;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
@@ -14,6 +15,7 @@ use datafusion::logical_expr::{
 
 use super::results::{Results, check_value};
 use super::row::{Texts, rows_of};
+use super::strict;
 
 const NAME: &str = "joined_texts";
 
@@ -60,6 +62,10 @@ impl ScalarUDFImpl for Joined {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let is_nullable = args.arg_fields.iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(NAME, DataType::Utf8View, is_nullable)))
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        strict::simplified(args, info, |args| self.return_field_from_args(args))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

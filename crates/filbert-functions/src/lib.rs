@@ -82,6 +82,7 @@ mod results;
 mod row;
 mod series;
 pub mod settings;
+mod strict;
 mod text;
 mod time;
 mod totals;
@@ -114,7 +115,7 @@ pub use postgres::casts::{bytes_of_text, cast_to_text};
 pub use postgres::dates::{CommonTypes, common_type as common_type_of_dates};
 pub use postgres::is_nested;
 pub use postgres::marked::{field_of, mark_types, operand};
-pub use postgres::{Keys, Quoted, Values, ValuesRule, compared_with_rows, key_of, literal_like, without_null_calls};
+pub use postgres::{Keys, Quoted, Values, ValuesRule, compared_with_rows, key_of, literal_like};
 pub use primary_keys::{canonical_key, check_key_type};
 pub use related_types::{related_within, with_related_types};
 pub use results::value_bytes;
@@ -129,6 +130,9 @@ pub const REG_NAME: &str = "reg_name";
 pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF]) {
     // Applies to DataFusion's own functions; their replacements count their results themselves.
     results::bound(context);
+    if dialect == Dialect::Postgres {
+        strict::of_datafusion(context);
+    }
     let scalars = [json::functions(), text::functions(), math::functions(), time::functions(), checked::functions()];
     for function in scalars.into_iter().flatten() {
         context.register_udf(function);

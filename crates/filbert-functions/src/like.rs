@@ -25,6 +25,7 @@ use filbert_dialect::lower;
 
 use super::results::Results;
 use super::row::{Texts, rows_of, text_of};
+use super::strict;
 use crate::error::{carried, data_error};
 
 /// The maximum number of `%` and `_` in a pattern that stays with DataFusion.
@@ -85,7 +86,11 @@ impl ScalarUDFImpl for LikeParts {
     }
 
     /// A pattern that turns out to be short goes back to DataFusion.
-    fn simplify(&self, args: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let args = match strict::simplified(args, info, |args| self.return_field_from_args(args))? {
+            ExprSimplifyResult::Original(args) => args,
+            null => return Ok(null),
+        };
         let is_short = matches!(args.get(1), Some(Expr::Literal(pattern, _)) if text_of(pattern).is_some_and(is_short));
         if !is_short {
             return Ok(ExprSimplifyResult::Original(args));

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnReader, Dialect, Session, arrow_type};
@@ -19,6 +20,7 @@ use crate::results::{Results, bytes_of};
 
 pub use crate::row::failed;
 use crate::row::wrong_arguments;
+use crate::strict;
 use crate::types::{BPCHAR, OID, PgType, field, field_type_of, pg_type_of, scalar_of};
 
 /// The type of an argument.
@@ -308,6 +310,13 @@ impl ScalarUDFImpl for Wrapped {
             Take::Any | Take::Rest => arrow_type(&crate::types::field_type_of_arrow(found)),
         };
         Ok(types.iter().enumerate().map(of).collect())
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        match self.native.strict {
+            true => strict::simplified(args, info, |args| self.return_field_from_args(args)),
+            false => Ok(ExprSimplifyResult::Original(args)),
+        }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -5,17 +5,16 @@ use std::hash::{Hash, Hasher};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef};
-use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use filbert_data::FieldType;
 use filbert_grid::query::SqlSubject;
 
 use super::results::Results;
+use super::strict;
 use crate::error::{carried, data_error, parsing_error};
 
 /// The types that arguments are cast to, from their own types.
@@ -30,7 +29,7 @@ pub(super) type Invoke = fn(&ScalarFunctionArgs) -> Result<ColumnarValue>;
 pub(super) struct Function {
     name: &'static str,
     signature: Signature,
-    /// Whether the result is null if an argument is null.
+    /// Whether the result is null if an argument is null ([`strict`]).
     is_strict: bool,
     coerce: Coerce,
     returns: Returns,
@@ -52,11 +51,11 @@ impl Function {
         invoke: Invoke,
     ) -> ScalarUDF {
         let signature = Signature::user_defined(volatility);
-        ScalarUDF::new_from_impl(Function { name, signature, is_strict: false, coerce, returns, invoke })
+        let is_strict = strict::is_strict(name);
+        ScalarUDF::new_from_impl(Function { name, signature, is_strict, coerce, returns, invoke })
     }
 
-    /// Marks a function as strict: its result is null if an argument is null. A constant null is
-    /// then the result, and the other arguments are not computed, as in PostgreSQL.
+    /// Marks a function as strict ([`strict`]) that is not one of these names.
     pub(super) fn strict(function: ScalarUDF) -> ScalarUDF {
         match function.inner().downcast_ref::<Function>() {
             Some(found) => ScalarUDF::new_from_impl(Function { is_strict: true, ..found.clone() }),
@@ -102,20 +101,10 @@ impl ScalarUDFImpl for Function {
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        let is_null = |arg: &Expr| matches!(arg, Expr::Literal(scalar, _) if scalar.is_null());
-        if !self.is_strict || !args.iter().any(is_null) {
-            return Ok(ExprSimplifyResult::Original(args));
+        match self.is_strict {
+            true => strict::simplified(args, info, |args| self.return_field_from_args(args)),
+            false => Ok(ExprSimplifyResult::Original(args)),
         }
-        let fields = args.iter().map(|arg| Ok(arg.to_field(info.schema())?.1)).collect::<Result<Vec<_>>>()?;
-        let literals = args.iter().map(|arg| match arg {
-            Expr::Literal(scalar, _) => Some(scalar),
-            _ => None,
-        });
-        let literals: Vec<_> = literals.collect();
-        let field =
-            self.return_field_from_args(ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &literals })?;
-        let metadata = FieldMetadata::new_from_field(&field);
-        Ok(ExprSimplifyResult::Simplified(Expr::Literal(ScalarValue::try_from(field.data_type())?, Some(metadata))))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -45,7 +45,6 @@ mod patterns;
 mod quantified;
 mod quoted;
 mod rows;
-mod strict;
 mod texts;
 
 use datafusion::common::DataFusionError;
@@ -62,7 +61,6 @@ pub use keys::{Keys, key_of};
 pub use operators::{Values, ValuesRule, compared_with_rows, literal_like};
 pub use quoted::Quoted;
 pub(super) use quoted::functions as functions_of_one_type;
-pub use strict::without_null_calls;
 
 /// Functions about the time, which Hazelcast's dialect has as well.
 pub(super) fn clock() -> Vec<ScalarUDF> {

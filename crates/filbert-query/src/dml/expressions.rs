@@ -23,8 +23,8 @@ use filbert_dialect::walk;
 use filbert_functions::builder::{ColumnBuilder, batch};
 use filbert_functions::error::{data_error, of_datafusion, parsing_error};
 use filbert_functions::types::{JSONB, field, field_type_of, is_untyped, untyped_field, value_of, with_members};
-use filbert_functions::{guards, push_json, without_null_calls};
-use filbert_grid::query::{ColumnMeta, Dialect, ParameterType, SqlError};
+use filbert_functions::{guards, push_json};
+use filbert_grid::query::{ColumnMeta, ParameterType, SqlError};
 
 use crate::catalog::Mapping;
 use crate::client_context::ParameterTypes;
@@ -276,10 +276,7 @@ impl RowScope {
             return Err(DataFusionError::Internal("an expression is missing".to_owned()));
         };
         let schema = Arc::new(self.schema.clone());
-        let mut logical = unaliased(logical).clone();
-        if dialect_of(state) == Dialect::Postgres {
-            logical = without_null_calls(logical, &self.schema)?.data;
-        }
+        let logical = unaliased(logical).clone();
         let context = SimplifyContext::builder()
             .with_schema(schema)
             .with_config_options(Arc::clone(state.config_options()))

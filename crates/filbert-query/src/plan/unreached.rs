@@ -1,10 +1,8 @@
-//! Removes what constants rule out: branches of `CASE`, arguments of `COALESCE`, and arguments
-//! beside a NULL.
+//! Removes what constants rule out: branches of `CASE` and arguments of `COALESCE`.
 //!
 //! DataFusion computes the constants of a statement wherever they stand, and the statement fails if
 //! a cast of a constant does. PostgreSQL removes such a branch first:
-//! `CASE WHEN a > 5 THEN 7 WHEN false THEN 100000::smallint END` is no error, and neither is
-//! `lpad(s, a / 0, NULL)`, in its dialect alone.
+//! `CASE WHEN a > 5 THEN 7 WHEN false THEN 100000::smallint END` is no error.
 
 use std::sync::Arc;
 
@@ -16,10 +14,7 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, Volatility};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
-use filbert_functions::context::dialect_of_options;
 use filbert_functions::named::{map_named, schema_within};
-use filbert_functions::without_null_calls;
-use filbert_grid::query::Dialect;
 
 /// The rule. It must run before the rules that compute constants.
 pub(super) fn removed() -> Arc<dyn OptimizerRule + Send + Sync> {
@@ -39,9 +34,7 @@ impl OptimizerRule for Unreached {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let (has_choices, has_nulls) = has_choices_and_nulls(&plan)?;
-        let has_null_calls = has_nulls && dialect_of_options(&config.options()) == Dialect::Postgres;
-        if !has_choices && !has_null_calls {
+        if !has_choices(&plan)? {
             return Ok(Transformed::no(plan));
         }
         let schema = schema_within(&plan)?;
@@ -49,20 +42,11 @@ impl OptimizerRule for Unreached {
         let context = SimplifyContext::builder().with_config_options(config.options());
         let constants = Constants(ExprSimplifier::new(context.build()));
         map_named(plan, |expression| {
-            let expression = match has_null_calls {
-                true => without_null_calls(expression, &schema)?,
-                false => Transformed::no(expression),
-            };
-            if !has_choices {
-                return Ok(expression);
-            }
             // From the inside: a choice that takes the place of another one was examined before.
-            expression.transform_data(|expression| {
-                expression.transform_up(|inner| match inner {
-                    Expr::Case(case) => constants.reached(case, &schema),
-                    Expr::ScalarFunction(call) if call.func.name() == COALESCE => constants.first_values(call, &schema),
-                    other => Ok(Transformed::no(other)),
-                })
+            expression.transform_up(|inner| match inner {
+                Expr::Case(case) => constants.reached(case, &schema),
+                Expr::ScalarFunction(call) if call.func.name() == COALESCE => constants.first_values(call, &schema),
+                other => Ok(Transformed::no(other)),
             })
         })
     }
@@ -74,21 +58,18 @@ impl OptimizerRule for Unreached {
 
 const COALESCE: &str = "coalesce";
 
-/// Whether a node has choices, and whether it has constant NULLs.
-fn has_choices_and_nulls(plan: &LogicalPlan) -> Result<(bool, bool)> {
-    let (mut choices, mut nulls) = (false, false);
+fn has_choices(plan: &LogicalPlan) -> Result<bool> {
+    let is_choice = |inner: &Expr| match inner {
+        Expr::Case(_) => true,
+        Expr::ScalarFunction(call) => call.func.name() == COALESCE,
+        _ => false,
+    };
+    let mut found = false;
     plan.apply_expressions(|expression| {
-        expression.apply(|inner| {
-            match inner {
-                Expr::Case(_) => choices = true,
-                Expr::ScalarFunction(call) => choices |= call.func.name() == COALESCE,
-                Expr::Literal(scalar, _) => nulls |= scalar.is_null(),
-                _ => {}
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })
+        found |= expression.exists(|inner| Ok(is_choice(inner)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
-    Ok((choices, nulls))
+    Ok(found)
 }
 
 /// Computes constants as the optimizer does.

@@ -226,6 +226,9 @@ fn qualified(expression: &str, table: &str) -> String {
     format!("({})::text", expression.replace("{f}", &of("f")).replace("{s}", &of("s")))
 }
 
+/// How SQLSTATEs of errors about values begin: 22, data exception.
+const VALUE_ERROR: &str = "22";
+
 fn check(member: &Member, expression: &str, row: &Row) {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let ways = Ways { member, table: format!("t{number}"), row: row.clone() };
@@ -237,6 +240,13 @@ fn check(member: &Member, expression: &str, row: &Row) {
         // Of constants, a part that decides is known before another part fails.
         let is_of_literals = matches!(way, "values" | "default" | "declared");
         if is_of_literals && (found.is_err() || expected.is_err()) {
+            continue;
+        }
+        // Where two parts fail, either may be computed first.
+        if let (Err(found), Err(expected)) = (&found, &expected)
+            && found.starts_with(VALUE_ERROR)
+            && expected.starts_with(VALUE_ERROR)
+        {
             continue;
         }
         assert_eq!(found, expected, "{way}: {expression} of {row:?}");
@@ -265,6 +275,16 @@ fn what_once_differed_is_the_same() {
     for expression in
         ["position({s} in 'ab')", "position('b' in {s})", "coalesce({a}, 0) + 1", "nullif({b}, 1.5)", "({f})::int"]
     {
+        check(&member, expression, &row);
+    }
+    // Bounds that fail are computed where the other bound does not decide.
+    let row = Row { a: "0".to_owned(), b: "-2.25".to_owned(), f: "0".to_owned(), s: "'abc'".to_owned() };
+    for expression in [
+        "({b} - -3)::int between (case when true then 7 else 7 end + ({a} % 0)) and {a}",
+        "({b} - -3)::int not between (case when true then 7 else 7 end + ({a} % 0)) and {a}",
+        "{a} between 1 and 1 / {a}",
+        "{a} between 1 / {a} and -1",
+    ] {
         check(&member, expression, &row);
     }
 }

@@ -1,12 +1,21 @@
 //! Strict functions: the result is NULL if an argument is NULL.
 //!
 //! PostgreSQL makes NULL of a call of such a function with a constant NULL while it plans, so the
-//! other arguments are not computed, and cannot fail.
+//! other arguments are not computed, and cannot fail. Here a function does so when it is
+//! simplified: a NULL that a constant argument turns out to be counts as well.
 
+use std::sync::Arc;
+
+use arrow_schema::FieldRef;
 use datafusion::common::metadata::FieldMetadata;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, ScalarUDF};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, ReturnFieldArgs, ScalarUDF};
+use datafusion::prelude::SessionContext;
+use filbert_grid::query::Dialect;
+
+use super::around::{Around, around};
+use crate::context::dialect_of_options;
 
 /// The strict functions of values that PostgreSQL 15 has (`pg_proc.proisstrict`, in all forms of a
 /// name), in alphabetical order.
@@ -153,7 +162,7 @@ const FUNCTIONS: &[&str] = &[
     "width_bucket",
 ];
 
-/// The functions that operators are planned as, in alphabetical order.
+/// Strict functions that operators are planned as, in alphabetical order.
 const OPERATORS: &[&str] = &[
     "array_contains",
     "array_overlaps",
@@ -162,40 +171,43 @@ const OPERATORS: &[&str] = &[
     "dates_plus",
     "dates_times",
     "escaped_pattern",
-    "joined_texts",
     "json_get",
     "json_get_path",
     "json_get_path_text",
     "json_get_text",
-    "like_parts",
     "lower_as_it_is",
     "similar_pattern",
     "text_matches",
 ];
 
-/// An expression of PostgreSQL's dialect with NULL in place of its calls of strict functions with
-/// a constant NULL. Types must be coerced.
-///
-/// # Errors
-/// Those of DataFusion's traversal of expressions; none is known.
-pub fn without_null_calls(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    expression.transform_up(|inner| {
-        let is_null = match &inner {
-            Expr::ScalarFunction(call) => is_strict(&call.func) && call.args.iter().any(is_null),
-            _ => false,
-        };
-        let field = if is_null { inner.to_field(schema).ok() } else { None };
-        let null = field.and_then(|(_, field)| {
-            let null = ScalarValue::try_from(field.data_type()).ok()?;
-            Some(Expr::Literal(null, Some(FieldMetadata::new_from_field(&field))))
-        });
-        Ok(null.map_or_else(|| Transformed::no(inner), Transformed::yes))
-    })
+/// Whether PostgreSQL has a strict function of this name, or it is one that operators are planned
+/// as.
+pub(super) fn is_strict(name: &str) -> bool {
+    FUNCTIONS.binary_search(&name).is_ok() || OPERATORS.binary_search(&name).is_ok()
 }
 
-fn is_strict(function: &ScalarUDF) -> bool {
-    let name = function.name();
-    FUNCTIONS.binary_search(&name).is_ok() || OPERATORS.binary_search(&name).is_ok()
+/// NULL in place of a call of a strict function with a constant NULL, in PostgreSQL's dialect.
+/// `field` returns the field of the call.
+///
+/// # Errors
+/// An argument has no type.
+pub(super) fn simplified(
+    args: Vec<Expr>,
+    info: &SimplifyContext,
+    field: impl FnOnce(ReturnFieldArgs<'_>) -> Result<FieldRef>,
+) -> Result<ExprSimplifyResult> {
+    if !args.iter().any(is_null) || dialect_of_options(info.config_options()) != Dialect::Postgres {
+        return Ok(ExprSimplifyResult::Original(args));
+    }
+    let fields = args.iter().map(|arg| Ok(arg.to_field(info.schema())?.1)).collect::<Result<Vec<_>>>()?;
+    let literals = args.iter().map(|arg| match arg {
+        Expr::Literal(scalar, _) => Some(scalar),
+        _ => None,
+    });
+    let literals: Vec<_> = literals.collect();
+    let field = field(ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &literals })?;
+    let metadata = FieldMetadata::new_from_field(&field);
+    Ok(ExprSimplifyResult::Simplified(Expr::Literal(ScalarValue::try_from(field.data_type())?, Some(metadata))))
 }
 
 /// Whether an expression is NULL, of any type.
@@ -204,6 +216,29 @@ fn is_null(expression: &Expr) -> bool {
         Expr::Literal(scalar, _) => scalar.is_null(),
         Expr::Cast(Cast { expr, .. }) => is_null(expr),
         _ => false,
+    }
+}
+
+/// Wraps the strict ones of DataFusion's own functions.
+pub(super) fn of_datafusion(context: &SessionContext) {
+    let known = context.state();
+    for name in FUNCTIONS {
+        if let Some(inner) = known.scalar_functions().get(*name) {
+            context.register_udf(around(Arc::clone(inner), Strict));
+        }
+    }
+}
+
+/// The wrapper of a strict function.
+#[derive(Debug)]
+struct Strict;
+
+impl Around for Strict {
+    fn simplify(&self, inner: &ScalarUDF, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        match simplified(args, info, |args| inner.return_field_from_args(args))? {
+            ExprSimplifyResult::Original(args) => inner.simplify(args, info),
+            null => Ok(null),
+        }
     }
 }
 
