@@ -9,12 +9,12 @@ use datafusion::physical_plan::SendableRecordBatchStream;
 use filbert_data::FieldType;
 use filbert_functions::ending::Limits;
 use filbert_functions::error::of_datafusion;
+use filbert_grid::ErrorKind;
 use filbert_grid::query::{ColumnMeta, Cursor, Dialect, Page, PageReply, SqlError, SqlErrorCode, arrow_type};
 use futures::StreamExt;
 
 use crate::error_dialects::translated;
 use crate::jobs::JobGuard;
-use crate::scan::scanner::ALTERED;
 use crate::threads::{Threads, caught, ended_early};
 use crate::turns::{self, Share};
 
@@ -139,9 +139,11 @@ impl RunningRows {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     self.ended = true;
-                    let error = of_datafusion(&error);
-                    // The reader has to run the statement again.
-                    let error = if error.sqlstate() == ALTERED { error.with_sqlstate("40001") } else { error };
+                    let error = match of_datafusion(&error) {
+                        // The reader has to run the statement again.
+                        error if error.kind == ErrorKind::BeingReplaced => error.with_sqlstate("40001"),
+                        error => error,
+                    };
                     let error = translated(error, "", self.dialect);
                     self.job.fail(&error);
                     return Err(error);

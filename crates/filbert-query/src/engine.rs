@@ -20,7 +20,7 @@ use filbert_grid::query::{
     PreparedQuery, QueryEngine, RowWriterReply, Running, Session, SqlError, SqlErrorCode, Statement, StatementReply,
     StatementResult, WriteMode,
 };
-use filbert_grid::{Grid, GridError, Map, ReadView};
+use filbert_grid::{ErrorKind, Grid, GridError, Map, ReadView};
 use tracing::Instrument;
 
 use crate::catalog::Catalog;
@@ -39,7 +39,6 @@ use crate::plan::planner::{PlannedQuery, bind, with_parameters};
 use crate::plan::session::Sessions;
 use crate::plan::soft_limits;
 use crate::plans::{Plan, PlanCacheStatistics, Plans};
-use crate::scan::scanner::ALTERED;
 use crate::server::Server;
 use crate::short::ShortDml;
 use crate::tables::Tables;
@@ -386,7 +385,7 @@ impl Task {
         let wait_ms = u64::try_from(self.inner.sessions.lock_wait_ms()).unwrap_or(0);
         let until = Instant::now() + Duration::from_millis(wait_ms);
         let mut answered = caught(self.answer()).await;
-        while answered.as_ref().is_err_and(|error| error.sqlstate() == ALTERED) && Instant::now() < until {
+        while answered.as_ref().is_err_and(|error| error.kind == ErrorKind::BeingReplaced) && Instant::now() < until {
             // Another member has altered the table of the statement, which has changed nothing.
             // This member may not know the new table yet. The statement waits as for a lock.
             tokio::time::sleep(ALTERED_PAUSE).await;

@@ -24,6 +24,7 @@ pub(super) async fn claim(map: &Map, wait_ms: i64) -> Result<WholeClaim<'_>, Sql
             let text = format!("rows of {:?} are locked by clients, or changed by statements", map.name());
             return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P03"));
         }
+        // A claim of all keys does not say which of them is held, so there is no key to wait for.
         tokio::time::sleep(PAUSE).await;
     }
     Ok(claim)

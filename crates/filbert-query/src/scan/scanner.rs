@@ -15,7 +15,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use filbert_functions::builder;
 use filbert_functions::error::carried;
 use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::{GridError, PartitionId, ReadView, threads};
+use filbert_grid::{ErrorKind, GridError, PartitionId, ReadView, threads};
 
 use crate::scan::access::Access;
 use crate::scan::chunks::ColumnScan;
@@ -353,16 +353,11 @@ impl Scanner {
     }
 }
 
-/// The SQLSTATE of a statement that found its table altered, as of [`GridError::BeingReplaced`]. The
-/// engine runs such a statement again, unless its reader has rows already.
-///
-/// [`GridError::BeingReplaced`]: filbert_grid::GridError::BeingReplaced
-pub(crate) const ALTERED: &str = "55006";
-
-/// The error of a read from a map that was destroyed meanwhile.
+/// The error of a read from a map that was destroyed meanwhile. The engine runs the statement again,
+/// unless its reader has rows already.
 fn gone(table: &str) -> SqlError {
     let text = format!("{table:?} was dropped or altered while the statement read it: the statement can be run again");
-    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate(ALTERED)
+    SqlError { kind: ErrorKind::BeingReplaced, ..SqlError::new(SqlErrorCode::Generic, text) }
 }
 
 /// Whether every row passes, which saves copying them.
