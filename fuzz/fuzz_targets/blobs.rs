@@ -1,8 +1,8 @@
-//! Serialized values of a client that wants harm, in every format: as bytes behind the head of each
-//! format, and as sound objects of drawn classes that are then damaged.
+//! Serialized values of a hostile client, in every format: random bytes after the header of each
+//! format, and objects of random classes, valid and damaged.
 //!
-//! The first byte chooses the format. What is read can be written and read again alike, is found by
-//! paths, compared, converted, and encoded as an index key.
+//! The first byte selects the format. Each value that was read is written and read again without a
+//! change. Values are also found by paths, compared, converted, and encoded as index keys.
 #![no_main]
 
 #[path = "blobs/drawing.rs"]
@@ -25,7 +25,7 @@ const DAMAGED_MAX: usize = 4;
 
 fuzz_target!(|data: &[u8]| {
     if let Some((first, rest)) = data.split_first() {
-        // Drawing fails only if the bytes are used up, which it takes as zeros.
+        // The only possible error is an input with too few bytes, which is no finding.
         let _drawn = read(*first, &mut Unstructured::new(rest));
     }
 });

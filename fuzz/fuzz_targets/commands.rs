@@ -1,5 +1,5 @@
-//! Commands of a log from a member that wants harm: what is read is written again alike, and can be
-//! applied to a partition.
+//! Commands of a log from a hostile member: each command that was read is written again without a
+//! change, and can be applied to a partition.
 #![no_main]
 
 use filbert_data::PartitionId;
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     read_and_apply(data);
-    // Most inputs get past the version.
+    // With a valid version, so that most inputs reach the commands.
     read_and_apply(&[&[1], data].concat());
 });
 

@@ -1,4 +1,5 @@
-//! Entries of a log from a member that wants harm: what is read is written again alike.
+//! Entries of a log from a hostile member: each entry that was read is written again without a
+//! change.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

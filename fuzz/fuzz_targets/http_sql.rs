@@ -1,5 +1,5 @@
-//! Bodies of `POST /_sql` from a client that wants harm: as JSON, as the values and rows of a sound
-//! body, and packed.
+//! Bodies of `POST /_sql` from a hostile client: as JSON, as the values and rows of a valid body,
+//! and compressed.
 #![no_main]
 
 use filbert_http::probe::{count_values, rewritten_args, unpacked};
@@ -21,7 +21,7 @@ fn within(before: &[u8], data: &[u8], behind: &[u8]) -> Vec<u8> {
     [before, data, behind].concat()
 }
 
-/// What is read must be written as JSON that has as many values.
+/// The parsed values, written as JSON again, must have the same number of values.
 fn parse(body: &[u8]) {
     let count = count_values(body);
     if let Some(args) = rewritten_args(body) {

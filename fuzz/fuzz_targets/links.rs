@@ -1,5 +1,5 @@
-//! Bytes of a peer that says that it is a member and wants harm: frames, and messages of the
-//! handshake. What is read is written again alike.
+//! Bytes of a hostile peer that claims to be a member: frames, and messages of the handshake. Each
+//! of them that was read is written again without a change.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

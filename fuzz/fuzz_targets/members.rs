@@ -1,5 +1,5 @@
-//! Messages of a member that wants harm: requests, answers and replies. What is read is written
-//! again alike.
+//! Messages of a hostile member: requests, answers and replies. Each message that was read is
+//! written again without a change.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Bytes of a PostgreSQL client that wants harm: messages, the first message, values of every type
-//! as text and in binary, rows of COPY, statements of the protocol, SCRAM.
+//! Bytes of a hostile PostgreSQL client: messages, the first message, values of every type as text
+//! and in binary, rows of COPY, statements of the protocol, SCRAM.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

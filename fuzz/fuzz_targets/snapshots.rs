@@ -1,6 +1,5 @@
-//! Pages of a snapshot from a member that wants harm: as they are, and with a frame and a checksum
-//! that are right around items that are not. A partition that comes out of it can be given on as a
-//! snapshot of the same.
+//! Pages of a snapshot from a hostile member: unchanged, and as the items of a valid frame with a
+//! valid checksum. If a partition results, a snapshot of it must give the same partition.
 #![no_main]
 
 use filbert_data::PartitionId;
@@ -18,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     let (first, last) = data.split_at(data.len() / 2);
     for pages in [one, vec![framed(0, false, first), framed(1, true, last)]] {
         take_over(&pages);
-        // As a group sends them: behind a head, each with its partition.
+        // As a group sends them: after a header, each with its partition.
         let framed: Vec<Vec<u8>> = pages.iter().map(|page| [&[0; 4], page.as_slice()].concat()).collect();
         let pages = framed.iter().map(Vec::as_slice);
         filbert_cluster::fuzz::read_snapshot([&HEAD as &[u8]].into_iter().chain(pages).chain([&[] as &[u8]]));

@@ -1,4 +1,4 @@
-//! Statements in PostgreSQL's dialect from a client that wants harm.
+//! Statements in PostgreSQL's dialect from a hostile client.
 #![no_main]
 
 mod sql;

@@ -1,8 +1,9 @@
-//! Bytes of a peer that wants harm: the splitter, the frames, and the decoder of every message.
+//! Bytes of a hostile peer: the splitter, the frames, and the decoder of every message.
 //!
-//! The input is a stream. Whatever comes out of the splitter is decoded by its id; what decodes
-//! must survive being encoded and decoded again. The same bytes are also taken as frames behind the
-//! header of a message that their first two bytes choose, since random bytes seldom make a header.
+//! The input is a stream. Each message from the splitter is decoded by its id. Each decoded message
+//! must be the same after it was encoded and decoded again. The same bytes are also used as the
+//! frames of a message with a valid header, because random bytes seldom contain one: the first two
+//! bytes select the message.
 #![no_main]
 
 use filbert_wire::{
@@ -43,7 +44,7 @@ fn stream(mut data: &[u8]) {
     }
 }
 
-/// Decodes any message and encodes it again, twice; the message as this version writes it.
+/// Decodes any message and encodes it again, twice. Returns the message as this version writes it.
 fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     let message = Message::parse(bytes).ok()?;
     let mut once = Vec::new();
@@ -57,7 +58,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(once)
 }
 
-/// A message whose header is right and whose frames are what `data` says.
+/// A message with a valid header, and with frames that `data` defines.
 fn frames(id: MessageId, data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes);

@@ -1,5 +1,6 @@
-//! Chaos: real members, real clients of several languages, faults by name, histories that Porcupine
-//! checks. The driver is a Go program in `e2e/chaos`; this module brings what it needs and runs it.
+//! Fault tests: real members, real clients in several languages, and named faults. Porcupine checks
+//! the histories. The driver is a Go program in `e2e/chaos`. This module prepares its tools and its
+//! clients, and runs it.
 
 use std::collections::VecDeque;
 use std::env;
@@ -13,20 +14,21 @@ use anyhow::{Context, Result, bail};
 use crate::steps::{Done, Steps};
 use crate::{e2e, planted, shell, shell::Workspace, tools};
 
-/// What every test run does: each scenario once, from the same seed, in about three minutes.
+/// The short form, for every test run: each scenario once, from the same seed, in about three
+/// minutes.
 pub(crate) const SHORT: [&str; 6] = ["--seed", "1", "--histories", "2", "--at-once", "2"];
 
 const NAME: &str = "chaos";
 
-/// The exit status by which the driver says that a part cannot be done here, and that the rest has
-/// passed.
+/// The exit status of the driver if scenarios were skipped that are not possible on this machine,
+/// and all others passed.
 const LEFT_OUT: i32 = 3;
 
-/// Where Debian keeps `ip`, which the search path of a user may lack.
+/// The directories of Debian's `ip`. The search path of a user may lack them.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Runs the driver with these options. With the name of a planted defect, against a program that
-/// has it: the run must find it.
+/// Runs the driver with these options. With the name of a planted defect, the program under test
+/// has this defect, and the run must find it.
 pub(crate) fn run(steps: &mut Steps, defect: Option<&str>, options: &[String]) {
     let (mut member, mut workers) = (String::new(), String::new());
     let ready = steps.step("chaos: the member under test, the driver and its clients", |workspace| {
@@ -52,8 +54,8 @@ pub(crate) fn run(steps: &mut Steps, defect: Option<&str>, options: &[String]) {
     });
 }
 
-/// Runs the driver. As in [`shell::run_tests`], the error says what was printed last; the exit
-/// status says more than that all went well.
+/// Runs the driver. As in [`shell::run_tests`], the error contains the last lines of output. The
+/// exit status distinguishes a complete run from a run with skipped scenarios.
 fn drive(driver: &mut Command) -> Result<Done> {
     const LAST_LINES_MAX: usize = 40;
     let mut child = driver.stdout(Stdio::piped()).spawn().context("starting the driver of chaos")?;
@@ -78,7 +80,7 @@ fn drive(driver: &mut Command) -> Result<Done> {
     }
 }
 
-/// This program's search path, and where system programs are.
+/// This program's search path, and the directories of system programs.
 fn search_path() -> Result<OsString> {
     let path = env::var_os("PATH").unwrap_or_default();
     let directories = env::split_paths(&path).chain(SYSTEM_PROGRAMS.map(PathBuf::from));
@@ -97,7 +99,7 @@ fn prepare(workspace: &Workspace) -> Result<()> {
     let directory = workspace.e2e(NAME);
     e2e::prepare_python(workspace, NAME, &directory)?;
     shell::run(&mut shell::command("go", ["vet", "."], &directory))?;
-    // The models themselves: what must be found is found.
+    // Tests of the driver: its checks must find wrong histories.
     shell::run_tests(&mut shell::command("go", ["test", "."], &directory))?;
     let mut build = shell::command("go", ["build", "-o"], &directory);
     shell::run(build.arg(driver(workspace)).arg("."))
@@ -107,7 +109,8 @@ fn prepare(workspace: &Workspace) -> Result<()> {
 fn workers_by_language(workspace: &Workspace) -> Result<String> {
     let directory = workspace.e2e(NAME);
     let python = vec![e2e::text(&e2e::python(workspace, NAME))?, e2e::text(&directory.join("worker.py"))?];
-    // It starts soon, and does little: what the best compiler makes of it is not worth its time.
+    // A client must start fast and computes little, so the optimizing compiler takes more time than
+    // it saves.
     let options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
     let java = e2e::java_program(workspace, &options, &directory.join("Worker.java"))?;
     workspace.build_programs()?;

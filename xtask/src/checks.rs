@@ -1,5 +1,5 @@
-//! The chores that need no running member: `verify`, which only reads, and `fix`, which writes what
-//! can be written.
+//! The chores that need no running member: `verify`, which only reads, and `fix`, which changes
+//! files.
 
 use std::process::{Command, Stdio};
 
@@ -12,7 +12,7 @@ use crate::{
     tools,
 };
 
-/// What CI checks besides tests.
+/// The checks of CI besides tests.
 pub(crate) fn verify(steps: &mut Steps) {
     steps.step("format", |workspace| shell::run(&mut workspace.cargo("fmt --all --check")));
     steps.step("layers", layers::check);
@@ -23,7 +23,7 @@ pub(crate) fn verify(steps: &mut Steps) {
     });
     steps.step("documentation", |workspace| {
         let mut doc = workspace.cargo("doc --release --locked --workspace --no-deps --document-private-items --quiet");
-        // With private items documented, a link to one leads somewhere.
+        // Private items are documented as well, so that links to them have a target.
         shell::run(doc.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private-intra-doc-links"))
     });
     steps.step("generated files", generated::check);
@@ -34,7 +34,7 @@ pub(crate) fn verify(steps: &mut Steps) {
     steps.step_with("licences, sources and advisories", deny);
 }
 
-/// Everything that can be mended without thinking.
+/// All automatic corrections.
 pub(crate) fn fix(steps: &mut Steps) {
     steps.step("clippy's suggestions", |workspace| {
         let words = "clippy --release --workspace --all-targets --fix --allow-dirty --allow-staged --quiet";
@@ -47,8 +47,8 @@ pub(crate) fn fix(steps: &mut Steps) {
 fn deny(workspace: &Workspace) -> Result<Done> {
     tools::cargo_tool(workspace, "cargo-deny")?;
     shell::run(&mut workspace.cargo("deny --workspace --log-level error check bans licenses sources"))?;
-    // The database of advisories is a git repository elsewhere. Without a way there, nothing can be
-    // said about them.
+    // The database of advisories is a remote git repository. Without access to it, advisories
+    // cannot be checked.
     let fetched = quiet(&mut workspace.cargo("deny fetch db"));
     if !fetched {
         return Ok(Done::Except("the database of advisories cannot be reached from here".to_owned()));

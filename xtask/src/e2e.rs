@@ -1,11 +1,11 @@
-//! The real clients and tools, unmodified and from their registries, against the real program; one
-//! suite a language, and one in a browser.
+//! The end-to-end tests: the real clients and tools, unmodified and from their registries, against
+//! the real program. There is one suite for each language, and one for a browser.
 //!
-//! A suite starts the members that it needs itself, by the command in `FILBERT_E2E_MEMBER` (a JSON
-//! array of words), on ephemeral loopback ports, and ends them. The member that most tests use is
-//! the first of a cluster of so many members as `FILBERT_E2E_MEMBERS` says. Values that one
-//! language writes and another reads go through one member that all suites share; this module runs
-//! it.
+//! A suite starts its own members with the command in `FILBERT_E2E_MEMBER` (a JSON array of words),
+//! on ephemeral loopback ports, and ends them. Most tests use the first member of a cluster;
+//! `FILBERT_E2E_MEMBERS` is the number of its members. All suites share one member for the exchange
+//! of values: each language reads the values that the other languages have written. This module
+//! runs that member.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,11 @@ use clap::ValueEnum;
 
 use crate::{Peer, shell, shell::Workspace, steps::Steps, tools};
 
-/// Far more than any suite needs: what hangs must fail while CI still has time for the rest.
+/// Far more than any suite needs. A suite that hangs must fail while CI still has time for the
+/// others.
 const SUITE_SECONDS_MAX: u32 = 15 * 60;
 
-/// The variable of the environment that names the folder for screenshots.
+/// The environment variable with the directory for screenshots.
 const ARTEFACTS: &str = "FILBERT_ARTEFACTS";
 
 /// A suite: a language with its stock clients, or the browser.
@@ -34,7 +35,7 @@ pub(crate) enum Language {
 
 impl Language {
     const ALL: [Language; 5] = [Language::Python, Language::Java, Language::Node, Language::Go, Language::Browser];
-    /// Those whose Hazelcast clients read what the others have written.
+    /// The languages with a Hazelcast client: each reads the values that the others have written.
     const WITH_CLIENT: [Language; 4] = [Language::Python, Language::Java, Language::Node, Language::Go];
 
     fn name(self) -> &'static str {
@@ -47,7 +48,7 @@ impl Language {
         }
     }
 
-    /// Installs the language where it is missing, and the client from its registry.
+    /// Installs the language if it is missing, and the client from its registry.
     fn prepare(self, workspace: &Workspace) -> Result<()> {
         let directory = workspace.e2e(self.name());
         match self {
@@ -78,8 +79,9 @@ impl Language {
     fn suite(self, workspace: &Workspace, exchange_only: bool) -> Command {
         let directory = workspace.e2e(self.name());
         let words: &[&str] = match (self, exchange_only) {
-            // Two processes: tests wait more than they compute. Those of one file share what they
-            // start. What a browser shows is not exchanged.
+            // Two processes, because tests wait more than they compute. The tests of one file run
+            // in one process, and share their members. The browser's suite takes no part in the
+            // exchange.
             (Language::Python, false) | (Language::Browser, _) => &["-m", "pytest", "-n", "2", "--dist", "loadfile"],
             (Language::Python, true) => &["-m", "pytest", "-q", "test_exchange.py"],
             (Language::Java, false) => &["-B", "-ntp", "test", "-DforkCount=2"],
@@ -103,8 +105,8 @@ impl Language {
     }
 }
 
-/// The Python of a suite's virtual environment; it stands beside what cargo builds, so that a
-/// checkout stays clean.
+/// The Python of a suite's virtual environment. The environment is in cargo's target directory, so
+/// that the checkout stays clean.
 pub(crate) fn python(workspace: &Workspace, suite: &str) -> PathBuf {
     workspace.target.join(format!("e2e-{suite}/bin/python"))
 }
@@ -113,7 +115,7 @@ pub(crate) fn prepare_python(workspace: &Workspace, suite: &str, directory: &Pat
     tools::install(&[tools::PYTHON])?;
     let python = python(workspace, suite);
     if !python.is_file() {
-        // Debian's python3 comes without what makes virtual environments.
+        // Debian's python3 does not include the module for virtual environments.
         let complete = Command::new("python3").args(["-c", "import ensurepip"]).stderr(Stdio::null()).status();
         if !complete.is_ok_and(|status| status.success()) {
             tools::packages(&["python3-venv"])?;
@@ -126,27 +128,27 @@ pub(crate) fn prepare_python(workspace: &Workspace, suite: &str, directory: &Pat
     shell::run(&mut shell::command(python, words, directory))
 }
 
-/// What the suites are run against.
+/// The members under test.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) peer: Peer,
-    /// Members of the cluster; 1 = a member that is in none.
+    /// The number of members of the cluster; 1 = a member without a cluster.
     pub(crate) members: u32,
 }
 
 impl Target {
-    /// A member that is in no cluster.
+    /// A member without a cluster.
     pub(crate) const ALONE: Target = Target { peer: Peer::Filbert, members: 1 };
-    /// As many members as keep what they have when one of them dies.
+    /// The smallest cluster that keeps a majority when one member dies.
     pub(crate) const CLUSTER: Target = Target { peer: Peer::Filbert, members: 3 };
 }
 
-/// Runs the suites of these languages, or of all. A member alone is then written to by each
-/// language, and all read what each has written.
+/// Runs the suites of these languages, or of all. With all languages and a member without a
+/// cluster, the exchange of values follows.
 pub(crate) fn run(steps: &mut Steps, languages: &[Language], target: Target) {
     let Target { peer, members } = target;
     let everything = languages.is_empty();
-    // A browser has nothing to look at elsewhere, and looks at members of clusters of its own.
+    // The browser's suite tests Filbert's console alone, and starts its own clusters.
     let all: &[Language] = if peer == Peer::Filbert && members == 1 { &Language::ALL } else { &Language::WITH_CLIENT };
     let languages = if everything { all } else { languages };
     let mut member = Vec::new();
@@ -208,7 +210,7 @@ pub(crate) fn java_program(workspace: &Workspace, options: &[&str], source: &Pat
     Ok(words)
 }
 
-/// A path as a word of a command that is handed on as JSON.
+/// A path as a word of a command, which is passed on as JSON.
 pub(crate) fn text(path: &Path) -> Result<String> {
     path.to_str().map(str::to_owned).with_context(|| format!("{} is not text", path.display()))
 }
@@ -223,10 +225,11 @@ pub(crate) fn filbert_member(workspace: &Workspace) -> Result<String> {
     Ok(serde_json::Value::from(member_command(workspace, Peer::Filbert)?).to_string())
 }
 
-/// All suites write to one member, then all read what every other has written.
+/// The exchange of values: all suites write to one member, then each suite reads the values of all
+/// others.
 ///
-/// With Filbert that member is embedded in a Rust program, which writes too and compares what it
-/// finds byte for byte.
+/// With Filbert, that member is embedded in a Rust program. The program also writes values, and
+/// compares the values of the other languages with its own byte for byte.
 fn exchange(workspace: &Workspace, member: &[String], peer: Peer) -> Result<()> {
     let mut shared = SharedMember::start(workspace, member, peer)?;
     let names: Vec<&str> = Language::WITH_CLIENT.iter().map(|language| language.name()).collect();
@@ -259,7 +262,7 @@ fn exchange(workspace: &Workspace, member: &[String], peer: Peer) -> Result<()> 
     Ok(())
 }
 
-/// A member of this program's own; it ends when this value goes.
+/// The member that all suites share. Dropping the value ends the member.
 struct SharedMember {
     process: Child,
     input: ChildStdin,
@@ -295,7 +298,7 @@ impl SharedMember {
         Ok(SharedMember { process, input, lines, address })
     }
 
-    /// Asks the Rust side what it thinks of a language's values.
+    /// Makes the Rust program compare the values of a language. Returns `same` or the differences.
     fn compare(&mut self, language: &str) -> Result<String> {
         writeln!(self.input, "{language}").context("asking the shared member")?;
         self.lines.next().context("the shared member has ended")?.context("reading the shared member's answer")
@@ -309,7 +312,7 @@ impl Drop for SharedMember {
     }
 }
 
-/// The address in a member's ready line, which is the one contract between members and tests.
+/// The address in a member's ready line. Tests depend on no other output of a member.
 fn ready_address(line: &str) -> Option<String> {
     let address = line.strip_prefix("ready: ")?.split_whitespace().next_back()?;
     address.contains(':').then(|| address.to_owned())

@@ -1,5 +1,5 @@
-//! House rules that a program can check: what every file says of itself, how long it is, where
-//! `unsafe` may stand.
+//! House rules that a program can check: the head of every file, its length, and the files that may
+//! contain `unsafe`.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,15 @@ use anyhow::{Result, bail};
 
 use crate::{shell, shell::Workspace};
 
-/// Beyond this a file is split; nobody reads it any more.
+/// The maximum number of lines of a file. A longer file is hard to read, and has to be split.
 const LINES_MAX: usize = 800;
-/// Beyond this a line of a comment or of a document is wrapped: eyes lose the next line.
+/// The maximum width of a line of a comment or of a document. With longer lines, readers lose the
+/// next line.
 const TEXT_COLUMNS_MAX: usize = 100;
-/// Tables, diagrams and links, which nobody can wrap.
+/// The signs of tables, diagrams and links, which cannot be wrapped.
 const WIDE: &[&str] = &["|", "─", "│", "►", "-->", "]", "..... "];
-/// The files that may have `unsafe`: records are thin pointers to one allocation, threads ask the
-/// system for their place in line, and the allocator is counted and told when to return memory.
+/// The files that may contain `unsafe`: records are thin pointers to one allocation, threads
+/// request their time slices from the system, and the allocator is counted and configured.
 const UNSAFE_FILES: &[&str] = &[
     "crates/filbert/src/allocator.rs",
     "crates/filbert-store/src/record.rs",
@@ -23,18 +24,17 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/filbert-grid/src/threads.rs",
     "crates/filbert-grid/tests/empty_maps.rs",
 ];
-/// What allows it, with a reason or without one. Written in two parts so that this file passes its
-/// own check.
+/// The attributes that allow unsafe code, with or without a reason. Written in two parts so that
+/// this file passes its own check.
 const ALLOWS_UNSAFE: [&str; 2] = [concat!("allow(", "unsafe_code"), concat!("expect(", "unsafe_code")];
-/// Words of work that was put off. Each is written in two parts so that this file passes its own
-/// check.
+/// Marks of postponed work. Each is written in two parts so that this file passes its own check.
 const PUT_OFF: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
 
-/// Homes of one machine's people: a path below them means nothing on another machine. Written in
-/// two parts as well.
+/// Home directories: a path below them has no meaning on another machine. Written in two parts as
+/// well.
 const MACHINE_PATHS: &[&str] = &[concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
-/// Checks every file that git knows.
+/// Checks every file in the repository.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let listed = shell::output(&mut shell::command("git", ["ls-files"], &workspace.root))?;
     let mut wrong = Vec::new();
@@ -43,7 +43,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
         let rust = path.ends_with(".rs");
         let document = path.ends_with(".md");
         let manifest = path.starts_with("crates/") && path.ends_with("/Cargo.toml");
-        // A file may be gone and that not committed yet; one that is no text has no rules.
+        // A deleted file may still be listed, because its deletion is not committed. A file that is
+        // not text has no rules.
         let Ok(text) = fs::read_to_string(&file) else { continue };
         let mut objections = match (rust, manifest, document) {
             (true, ..) => in_rust(path, &text),

@@ -1,7 +1,8 @@
-//! Which crate may depend on which, as an allow-list: what is not named here is not allowed.
+//! The allowed dependencies between crates. A dependency that is not listed here is rejected.
 //!
-//! The arrows run one way, data <- store <- grid <- front doors <- the program, and data <- wire <-
-//! those who speak the protocol. A front door knows the grid and its own codec, and no other door.
+//! Dependencies have one direction: data <- store <- grid <- front doors <- the program, and data
+//! <- wire <- the crates that speak the protocol. A front door knows the grid and its own codec,
+//! and no other door.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +11,14 @@ use serde_json::Value;
 
 use crate::shell::Workspace;
 
-/// One crate's place.
+/// A crate's place among the layers.
 struct Layer {
     name: &'static str,
-    /// The crates of the workspace that it may use.
+    /// The crates of the workspace on which it may depend.
     uses: &'static [&'static str],
-    /// Those that its tests, benches and examples may use besides.
+    /// Further crates, for its tests, benches and examples only.
     tests_use: &'static [&'static str],
-    /// Whether it may know sockets and be asynchronous.
+    /// Whether it may use sockets and async runtimes.
     network: bool,
 }
 
@@ -130,7 +131,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Why the crate must not have this dependency, if it must not.
+/// The objection to a dependency of the crate; `None` if the dependency is allowed.
 fn objection(layer: &Layer, workspace: &BTreeSet<&str>, dependency: &Value) -> Option<String> {
     let used = text(dependency, "name");
     let by_tests = text(dependency, "kind") == "dev";

@@ -1,14 +1,14 @@
 //! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | chaos |
 //! siege | fuzz | differential | simulate | bench`.
 //!
-//! A chore is a list of steps. A failed step does not keep the next from running; the summary at
-//! the end names every one that failed, and the exit status tells. Only `fix`, and the tools that
-//! the tests need, write anything.
+//! A chore is a list of steps. After a failed step the next steps still run. The summary at the end
+//! names all failed steps, and the exit status is then an error. Only `fix` changes files of the
+//! repository; tests install the tools that they need.
 //!
 //! command line (here) -> chores ([`checks`], [`tests`], [`e2e`], [`chaos`]) -> steps ([`steps`])
 //! -> programs ([`shell`])
 
-// A chore speaks to the person who runs it.
+// A chore prints for the person who runs it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod chaos;
@@ -37,8 +37,8 @@ use crate::{
     tests::Fuzzing,
 };
 
-/// Whose suites every test run has a cluster of three pass as well; `e2e --members 3` runs all of
-/// them.
+/// The languages with suites that every test run also runs against a cluster of three members.
+/// `e2e --members 3` runs the suites of all languages.
 const IN_CLUSTER: [Language; 2] = [Language::Java, Language::Go];
 
 /// The project's chores
@@ -145,7 +145,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a chore; false when one of its steps failed.
+/// Runs a chore. Returns false if one of its steps failed.
 fn run(chore: Chore) -> Result<bool> {
     let purpose = if matches!(chore, Chore::Bench { .. }) { Purpose::Measurement } else { Purpose::Tests };
     let mut steps = Steps::new(shell::workspace(purpose)?);

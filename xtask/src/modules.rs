@@ -1,8 +1,8 @@
-//! Arrows between the top modules of a crate run one way: no module is used by one that it uses.
+//! Checks the dependencies between the top modules of a crate: they must not form a cycle.
 //!
-//! Imports are read from the text: a path that begins with `crate::` is an arrow from the file's
-//! top module to the module that the path names, directly or by an export of the crate's root.
-//! Tests and the root itself are ignored.
+//! Imports are read from the text. A path that begins with `crate::` is a dependency of the file's
+//! top module on the module in the path. The path may also name an export of the crate's root,
+//! which stands for its module. Tests and the root itself are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ use crate::{shell, shell::Workspace};
 /// Modules and the modules of the same crate that they use.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// Refuses every circle.
+/// Fails if modules form a cycle.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let listed = shell::output(&mut shell::command("git", ["ls-files", "crates"], &workspace.root))?;
     let mut crates: BTreeMap<&str, Arrows> = BTreeMap::new();
@@ -67,8 +67,8 @@ fn exports(root: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// The crate and the top module of a source file; `None` of files that are no part of a library,
-/// and of its root.
+/// The crate and the top module of a source file; `None` for the root of a library, and for files
+/// outside of libraries.
 fn place(path: &str) -> Option<(&str, &str)> {
     let (name, within) = path.strip_prefix("crates/")?.split_once("/src/")?;
     let top = within.split('/').next()?;
@@ -87,7 +87,7 @@ fn used(text: &str) -> BTreeSet<String> {
         .flat_map(|line| [line, "\n"])
         .collect();
     for (at, _) in code.match_indices("crate::") {
-        // Names that end so are something else; `$crate` of a macro is this crate.
+        // A longer name such as `my_crate::` is another path. `$crate::` in a macro is this crate.
         if code.get(..at).is_some_and(|before| before.ends_with(|last: char| last.is_alphanumeric() || last == '_')) {
             continue;
         }
@@ -125,7 +125,8 @@ fn name(text: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The circles among modules: groups in which each is used by each, over others or not.
+/// The cycles among modules: groups in which each module depends on each other one, directly or
+/// indirectly.
 fn circles(arrows: &Arrows) -> Vec<BTreeSet<String>> {
     let reached = |from: &str| {
         let (mut seen, mut left) = (BTreeSet::new(), vec![from.to_owned()]);
@@ -152,7 +153,7 @@ fn circles(arrows: &Arrows) -> Vec<BTreeSet<String>> {
     groups.into_iter().collect()
 }
 
-/// The arrows within a circle, for whoever has to mend it.
+/// The dependencies within a cycle, for the error text.
 fn shown(circle: &BTreeSet<String>, arrows: &Arrows) -> String {
     let of = |module: &String| {
         let used = arrows.get(module).into_iter().flatten().filter(|used| circle.contains(*used));

@@ -1,20 +1,19 @@
-//! What others get who depend on a crate: its features, its package, and nothing that it does not
-//! use.
+//! Checks of crates for their users: features, packages, and no unused dependencies.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::{shell, shell::Workspace, tools};
 
-/// Features of the crate `filbert` that documentation names, besides the default ones.
+/// The documented combinations of features of the crate `filbert`, besides the default one.
 const FEATURES: &[&str] = &["", "sql", "server"];
-/// The library behind SQL, which a member without `sql` is built without.
+/// The library of the query engine. A member without the feature `sql` is built without it.
 const ENGINE: &str = "datafusion";
 
-/// No crate names a dependency that it does not use.
+/// Fails if a crate declares a dependency that it does not use.
 pub(crate) fn unused(workspace: &Workspace) -> Result<()> {
     tools::cargo_tool(workspace, "cargo-machete")?;
-    // Its own words about what it reads go to the same output as what it finds.
+    // The tool prints its progress and its findings to the same output.
     let found = shell::command("cargo-machete", ["--skip-target-dir", "."], &workspace.root).output()?;
     if !found.status.success() {
         bail!("{}{}", String::from_utf8_lossy(&found.stdout), String::from_utf8_lossy(&found.stderr));
@@ -22,12 +21,14 @@ pub(crate) fn unused(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Each combination of features that documentation names is built, and brings no more than it says.
+/// Builds each documented combination of features. Checks that a build without features does not
+/// contain the query engine's library, and that all others do.
 pub(crate) fn features(workspace: &Workspace) -> Result<()> {
     for features in FEATURES {
         let words = format!("--locked --package filbert --no-default-features --features={features}");
-        // With a feature that the door of PostgreSQL asks for, the engine is checked once for all
-        // combinations that have it.
+        // The PostgreSQL door requests a feature of the engine's library. Each build with the
+        // library therefore includes the door, and the library is compiled once for all
+        // combinations.
         let beside = if features.is_empty() { "" } else { "--package filbert-postgres" };
         shell::run(&mut workspace.cargo(&format!("check --release --quiet {words} {beside}")))?;
         let tree = shell::output(&mut workspace.cargo(&format!("tree {words} --edges normal --prefix none")))?;
@@ -39,8 +40,8 @@ pub(crate) fn features(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Every crate that others can depend on can be packaged, and says of itself what a registry asks
-/// for.
+/// Checks that every published crate can be packaged, and has the metadata that a registry
+/// requires.
 pub(crate) fn packaged(workspace: &Workspace) -> Result<()> {
     let mut words = "package --locked --no-verify --allow-dirty --quiet".to_owned();
     for package in &workspace.packages {

@@ -1,5 +1,5 @@
-//! Defects that are planted into a copy of the sources, for a run of chaos that must find them:
-//! patches in `e2e/chaos/planted`. The program that is shipped has none of them.
+//! Planted defects: patches in `e2e/chaos/planted` that are applied to a copy of the sources. Fault
+//! tests must find them. The shipped program has none of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn patches(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// Whether all of them can still be planted.
+/// Checks that all patches still apply.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     for (_, patch) in patches(workspace)? {
         let mut apply = shell::command("git", ["apply", "--check"], &workspace.root);
@@ -31,8 +31,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Builds the program with a defect, and gives the words that start a member of it, as a JSON
-/// array.
+/// Builds the program with a defect. Returns the words of the command that starts a member with it,
+/// as a JSON array.
 pub(crate) fn member(workspace: &Workspace, name: &str) -> Result<String> {
     let known = patches(workspace)?;
     let Some((_, patch)) = known.iter().find(|(known, _)| known == name) else {
@@ -42,26 +42,28 @@ pub(crate) fn member(workspace: &Workspace, name: &str) -> Result<String> {
     let directory = workspace.target.join("planted");
     copy_sources(workspace, &directory)?;
     let mut apply = shell::command("git", ["apply"], &directory);
-    // Else paths would be those of the repository that the target directory may be in.
+    // Otherwise git would interpret the paths in the repository that may contain the target
+    // directory.
     apply.env("GIT_CEILING_DIRECTORIES", &workspace.target);
     shell::run(apply.arg(patch))?;
     let mut build = workspace.cargo("build --release --locked --workspace --bin filbert");
     shell::run(build.current_dir(&directory).arg("--target-dir").arg(&workspace.target))?;
     let program = workspace.target.join(format!("filbert-{name}"));
     fs::copy(workspace.program("filbert"), &program).context("keeping the program with a defect")?;
-    // The program without one takes its place again.
+    // Builds the program without a defect again.
     e2e::filbert_member(workspace)?;
     let program = program.to_str().with_context(|| format!("{} is not text", program.display()))?;
     Ok(serde_json::Value::from(vec![program]).to_string())
 }
 
-/// Copies what git knows. What is the same stays as it is, so that it is not built again.
+/// Copies the files of the repository. Unchanged files are not written, so that cargo does not
+/// build them again.
 fn copy_sources(workspace: &Workspace, to: &Path) -> Result<()> {
     let listed = shell::output(&mut shell::command("git", ["ls-files", "-z"], &workspace.root))?;
     for name in listed.split('\0').filter(|name| !name.is_empty()) {
         let (from, to) = (workspace.root.join(name), to.join(name));
         if !from.is_file() {
-            // Removed, and not committed yet.
+            // A deleted file is listed until its deletion is committed.
             continue;
         }
         let contents = fs::read(&from).with_context(|| format!("reading {}", from.display()))?;

@@ -1,4 +1,5 @@
-//! Running other programs: where, with which variables, and what to say when one fails.
+//! Runs other programs: their directories, their environment variables, and the errors of failed
+//! programs.
 
 use std::collections::VecDeque;
 use std::env;
@@ -10,11 +11,11 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// What tests switch on for the workspace's own crates. The dependencies are the same with and
-/// without: their profile in Cargo.toml says so.
+/// The checks that tests switch on in the workspace's own crates. The profile of the dependencies
+/// in Cargo.toml excludes them, so dependencies are built once for both purposes.
 const CHECKS: [&str; 2] = ["CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS"];
 
-/// What the workspace's own crates are built for.
+/// The purpose of a build of the workspace's own crates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Debug assertions and overflow checks are on.
@@ -23,14 +24,14 @@ pub(crate) enum Purpose {
     Measurement,
 }
 
-/// The checkout and where its builds go.
+/// The checkout, and the target directory of its builds.
 pub(crate) struct Workspace {
     purpose: Purpose,
     /// The directory with the workspace's Cargo.toml.
     pub(crate) root: PathBuf,
     /// Cargo's target directory.
     pub(crate) target: PathBuf,
-    /// What `cargo metadata` says of the workspace's own packages.
+    /// The description of the workspace's own packages by `cargo metadata`.
     pub(crate) packages: Vec<Value>,
 }
 
@@ -48,9 +49,9 @@ impl Workspace {
     /// Cargo at the workspace's root, with these words, separated by blanks.
     pub(crate) fn cargo(&self, words: &str) -> Command {
         let mut cargo = command(cargo_program(), words.split_whitespace(), &self.root);
-        // What cargo told this program of itself. Some build scripts look at such variables, and
-        // would run anew, with all that is built on them, whenever cargo is run from here after it
-        // was run by hand.
+        // Cargo has set these variables for this program. Some build scripts depend on them: their
+        // crates, and all dependents, would be built again when cargo runs in this program after it
+        // ran in a shell.
         for (name, _) in env::vars_os() {
             if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
                 cargo.env_remove(name);
@@ -62,8 +63,9 @@ impl Workspace {
         cargo
     }
 
-    /// Builds all programs and examples, of the libraries that the tests are built of: a package
-    /// built alone has other features of its dependencies, and all above them is built again.
+    /// Builds all programs and examples, with the same libraries as the tests. A package that is
+    /// built alone has other features of its dependencies, so all crates above them would be built
+    /// again.
     pub(crate) fn build_programs(&self) -> Result<()> {
         run(&mut self.cargo("build --release --locked --workspace --bins --examples"))
     }
@@ -98,7 +100,7 @@ pub(crate) fn command<A: AsRef<OsStr>>(
     command
 }
 
-/// As [`command`], ended with all that it started when it takes longer than it may.
+/// As [`command`], with a time limit. At the limit, the program and its child processes are ended.
 pub(crate) fn limited<A: AsRef<OsStr>>(
     seconds_max: u32,
     program: impl AsRef<OsStr>,
@@ -114,7 +116,7 @@ pub(crate) fn limited<A: AsRef<OsStr>>(
     limited
 }
 
-/// Runs a program with this one's output; an error when it fails.
+/// Runs a program with this program's output. Returns an error if it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("starting {}", described(command)))?;
     if !status.success() {
@@ -123,7 +125,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// As [`run`], for programs that run tests: the error says what was printed of those that failed.
+/// As [`run`], for programs that run tests: the error contains the output of the failed tests.
 pub(crate) fn run_tests(command: &mut Command) -> Result<()> {
     let line = described(command);
     let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("starting {line}"))?;
@@ -142,18 +144,18 @@ pub(crate) fn run_tests(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a program that runs tests says of those that failed.
+/// The output of a test program about failed tests.
 #[derive(Default)]
 struct Failures {
-    /// Rust's tests say it between two lines that are always the same.
+    /// Rust's tests print it between two fixed lines.
     sections: Vec<String>,
     is_in_section: bool,
-    /// Others say it at the end.
+    /// Other test programs print it at the end.
     last: VecDeque<String>,
 }
 
 impl Failures {
-    /// Lines that are kept of either.
+    /// The maximum numbers of lines in `sections` and in `last`.
     const SECTION_LINES_MAX: usize = 200;
     const LAST_LINES_MAX: usize = 40;
 
@@ -173,8 +175,7 @@ impl Failures {
     }
 }
 
-/// Runs a program and returns what it wrote to standard output; its errors go where this program's
-/// go.
+/// Runs a program, and returns its standard output. Its standard error is that of this program.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output =
         command.stderr(Stdio::inherit()).output().with_context(|| format!("starting {}", described(command)))?;
@@ -190,7 +191,7 @@ pub(crate) fn installed(program: &str) -> bool {
     env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// The command line as a person would type it.
+/// The command line, for error texts.
 fn described(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let line = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");

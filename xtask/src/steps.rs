@@ -1,4 +1,4 @@
-//! Running steps one after another, telling how each goes, and summing up at the end.
+//! Runs steps one after the other, prints the outcome of each, and a summary at the end.
 
 use std::time::{Duration, Instant};
 
@@ -6,27 +6,27 @@ use anyhow::Result;
 
 use crate::shell::Workspace;
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Debug)]
 enum Outcome {
     Passed,
-    /// With what is missing, for a person to decide whether that matters.
+    /// With the missing part. A person has to decide whether it matters.
     Incomplete(String),
-    /// With why, for the summary: what was printed then may be far above it, or cut off.
+    /// With the error, for the summary: the output of the step may be far above, or cut off.
     Failed(String),
 }
 
-/// What a step that did not fail has to say.
+/// The result of a successful step.
 pub(crate) enum Done {
-    /// All of it was done.
+    /// The step is complete.
     Fully,
-    /// A part could not be done here, and why.
+    /// A part is not possible on this machine, with the reason.
     Except(String),
 }
 
 /// The steps of one chore.
 pub(crate) struct Steps {
-    /// Where the chore works.
+    /// The chore's workspace.
     pub(crate) workspace: Workspace,
     started: Instant,
     outcomes: Vec<(String, Duration, Outcome)>,
@@ -37,12 +37,12 @@ impl Steps {
         Steps { workspace, started: Instant::now(), outcomes: Vec::new() }
     }
 
-    /// Runs a step and remembers how it went; true when it did not fail.
+    /// Runs a step, and records its outcome. Returns false if it failed.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce(&Workspace) -> Result<()>) -> bool {
         self.step_with(name, |workspace| work(workspace).map(|()| Done::Fully))
     }
 
-    /// As [`Steps::step`], for a step that may find a part of its work impossible.
+    /// As [`Steps::step`], for a step with a part that may be impossible on this machine.
     pub(crate) fn step_with(&mut self, name: &str, work: impl FnOnce(&Workspace) -> Result<Done>) -> bool {
         let number = self.outcomes.len() + 1;
         println!("[{:>6}] step {number}: {name}", seconds(self.started.elapsed()));
@@ -66,7 +66,7 @@ impl Steps {
         went_well
     }
 
-    /// Prints the summary; true when nothing failed.
+    /// Prints the summary. Returns false if a step failed.
     pub(crate) fn finish(self) -> bool {
         println!("\nsummary, {} in all:", seconds(self.started.elapsed()));
         for (name, took, outcome) in &self.outcomes {

@@ -17,11 +17,11 @@ pub(crate) struct Fuzzing {
     pub(crate) is_optimized: bool,
 }
 
-/// The search of every test run. `cargo xtask fuzz` searches as long as it is told to.
+/// The short search of every test run. An option of `cargo xtask fuzz` sets another time.
 const SHORT_FUZZING: Fuzzing = Fuzzing { seconds: 4, is_optimized: false };
 
-/// No address sanitizer: it is for unsafe code, which Valgrind checks here, and with it the targets
-/// take twice as long to build and to run.
+/// No address sanitizer. It finds errors of unsafe code, which Valgrind checks here. With it, the
+/// targets would take twice as long to build and to run.
 const FUZZ_SANITIZER: &str = "--sanitizer none";
 
 /// The time after which an input counts as endless.
@@ -44,11 +44,11 @@ pub(crate) fn update_expectations(steps: &mut Steps) {
     });
 }
 
-/// The crates that have `unsafe`, and the module of each that has it.
+/// The crates with `unsafe`, each with the module that contains it.
 const UNSAFE: [(&str, &str); 3] =
     [("filbert-store", "record::"), ("filbert-grid", "allocation::"), ("filbert-grid", "threads::")];
 
-/// Runs the tests of all the `unsafe` there is under Valgrind.
+/// Runs the tests of all modules with `unsafe` under Valgrind.
 fn memory_checks(workspace: &Workspace) -> Result<()> {
     tools::install(&[tools::VALGRIND])?;
     UNSAFE.iter().try_for_each(|(package, module)| memory_check(workspace, package, module))
@@ -61,7 +61,7 @@ fn memory_check(workspace: &Workspace, package: &str, module: &str) -> Result<()
     shell::run_tests(&mut shell::command("valgrind", options.into_iter().chain(filter), &workspace.root))
 }
 
-/// The program of a package's unit tests, of the libraries that all tests are built of.
+/// The program of a package's unit tests, built with the same libraries as all tests.
 fn unit_tests(workspace: &Workspace, package: &str) -> Result<String> {
     let words = "test --release --locked --workspace --lib --no-run --quiet --message-format=json";
     let built = shell::output(&mut workspace.cargo(words))?;
@@ -85,7 +85,7 @@ pub(crate) fn fuzz(steps: &mut Steps, fuzzing: Fuzzing) {
         if targets.is_empty() {
             bail!("there is none in fuzz/fuzz_targets");
         }
-        // All of them at once: one after the other, each would be built by one core.
+        // All targets in one build. Separate builds would each use one core.
         shell::run(&mut cargo_fuzz(workspace, fuzzing, &format!("build {FUZZ_SANITIZER}")))
     });
     if !built {
@@ -94,7 +94,8 @@ pub(crate) fn fuzz(steps: &mut Steps, fuzzing: Fuzzing) {
     let seconds = fuzzing.seconds;
     for target in targets {
         steps.step(&format!("fuzz {target} for {seconds} s"), |workspace| {
-            // Without a corpus, inputs would otherwise have a few bytes only for most of the time.
+            // There is no corpus. Without `-len_control=1`, most inputs would have only a few
+            // bytes.
             let words = format!(
                 "run {FUZZ_SANITIZER} {target} -- -max_total_time={seconds} -timeout={FUZZ_INPUT_SECONDS} \
                  -len_control=1 -print_final_stats=1 -verbosity=0"
@@ -110,7 +111,8 @@ fn cargo_fuzz(workspace: &Workspace, fuzzing: Fuzzing, words: &str) -> Command {
     if !fuzzing.is_optimized {
         command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
     }
-    // The stable toolchain takes the instrumentation flags of a nightly one when told so.
+    // With this variable, the stable toolchain accepts the instrumentation flags of nightly
+    // toolchains.
     command.env("RUSTC_BOOTSTRAP", "1");
     command
 }
@@ -128,7 +130,7 @@ fn fuzz_targets(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The siege that every test run lays: a selection of the loads, in two minutes at most.
+/// The short siege of every test run: a selection of the loads, in two minutes at most.
 pub(crate) const SHORT_SIEGE: [&str; 3] = ["--short", "--seed", "1"];
 
 /// Sends a member hostile loads, one after the other.
@@ -142,7 +144,7 @@ pub(crate) fn siege(steps: &mut Steps, options: &[String]) {
     });
 }
 
-/// The comparison that every test run makes: the same statements each time.
+/// The short comparison of every test run: the same statements each time.
 pub(crate) const SHORT_COMPARISON: [&str; 4] = ["--seed", "1", "--rounds", "1"];
 
 /// Compares Filbert's answers with those of PostgreSQL and of a Hazelcast member.
@@ -160,7 +162,7 @@ pub(crate) fn differential(steps: &mut Steps, options: &[String]) {
     });
 }
 
-/// Runs simulated histories of groups until the time is over, or one of them is wrong.
+/// Runs simulated histories of groups until the time is over, or until a history is wrong.
 pub(crate) fn simulate(steps: &mut Steps, minutes: u64, seed: u64) {
     steps.step(&format!("simulated histories for {minutes} min, from seed {seed}"), |workspace| {
         let words = "test --release --locked --workspace --test simulation random_histories -- --nocapture";
@@ -170,7 +172,7 @@ pub(crate) fn simulate(steps: &mut Steps, minutes: u64, seed: u64) {
     });
 }
 
-/// Hands over to the load generator, which starts the servers and prints the tables.
+/// Runs the load generator, which starts the servers and prints the tables.
 pub(crate) fn bench(steps: &mut Steps, experiment: &str, options: &[String]) {
     let built = steps.step("build", |workspace| {
         tools::install(&[tools::JAVA, tools::MAVEN])?;

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::{shell, shell::Workspace};
 
-/// A tool: the program that shows that it is there, and the Debian packages that bring it.
+/// A tool: a program that exists if the tool is installed, and the Debian packages that contain it.
 pub(crate) struct Tool {
     program: &'static str,
     packages: &'static [&'static str],
@@ -26,7 +26,7 @@ pub(crate) const NPM: Tool = Tool { program: "npm", packages: &["npm"] };
 pub(crate) const IP: Tool = Tool { program: "ip", packages: &["iproute2"] };
 pub(crate) const GO: Tool = Tool { program: "go", packages: &["golang-go"] };
 
-/// PostgreSQL's server, whose programs Debian keeps off the search path.
+/// Installs PostgreSQL's server. Debian does not put its programs on the search path.
 pub(crate) fn postgresql() -> Result<()> {
     let is_there = Path::new("/usr/lib/postgresql").read_dir().is_ok_and(|mut versions| {
         versions.any(|version| version.is_ok_and(|version| version.path().join("bin/initdb").is_file()))
@@ -34,7 +34,7 @@ pub(crate) fn postgresql() -> Result<()> {
     if is_there { Ok(()) } else { packages(&["postgresql"]) }
 }
 
-/// Installs those of the tools that are missing.
+/// Installs the missing tools.
 pub(crate) fn install(tools: &[Tool]) -> Result<()> {
     let missing: Vec<&str> =
         tools.iter().filter(|tool| !shell::installed(tool.program)).flat_map(|tool| tool.packages).copied().collect();
@@ -64,8 +64,8 @@ fn apt(arguments: &[&str]) -> Result<()> {
     shell::run(shell::command(program, words, Path::new("/")).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
-/// Installs a cargo subcommand from crates.io, without optimisation: it is compiled longer than it
-/// runs.
+/// Installs a cargo subcommand from crates.io, without optimization: compiling it takes longer than
+/// running it.
 pub(crate) fn cargo_tool(workspace: &Workspace, name: &str) -> Result<()> {
     if shell::installed(name) {
         return Ok(());

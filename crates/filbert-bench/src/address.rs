@@ -14,7 +14,7 @@ const PORTS: Range<u16> = 15_000..32_000;
 /// The distance between the first ports that two programs with successive process ids try.
 const STEP: u32 = 101;
 
-/// Returns a loopback address without a listener at the moment, and never the same twice.
+/// Returns a loopback address that currently has no listener. No address is returned twice.
 pub fn free_address() -> Result<SocketAddr> {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let mut failed = None;

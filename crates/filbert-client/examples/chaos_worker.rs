@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 /// How long the members may take to let a client in.
 const CONNECT_SECONDS_MAX: u64 = 120;
 
-/// What an operation told: the value that was read or replaced, and what it answers to a question.
+/// The result of an operation: the value that was read or replaced, and a boolean result.
 type Answer = (Option<String>, bool);
 
 /// An operation, as the driver asks for it.
@@ -168,7 +168,7 @@ fn is_refusal(kind: &str, error: &ClientError) -> bool {
     }
 }
 
-/// The kind of error, as figures tell it apart.
+/// The kind of an error, for the counts of errors.
 fn kind(error: &ClientError) -> String {
     match error {
         ClientError::Server(error) => {

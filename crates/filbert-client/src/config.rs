@@ -120,7 +120,7 @@ pub struct Backoff {
     pub max: Duration,
     /// The factor from one pause to the next, at least 1. Default: 2.
     pub multiplier: f64,
-    /// The fraction, from 0 to 1, by which a pause is randomly shortened or extended. It prevents
+    /// The maximum random change of a pause, as a fraction of the pause from 0 to 1. It prevents
     /// many clients from reconnecting at the same time. Default: 0.2.
     pub jitter: f64,
 }

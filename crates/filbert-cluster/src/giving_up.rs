@@ -1,18 +1,20 @@
-//! How a member gives up its replica of a group that it was removed from: it forgets the log and
-//! the state, and frees their memory.
+//! A member gives up its replica of a group after it was removed from the group: it drops the log
+//! and the state, and frees their memory.
 //!
-//! A member that is removed from the voters may never receive the entry that removes it. And a
-//! member that forgets its log is dangerous to others: a candidate that does not know of the
-//! removal either may count on its vote, and lack entries that the forgotten log had. So:
+//! A member that is removed from the voters may never receive the entry that removes it. A member
+//! without its log is a danger to other members: a candidate that does not know of the removal may
+//! use the vote of this member, although the candidate lacks entries of the dropped log. So:
 //!
 //! 1. The member holds back the requests of other members.
 //! 2. It asks the leader. The leader confirms if the latest configuration is committed, and does
-//!    not contain the member. It tells its vote, and the index of that configuration.
-//! 3. The member gives nothing up if it knows a later term than the leader's: a later leader may
-//!    have added it again, and may count on the entries that it has.
-//! 4. Else an empty replica takes the place of the old one, with the leader's vote: it refuses
-//!    earlier leaders. Until its log has reached the index of step 2, it votes for no member, and
-//!    does not stand for election. All candidates that know of the removal do not ask it.
+//!    not contain the member. The confirmation contains the vote of the leader, and the index of
+//!    that configuration.
+//! 3. The member keeps its replica if it knows a later term than the leader's: a later leader may
+//!    have added it again, and may rely on its entries.
+//! 4. Otherwise an empty replica with the leader's vote replaces the old replica. Because of the
+//!    vote, it refuses earlier leaders. Until its log has reached the index of step 2, it votes for
+//!    no member, and is not a candidate itself. Candidates that know of the removal do not request
+//!    its vote.
 //!
 //! If the group adds the member again later, it receives the group as a new member does.
 

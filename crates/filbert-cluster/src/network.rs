@@ -157,7 +157,8 @@ impl<S: StateMachine> ConsensusLink<S> {
                 Response::NextPage(next) if next == number + 1 => {}
                 Response::Installed(vote) => return Ok(SnapshotResponse::new(vote)),
                 Response::NextPage(0) if number == 0 => {
-                    // The export does not wait: it keeps what changes meanwhile.
+                    // The export is dropped during the wait, because it keeps old state of entries
+                    // that change meanwhile.
                     drop(making);
                     R::sleep(self.context.timeout).await;
                     return Err(RPCError::Network(NetworkError::from_string("the member has no room for it yet")));

@@ -1,5 +1,5 @@
-//! The entries whose changes this member reports to listeners: a leader reports the changes of the
-//! entries that it has committed.
+//! The entries for which this member reports changes to listeners: a leader reports the changes of
+//! the entries that it has committed.
 //!
 //! This is more than the entries that it applies while it knows that it leads: it may learn of the
 //! next leader in between. It is also more than its own entries: a new leader commits entries of

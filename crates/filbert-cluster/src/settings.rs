@@ -101,8 +101,8 @@ impl GroupSettings {
         Duration::from_millis(self.request_ms_max)
     }
 
-    /// The time by which a leader's promise is ahead of its wall clock: two heartbeats, so that a
-    /// heartbeat that is late by a whole interval delays no read.
+    /// The lead of a leader's promise over its wall clock: two heartbeats, so that a heartbeat that
+    /// is late by a whole interval delays no read.
     pub(crate) fn clock_reserve_ms(&self) -> i64 {
         i64::try_from(self.heartbeat_ms.saturating_mul(2)).unwrap_or(i64::MAX)
     }

@@ -101,7 +101,8 @@ pub trait StateMachine: Send + Sync + 'static {
     /// [`filbert_store::Partition::forget_reads`].
     fn forget_reads(&self) {}
 
-    /// Called when the log of the group takes so many bytes more on this member, or fewer.
+    /// Called when the size of the group's log on this member changes by a number of bytes,
+    /// positive or negative.
     fn log_changed(&self, _bytes: isize) {}
 
     /// Called when this member becomes the leader, before it serves reads.

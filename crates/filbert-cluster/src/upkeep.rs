@@ -99,8 +99,8 @@ fn answer_late<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) {
     }
 }
 
-/// Drops what was received of a snapshot that no member sends any more. It takes memory, and other
-/// snapshots may wait for its room.
+/// Drops the received pages of a snapshot that no member sends any more. They take memory, and
+/// other snapshots may wait for this memory.
 fn drop_abandoned<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) {
     let now = group.nanoseconds(R::Instant::now());
     // A sender gives up after that time, and the next page may have waited for its rate limit.

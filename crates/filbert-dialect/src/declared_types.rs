@@ -90,7 +90,8 @@ fn sequence_options(parser: &mut Parser<'_>, counting: &mut Counting) -> Result<
         } else if word(parser, "MAXVALUE") {
             counting.most = Some(whole(parser)?);
         } else if word(parser, "CACHE") {
-            // Values are not cached, which nobody sees.
+            // The option has no effect: values are not cached, and clients cannot observe the
+            // difference.
             let cached = whole(parser)?;
             if cached < 1 {
                 return refused_as("22023", format!("CACHE ({cached}) must be greater than zero"));
@@ -267,7 +268,7 @@ fn length(length: Option<&CharacterLength>) -> Option<u32> {
     }
 }
 
-/// Fails if the digits or fields of a type exceed what is stored.
+/// Fails if a type has more digits than its stored values, or fields that they cannot represent.
 fn check_digits(data_type: &DataType, column: &str) -> Result<(), Refusal> {
     match data_type {
         DataType::Timestamp(Some(digits), _) | DataType::Time(Some(digits), _) if *digits > DIGITS_MAX => refused_as(

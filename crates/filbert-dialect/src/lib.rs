@@ -271,7 +271,7 @@ pub enum IndexType {
 pub struct CreateIndex {
     /// Its name; `None` = generated from the map and the columns.
     pub name: Option<String>,
-    /// The mapping whose map is indexed.
+    /// The mapping of the indexed map.
     pub map: String,
     /// Its kind.
     pub kind: IndexType,

@@ -7,7 +7,7 @@ use sqlparser::ast::{ObjectName, ObjectNamePart, Query, Visitor};
 
 use crate::walk;
 
-/// What a query reads, in one walk.
+/// The relations that a query reads, found in one walk.
 #[derive(Debug, Default)]
 pub struct Reads {
     /// The names of all relations, in the order of the text.

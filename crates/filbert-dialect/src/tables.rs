@@ -37,7 +37,7 @@ pub struct CreateTable {
     pub names: Vec<String>,
     /// Table constraints.
     pub constraints: Vec<Constraint>,
-    /// Tables whose columns come before the table's own: `LIKE`.
+    /// The tables of `LIKE`. Their columns come before the table's own columns.
     pub like: Vec<Like>,
     /// `CLUSTERED BY`.
     pub clustered_by: Option<String>,

@@ -268,7 +268,7 @@ fn errors_tell_line_column_and_what_was_expected() {
 
 #[test]
 fn statements_that_are_not_served_are_named() {
-    // Without those that are served, or are refused for another reason.
+    // Only statements that are rejected because they are not supported.
     let refused = "ALTER DATABASE d|ALTER DEFAULT PRIVILEGES GRANT x|ALTER FOREIGN DATA WRAPPER w|ALTER INDEX i|ALTER \
                    LARGE OBJECT 1|ALTER SCHEMA s|ALTER SEQUENCE s|ALTER SYSTEM SET x = 1|ALTER USER MAPPING FOR u|ALTER \
                    VIEW v|CALL p()|CLUSTER t|CREATE ACCESS METHOD m|CREATE AGGREGATE a|CREATE CAST (a AS \

@@ -119,7 +119,7 @@ fn continued(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError>
             if before.span.end.line == token.span.start.line || has_escapes && more.contains('\\') {
                 return Err(at(&format!("syntax error at or near \"'{more}'\""), token.span.start));
             }
-            // From here on the text is what it means, without escapes.
+            // From here on the token contains the value of the text, without escapes.
             before.token = Token::SingleQuotedString(text + more);
             before.span.end = token.span.end;
             continue;

@@ -110,7 +110,7 @@ pub(crate) fn check_statement(parser: &Parser<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// The first of the texts whose words come next.
+/// The first of the texts that matches the next words.
 fn first_of(texts: &'static [&'static str], parser: &Parser<'_>) -> Option<&'static str> {
     let comes = |text: &&&str| text.split(' ').enumerate().all(|(at, word)| is_word(parser, at, word));
     texts.iter().find(comes).copied()

@@ -89,7 +89,7 @@ fn refused(message: &str) -> SqlError {
 
 struct Named<'w> {
     windows: &'w [(String, WindowSpec)],
-    /// The number of enclosing queries, whose windows are handled separately.
+    /// The number of enclosing queries. Their windows are handled separately.
     depth: usize,
 }
 

@@ -1,8 +1,8 @@
-//! The order of the queries of `WITH RECURSIVE`, which may read queries that are written behind
-//! them.
+//! The order of the queries of `WITH RECURSIVE`. A query there may read queries that are written
+//! after it.
 //!
-//! Each one comes behind those that it reads, as in a `WITH` without `RECURSIVE`. Queries that read
-//! each other stay where they are.
+//! Each query is moved behind the queries that it reads, as in a `WITH` without `RECURSIVE`.
+//! Queries that read each other keep their order.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use sqlparser::ast::{Cte, With};
 
 use crate::reads::Reads;
 
-/// Puts the queries into their order. Those that may come next stay in the order of the text.
+/// Orders the queries. Queries without a required order keep the order of the text.
 pub(crate) fn settle(with: &mut With) {
     if !with.recursive || with.cte_tables.len() < 2 {
         return;

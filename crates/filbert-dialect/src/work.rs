@@ -20,7 +20,7 @@ use crate::walk;
 const BEGUN_PER_TOKEN: usize = 16;
 /// The number of expressions that may be copied for each token.
 const COPIED_PER_TOKEN: usize = 4;
-/// What every statement may do besides.
+/// The additional number of each that every statement may have.
 const MORE: usize = 10_000;
 
 #[derive(Clone, Copy)]

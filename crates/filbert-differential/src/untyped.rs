@@ -1,8 +1,8 @@
 //! String literals and parameters without a type, beside a value of each type: in comparisons, as
 //! alternatives, in arrays, unions and changes. PostgreSQL reads them as values of that type.
 //!
-//! All forms are executed with all texts, since few places of an engine handle them together: what
-//! is right in one form may be wrong in the next.
+//! All forms are executed with all texts. An engine handles the forms in different places, so a
+//! text may be handled correctly in one form and wrongly in another.
 
 use crate::cases::{Step, replay_step};
 use crate::postgres::Parameter;

@@ -136,7 +136,7 @@ fn absolute(operand: Expr, schema: &DFSchema) -> Expr {
     }
 }
 
-/// The bits of the result of an operator, for operands with so many bits.
+/// The bits of the result of an operator, for the given bits of the operands.
 fn bits_after(op: Operator, left: u32, right: u32) -> u32 {
     match op {
         Operator::Multiply => left + right,
@@ -145,7 +145,7 @@ fn bits_after(op: Operator, left: u32, right: u32) -> u32 {
     }
 }
 
-/// A number that was computed in 64 bits, as the smallest type with so many bits beside the sign.
+/// A number that was computed in 64 bits, as the smallest type with `bits` bits beside the sign.
 fn of_bits(computed: Expr, bits: u32) -> Expr {
     match bits {
         0..=7 => cast(computed, DataType::Int8),
@@ -288,8 +288,8 @@ fn in_64_bits(left: Expr, op: Operator, right: Expr) -> Expr {
     Expr::BinaryExpr(BinaryExpr { left, op, right })
 }
 
-/// A quotient or a remainder whose type was not known when it was planned. The others are computed
-/// in 64 bits already.
+/// A quotient or a remainder with an unknown type at planning. All others are already computed in
+/// 64 bits.
 fn quotient_of_parameters(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_planned = [&left, &right].into_iter().all(|operand| {
         matches!(operand, Expr::Cast(_)) && operand.get_type(schema).is_ok_and(|found| found == DataType::Int64)

@@ -54,7 +54,7 @@ impl OptimizerRule for Constants {
     }
 }
 
-/// The expression with its large constants counted, except for those that are function arguments.
+/// The expression with its large constants counted, except for function arguments.
 fn counted(expression: Expr) -> Result<Transformed<Expr>> {
     expression.transform_down(|inner| match inner {
         Expr::Literal(ref scalar, _) if is_large(scalar) => {

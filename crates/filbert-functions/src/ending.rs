@@ -56,7 +56,8 @@ impl Limits {
         if self.stage.at.load(Ordering::Acquire) == OPEN { memory.check() } else { Ok(()) }
     }
 
-    /// Also checks whether the statement has ended early. A statement that changes rows goes on.
+    /// Also checks whether the statement has ended early. A statement that already changes rows
+    /// continues.
     fn check_batch(&self) -> Result<(), SqlError> {
         if self.stage.at.load(Ordering::Acquire) != CHANGING && self.are_over() {
             return Err(self.why_over());
@@ -200,7 +201,7 @@ struct Measuring<'m> {
     memory: &'m Measured,
     /// The balance at the beginning.
     begun: isize,
-    /// Where the measurement of the work around it stands.
+    /// The balance at the last measurement of the enclosing work.
     outer: isize,
 }
 
@@ -215,13 +216,13 @@ impl Drop for Measuring<'_> {
     /// Also after a panic.
     fn drop(&mut self) {
         measure(self.memory);
-        // What was measured here is not measured again by the work around it.
+        // The memory that was measured here must not be measured again by the enclosing work.
         let measured = MEASURED_AT.get().wrapping_sub(self.begun);
         MEASURED_AT.set(self.outer.wrapping_add(measured));
     }
 }
 
-/// Notes what the thread has allocated and freed since the last measurement.
+/// Records the bytes that the thread has allocated and freed since the last measurement.
 fn measure(memory: &Measured) {
     let balance = allocation::balance();
     memory.note(balance.wrapping_sub(MEASURED_AT.replace(balance)));

@@ -1,13 +1,13 @@
 //! The memory that a statement holds, as the allocator counts it
 //! ([`filbert_grid::allocation`]).
 //!
-//! Operators reserve memory for the rows that they keep. Plans, rows on their way between
-//! operators, and values that aggregates hand over to each other are not reserved. They are
-//! measured: the tasks of a statement note what they have allocated and freed while they were
-//! polled. A statement that holds too much ends at the next check ([`crate::ending`]).
+//! Operators reserve memory for the rows that they keep. Plans, rows in transit between operators,
+//! and values that aggregates pass to each other are not reserved. They are measured: each task of
+//! a statement records the bytes that it has allocated and freed during a poll. A statement that
+//! holds too much ends at the next check ([`crate::ending`]).
 //!
-//! Memory that a statement hands over to somebody else must be noted ([`Measured::hand_over`]),
-//! because its release is not seen here.
+//! Memory that a statement passes to another owner must be recorded ([`Measured::hand_over`]),
+//! because its release is not measured here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
@@ -17,8 +17,8 @@ use filbert_grid::query::SqlError;
 
 use crate::error::{NOT_ENOUGH_MEMORY, memory};
 
-/// The number of statements of an engine, and the limits of their memory in bytes. What all of them
-/// hold counts in the account of the member.
+/// The number of statements of an engine, and the limits of their memory in bytes. The memory of
+/// all statements counts in the account of the member.
 #[derive(Debug)]
 pub struct MeasuredTotal {
     statements: AtomicUsize,
@@ -34,9 +34,10 @@ impl MeasuredTotal {
         Arc::new(MeasuredTotal { statements: AtomicUsize::new(0), of_one_max, of_all_max, member })
     }
 
-    /// The number of bytes from which on a statement ends because all together hold too much: half
-    /// of what one may hold, and the less, the further they are beyond the limit. An eighth beyond
-    /// it, the mean: some statement always holds as much.
+    /// The number of bytes at which a statement ends if all statements together hold too much. It
+    /// is half of the limit of one statement, and decreases with the excess over the limit of all.
+    /// From an excess of an eighth on, it is the mean of all statements: at least one statement
+    /// always holds as much.
     fn of_one_beyond(&self, all: usize, room: usize) -> usize {
         let half = self.of_one_max.min(room) / 2;
         let mean = (all / self.statements.load(Ordering::Relaxed).max(1)).min(half);
@@ -76,7 +77,7 @@ impl Measured {
         }
     }
 
-    /// Notes that another owner will free so many bytes.
+    /// Records that another owner will free `bytes` bytes.
     pub fn hand_over(&self, bytes: usize) {
         let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
         // Shared buffers may count in several batches, and in maps. A statement never has room for

@@ -1,8 +1,8 @@
 //! `merged_column(kept, other)`: the value of the first argument in the common type of both.
 //!
-//! A join `USING` a column merges two columns. For a row with a match both have the same value; the
-//! merged column has the value of the side whose rows are all kept, and the common type, as in the
-//! SQL standard.
+//! A join `USING` a column merges two columns. For a row with a match both have the same value. The
+//! merged column has the value of the side that keeps all of its rows, and the common type, as in
+//! the SQL standard.
 
 use std::sync::Arc;
 

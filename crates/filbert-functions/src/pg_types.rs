@@ -185,7 +185,7 @@ pub fn format(oid: i64, modifier: Option<i64>) -> String {
     if is_array { format!("{name}[]") } else { name }
 }
 
-/// The names of the input and output functions, by which drivers recognize a type.
+/// The names of the input and output functions. Drivers recognize a type by them.
 pub fn functions(found: &PgType) -> [String; 4] {
     let underscored = matches!(found.oid, 114 | 142 | 600 | 650 | 829 | 869 | 1082..=1700 | 2249..=2283 | 2950 | 3802 | 3838)
         && found.oid != 1033;

@@ -40,8 +40,8 @@ const ITEM_OF_SERIES: f64 = 8.0;
 const OF_ANY_VALUE: usize = 16;
 
 thread_local! {
-    /// What the call in progress on this thread may still add, and its limit, in bytes. A value can
-    /// so be rejected before it is created, without knowledge of the call.
+    /// The bytes that the call in progress on this thread may still add, and its limit. With them,
+    /// a value can be rejected before it is created, without knowledge of the call.
     static ROOM: Cell<(usize, usize)> = const { Cell::new((usize::MAX, usize::MAX)) };
 }
 

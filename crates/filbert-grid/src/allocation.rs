@@ -1,8 +1,9 @@
-//! How much memory each thread holds: the bytes that it has allocated, minus the bytes that it has
+//! The memory balance of each thread: the bytes that it has allocated, minus the bytes that it has
 //! freed.
 //!
-//! Who runs work on a thread reads the balance before and after, and knows what the work has kept.
-//! The module knows neither statements nor limits. It must not allocate itself.
+//! A caller that runs work on a thread reads the balance before and after it: the difference is the
+//! memory that the work still holds. The module knows neither statements nor limits. It must not
+//! allocate itself.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -20,7 +21,7 @@ pub fn balance() -> isize {
     BALANCE.get()
 }
 
-/// An allocator that counts what each thread allocates and frees, in the sizes that were asked for.
+/// An allocator that counts the bytes that each thread allocates and frees, by the requested sizes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting<A>(pub A);
 

@@ -171,7 +171,8 @@ impl Shared {
         Ok(freed)
     }
 
-    /// A statement was told that a key is free: the waiters behind it let it claim the key.
+    /// Begins the turn of a statement that was notified that a key is free: the waiters behind it
+    /// let it claim the key.
     pub(crate) fn begin_turn(&self, map: &MapCore, cell: &Cell, state: &mut CellState, key: &[u8]) {
         if let Some(ends) = state.waiters.begin_turn(map.id, key, self.now()) {
             self.due_by(cell, ends);

@@ -38,7 +38,7 @@ struct Inner {
     whole: Whole,
 }
 
-/// What a budget is a part of.
+/// The budget or the account that contains a budget.
 enum Whole {
     Nothing,
     Budget(MemoryBudget),
@@ -120,8 +120,8 @@ impl MemoryBudget {
         self.0.refusals.load(Ordering::Relaxed)
     }
 
-    /// The bytes that may be reserved now, those that are reserved included: the limit, or less if
-    /// the member's memory is scarce.
+    /// The bytes that may be reserved now, including the bytes that are already reserved: the
+    /// limit, or less if the member's memory is scarce.
     fn room(&self) -> usize {
         let bytes_max = self.0.bytes_max;
         match &self.0.whole {

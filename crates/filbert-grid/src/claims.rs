@@ -9,11 +9,11 @@
 //! ```
 //!
 //! Partitions are claimed in ascending order, and a caller never waits while it has claims, so two
-//! such statements cannot deadlock. (A claim of all keys waits, and one of them goes on: see
-//! `replication/replacing.rs`.) Between the first write and the last one, readers may see some
-//! of the changes and not the others. Other writers wait. Without logs, a failure can only occur
-//! before the first write. With logs, writes are repeated when a partition changes its leader; a
-//! failure that lasts is reported as an unknown outcome.
+//! such statements cannot deadlock. (Claims of all keys are an exception: they wait, and only one
+//! of them continues, see `replication/replacing.rs`.) Between the first write and the last one,
+//! readers may see some of the changes and not the others. Other writers wait. Without logs, a
+//! failure can only occur before the first write. With logs, writes are repeated when a partition
+//! changes its leader; a failure that lasts is reported as an unknown outcome.
 
 use std::sync::atomic::Ordering;
 

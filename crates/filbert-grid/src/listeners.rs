@@ -144,7 +144,7 @@ struct Registered {
     id: ListenerId,
     spec: ListenerSpec,
     sink: Arc<dyn EntrySink>,
-    /// Whether the listener receives all changes of this member's replicas, including those that
+    /// Whether the listener receives all changes of this member's replicas, including changes that
     /// another member reports to listeners.
     follows: bool,
 }
@@ -217,7 +217,7 @@ impl Listeners {
     }
 
     /// Notifies all listeners that a change of the whole map was applied to a partition. If
-    /// `notifies` is false, only those that follow replicas.
+    /// `notifies` is false, notifies only listeners that follow replicas.
     pub(crate) fn partition_emptied(&self, kind: EventKind, partition: PartitionId, notifies: bool) {
         for registered in self.all.read().iter().filter(|registered| notifies || registered.follows) {
             registered.sink.partition_emptied(kind, partition);
@@ -233,7 +233,7 @@ impl Listeners {
         }
     }
 
-    /// Delivers an event to all matching listeners; if `notifies` is false, only to those that
+    /// Delivers an event to all matching listeners; if `notifies` is false, only to listeners that
     /// follow replicas. Values are omitted for listeners that did not request them.
     pub(crate) fn deliver(&self, event: &EntryEvent<'_>, notifies: bool) {
         for registered in self.all.read().iter().filter(|registered| notifies || registered.follows) {

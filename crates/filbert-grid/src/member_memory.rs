@@ -1,10 +1,11 @@
-//! The account of a member's memory: the data of maps, the logs of groups, the buffers of clients,
-//! and what statements hold share one limit.
+//! The account of a member's memory. One limit applies to the data of maps, the logs of groups, the
+//! buffers of clients, and the memory of statements together.
 //!
 //! Maps and logs come first: they may take all of it. Buffers and statements share the rest. So
 //! that a full member still answers, each of both may always take its guaranteed part, even beyond
-//! the limit. A write by which the sum would exceed the limit and both parts is refused, until
-//! statements and buffers have given back what they took before maps grew.
+//! the limit. A write is refused if the sum would then exceed the limit plus both guaranteed parts.
+//! This lasts until statements and buffers have released the memory that they took before maps
+//! grew.
 //!
 //! ```text
 //! |<-------------------- limit --------------------->|<------- guaranteed ------->|
@@ -12,19 +13,20 @@
 //! |                 maps                      | logs | buffers |    statements    |  a full member
 //! ```
 //!
-//! Logs have settings of their own, which depend on the limit: [`MemberMemory::logs_bytes_max`]. A
-//! member applies what others have agreed on, whatever room it has.
+//! Logs have their own settings, which depend on the limit: [`MemberMemory::logs_bytes_max`]. A
+//! member applies committed entries even without room for them.
 //!
-//! Connections to other members hold requests and answers on their way. They have limits of their
-//! own; their bytes count, and are never refused for want of room.
+//! Connections to other members hold requests and answers in flight, and have their own limits.
+//! Their bytes count in the account, but are never refused for lack of room.
 //!
-//! The import of a snapshot holds a group's entries a second time. Imports run together as long as
-//! there is room, and one runs in any case. Writes are not refused because of it.
+//! During the import of a snapshot, the member holds the group's entries twice. Imports run
+//! concurrently while there is room, and one import always runs. Imports do not cause the refusal
+//! of writes.
 //!
-//! Cached plans count as well. They have no part of their own: their caches get smaller with the
-//! room of statements.
+//! Cached plans count as well. They have no guaranteed part: their caches shrink with the room of
+//! statements.
 //!
-//! This module must not know who counts, nor what happens to a request without room.
+//! This module must not know its callers, nor the handling of a request without room.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -48,9 +50,9 @@ const LINK_BYTES_MIN: usize = 4 << 20;
 pub struct MemberMemory {
     /// `None` if there is no limit.
     bytes_max: Option<usize>,
-    /// What statements may hold in any case.
+    /// The bytes that are guaranteed to statements.
     of_statements: usize,
-    /// What buffers may take in any case.
+    /// The bytes that are guaranteed to buffers.
     of_buffers: usize,
     /// Maps, parked changes, and commands in flight.
     pub(crate) maps: AtomicUsize,
@@ -59,8 +61,8 @@ pub struct MemberMemory {
     /// The connections between members. Negative at times, as `statements`.
     links: AtomicIsize,
     buffers: AtomicUsize,
-    /// Negative for a moment if one thread notes what it has freed before another notes what it has
-    /// allocated.
+    /// Temporarily negative if one thread records freed bytes before another thread records their
+    /// allocation.
     statements: AtomicIsize,
     plans: AtomicIsize,
     /// At least one byte for each import.
@@ -102,7 +104,7 @@ impl MemberMemory {
         others.into_iter().fold(self.data(), usize::saturating_add)
     }
 
-    /// The bytes of maps, and of what the cluster needs to agree on them.
+    /// The bytes of maps, of the logs of their groups, and of the connections between members.
     fn data(&self) -> usize {
         self.maps().saturating_add(self.logs()).saturating_add(self.links())
     }
@@ -172,22 +174,24 @@ impl MemberMemory {
         self.plans.fetch_add(change, Ordering::Relaxed);
     }
 
-    /// The bytes that all statements together may hold now, those that they hold included.
+    /// The bytes that all statements together may hold now, including the bytes that they already
+    /// hold.
     pub fn room_of_statements(&self) -> usize {
         self.room_beside(self.buffers().saturating_add(self.plans()), self.of_statements)
     }
 
-    /// The bytes that all buffers together may take now, those that they have taken included.
+    /// The bytes that all buffers together may take now, including the bytes that they have already
+    /// taken.
     pub fn room_of_buffers(&self) -> usize {
         self.room_beside(self.statements().saturating_add(self.plans()), self.of_buffers)
     }
 
-    /// The bytes by which maps, logs, statements and buffers together may exceed the limit.
+    /// The maximum excess of maps, logs, statements and buffers together over the limit, in bytes.
     pub fn guaranteed(&self) -> usize {
         self.of_statements.saturating_add(self.of_buffers)
     }
 
-    /// What is left beside maps, logs, connections, imports and `others`, or the guaranteed part if
+    /// The limit minus maps, logs, connections, imports and `others`, or the guaranteed part if
     /// that is more.
     fn room_beside(&self, others: usize, guaranteed: usize) -> usize {
         let taken = self.data().saturating_add(self.imports()).saturating_add(others);
@@ -195,8 +199,8 @@ impl MemberMemory {
         self.bytes_max.map_or(usize::MAX, |max| left(max).max(guaranteed))
     }
 
-    /// Whether maps have no room for so many more bytes: then the bytes that are in use, and their
-    /// limit.
+    /// The bytes in use and their limit, if maps have no room for `bytes` more bytes; otherwise
+    /// `None`.
     #[inline]
     pub(crate) fn lacks_room_for_maps(&self, bytes: usize) -> Option<(usize, usize)> {
         let max = self.bytes_max?;
@@ -204,8 +208,7 @@ impl MemberMemory {
         exceeds(self.data(), max).or_else(|| exceeds(self.used(), max.saturating_add(self.guaranteed())))
     }
 
-    /// Takes room for an import that holds so many bytes a second time. `None` if there is no room
-    /// beside other imports.
+    /// Takes room for an import of `bytes` bytes. `None` if there is no room beside other imports.
     pub(crate) fn take_for_import(self: &Arc<Self>, bytes: usize) -> Option<ImportRoom> {
         let bytes = bytes.max(1);
         let (used, max) = (self.used(), self.bytes_max.unwrap_or(usize::MAX));

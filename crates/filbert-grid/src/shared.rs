@@ -59,8 +59,8 @@ pub(crate) struct Shared {
     /// Whether this member leaves its cluster, and statements change nothing any more.
     pub(crate) leaves: AtomicBool,
     pub(crate) pending_requests: PendingRequests,
-    /// The member's memory. What counts as maps: the partitions, parked changes, commands in
-    /// flight, and the map data outside the partitions.
+    /// The member's memory. Partitions, parked changes, commands in flight, and the map data
+    /// outside the partitions count as maps.
     pub(crate) memory: Arc<MemberMemory>,
     pub(crate) waiters: AtomicUsize,
     /// The next number of a statement. It distinguishes the claims of statements.

@@ -6,9 +6,9 @@
 //! - A thread that wakes up waits until the time slice of the running thread has passed, some
 //!   milliseconds, unless the waking thread has requested a shorter slice (`sched(7)`; since Linux
 //!   6.12, earlier versions ignore the request). Both kinds of threads request their slices.
-//! - A thread that was preempted by another waking thread may be scheduled after a query thread,
-//!   whose slice the kernel ends at its next tick at the earliest. So query threads end their
-//!   slices themselves: they yield every 0.1 ms ([`give_way`]), except for short work
+//! - A thread that was preempted by another waking thread may be scheduled after a query thread.
+//!   The kernel ends the slice of a query thread at its next tick at the earliest. So query threads
+//!   end their slices themselves: they yield every 0.1 ms ([`give_way`]), except for short work
 //!   ([`keep_processor`]).
 //!
 //! Slices do not change the shares of CPU time; these follow niceness.
@@ -80,8 +80,8 @@ pub fn keep_processor<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The turn of a thread that keeps its processor. It goes on when the value is dropped, also by a
-/// panic.
+/// The suspended turn of a thread that keeps its processor. The turn continues when the value is
+/// dropped, also after a panic.
 struct Kept(Option<Instant>);
 
 impl Drop for Kept {

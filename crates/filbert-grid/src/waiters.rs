@@ -38,16 +38,17 @@ impl Waiter {
     }
 }
 
-/// The time, in milliseconds, in which a statement may claim a key after it was told that the key
-/// is free. If all waiting statements were told at once, all but one would claim the key in vain.
+/// The time, in milliseconds, in which a statement may claim a key after the notification that the
+/// key is free. If all waiting statements were notified at once, all but one would claim the key in
+/// vain.
 const TURN_MS: i64 = 50;
 
 /// The waiters of one key.
 #[derive(Default)]
 struct Queue {
     waiters: VecDeque<Waiter>,
-    /// The end of the turn of a statement that was told that the key is free: the waiters behind it
-    /// wait until then, or until the key is released once more.
+    /// The end of the turn of a statement that was notified that the key is free. The waiters
+    /// behind it wait until then, or until the key is released once more.
     turn_ends: Option<Millis>,
     /// The caller of the waiter whose change is proposed to the log, if there is one. The queue and
     /// the waiters behind it stay until the proposal ends.
@@ -115,7 +116,7 @@ impl Waiters {
         if queue.proposed.is_some() { None } else { self.next(map, key, owner, now) }
     }
 
-    /// Begins the turn of a statement that was told at `now` that a key is free, if others wait.
+    /// Begins the turn of a statement that is notified at `now` that a key is free, if others wait.
     /// Returns the end of the turn.
     pub(crate) fn begin_turn(&mut self, map: MapId, key: &[u8], now: Millis) -> Option<Millis> {
         let ends = now.plus(TURN_MS);

@@ -131,9 +131,9 @@ pub struct DoorConfig {
     /// The maximum number of a connection's reads of event journals that wait for events. Default
     /// 1,024: one per partition of a few maps.
     pub journal_waits_max: usize,
-    /// The maximum number of queries and statements that run at once for a connection, without
-    /// those that are answered in place. Default 1,024: more than a client has waiting threads, and
-    /// few enough that their results fit.
+    /// The maximum number of concurrent queries and statements of a connection, without statements
+    /// that are answered in place. Default 1,024: more than a client has waiting threads, and few
+    /// enough that their results fit.
     pub queries_max: usize,
     /// The maximum number of a connection's open results and running statements together. Default
     /// 1,000: each holds the state of its query, which may be large.
@@ -158,8 +158,8 @@ pub struct DoorConfig {
     /// The time for which a query cache is kept after its client has disconnected. Default 600 s,
     /// as in Hazelcast.
     pub query_cache_orphan_timeout: Duration,
-    /// The time after which a silent client is disconnected. Default 300 s, as in Hazelcast, whose
-    /// clients send a ping every 5 s.
+    /// The time after which a silent client is disconnected. Default 300 s, as in Hazelcast.
+    /// Hazelcast's clients send a ping every 5 s.
     pub heartbeat_timeout: Duration,
     /// The timeout for the authentication of a connection. Default 30 s: stock clients authenticate
     /// with their first bytes.

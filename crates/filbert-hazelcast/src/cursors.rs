@@ -1,4 +1,4 @@
-//! The running statements of one connection, and the cursors whose rows are not all read.
+//! The running statements of one connection, and its cursors with unread rows.
 //!
 //! ```text
 //!            begin              leave              take

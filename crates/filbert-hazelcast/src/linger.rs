@@ -1,4 +1,4 @@
-//! The end of a connection whose peer may still be sending.
+//! The end of a connection while its peer may still be sending.
 
 use std::{io, time::Duration};
 

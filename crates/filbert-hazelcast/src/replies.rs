@@ -94,8 +94,8 @@ impl Replies {
         Mark { full: self.full.len(), tail: self.tail.len() }
     }
 
-    /// The number of bytes by which the tail has grown since `mark`. Zero if the tail is another
-    /// piece by now, which has a reservation.
+    /// The growth of the tail since `mark`, in bytes. Zero if the tail is a new piece by now,
+    /// because a new piece has a reservation.
     #[inline]
     pub(crate) fn grown_since(&self, mark: Mark) -> usize {
         if self.full.len() == mark.full { self.tail.len().saturating_sub(mark.tail) } else { 0 }

@@ -206,7 +206,7 @@ impl Session {
         self.journal_waits.retry(&mut self.out);
     }
 
-    /// The cluster to whose other members this client's requests may be forwarded.
+    /// The cluster, if this client's requests may be forwarded to its other members.
     pub(crate) fn relays_to(&self) -> Option<&Arc<dyn Cluster>> {
         self.grid.cluster().filter(|_| self.is_replicated && !self.is_relay)
     }

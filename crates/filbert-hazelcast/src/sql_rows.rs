@@ -100,9 +100,9 @@ pub(crate) fn put_page(
     Ok(())
 }
 
-/// The number of rows, from the first one on, whose texts and objects have at most `bytes_max`
-/// bytes together. At least one row. Columns of fixed size do not count: the number of rows limits
-/// them.
+/// The maximum number of rows, from the first one on, such that their texts and objects have at
+/// most `bytes_max` bytes together. At least one row. Columns of fixed size do not count: the
+/// number of rows limits them.
 pub(crate) fn rows_within(rows: &RecordBatch, bytes_max: usize) -> usize {
     let count = rows.num_rows();
     // Views share buffers, so this may count too much, but never too little.

@@ -174,7 +174,7 @@ async fn linger(mut stream: TcpStream, wait: Duration, is_sending: bool) {
 struct WriteTimeoutStream {
     stream: TcpStream,
     wait: Duration,
-    /// The time by which the pending write must progress. Not used while no write waits.
+    /// The deadline for progress of the pending write. Not used while no write waits.
     deadline: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }

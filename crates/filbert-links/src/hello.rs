@@ -117,7 +117,7 @@ impl Hello {
             return Err(Refused::Itself);
         }
         // A member that was stopped while the others founded a new cluster must not vote there. It
-        // may ask, by the connections for joining, whose messages name the cluster.
+        // may use the connections for joining, because their messages name the cluster.
         let are_members = self.member.is_some() && peer.member.is_some() && self.kind != Kind::Join;
         if are_members && self.cluster_id != peer.cluster_id {
             return Err(Refused::OtherCluster { found: peer.cluster_id, expected: self.cluster_id });

@@ -249,7 +249,7 @@ mod tests {
         // Lite members cannot found a cluster.
         check(vec![(1, vec![Found::Itself]), (1, vec![lite(2)]), (1, vec![lite(3)])], 1, 1);
         check(vec![(1, vec![Found::Itself]), (1, vec![lite(2)]), (1, vec![nobody()])], 1, 2);
-        // A host name of three members, of which some do not answer.
+        // A host name with three members. Some of them do not answer.
         check(vec![(3, vec![Found::Itself, alone(2), nobody()])], 2, 2);
         check(vec![(3, vec![Found::Itself, nobody(), nobody()])], 1, 2);
     }

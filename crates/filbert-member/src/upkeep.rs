@@ -157,8 +157,8 @@ impl Upkeep {
         tokio::join!(self.announce_leadership(), self.maintain(), self.announce_schemas(), self.recovery.remind());
     }
 
-    /// Adds the Compact schemas that clients send to the registry: clients send them to the members
-    /// of the moment, and not to members that join later.
+    /// Adds the Compact schemas of clients to the registry. Clients send their schemas to the
+    /// current members, and not to members that join later.
     async fn announce_schemas(&self) {
         let mut announced = 0;
         loop {

@@ -1,5 +1,5 @@
-//! What statements cost without a network: lookups whose plan is known, and scans by columns and by
-//! rows.
+//! The cost of statements without a network: lookups with a cached plan, and scans of columns and
+//! of rows.
 //!
 //! `cargo bench -p filbert-query`
 #![allow(
@@ -19,9 +19,9 @@ use common::Member;
 use criterion::{Criterion, criterion_group, criterion_main};
 use filbert_data::Value;
 
-/// Entries of the maps; scans are of all of them.
+/// The number of entries of each map. Scans read all of them.
 const ROWS: i64 = 1_000_000;
-/// Entries that a statement inserts at a time.
+/// The number of entries that one statement inserts.
 const CHUNK: i64 = 50_000;
 
 const JSON: &str = "'valueFormat'='json-flat'";

@@ -1,4 +1,5 @@
-//! What rows cost on their way into a table: the writer of many rows, and one statement for each.
+//! The cost of inserting rows into a table: with the bulk writer, and with one statement for each
+//! row.
 //!
 //! `cargo bench -p filbert-query --bench rows`
 #![allow(missing_docs, clippy::unwrap_used, reason = "a bench that cannot go on stops")]
@@ -14,11 +15,11 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use filbert_data::Value;
 use filbert_grid::query::{Dialect, WriteMode};
 
-/// Rows that are written before the table is emptied.
+/// The number of rows that are written before the table is emptied.
 const ROWS: u32 = 100_000;
-/// Rows that are handed over at a time.
+/// The number of rows in one call of the writer.
 const CHUNK: usize = 1_000;
-/// Columns of a row.
+/// The number of columns of a row.
 const WIDTH: usize = 5;
 
 fn member() -> Member {
@@ -41,7 +42,7 @@ fn rows(names: &[String]) -> Vec<Value<'_>> {
     values
 }
 
-/// The time that `write` takes for all rows, the table being empty before.
+/// The time of `write` for all rows, into an empty table.
 fn timed(member: &Member, iterations: u64, mut write: impl FnMut()) -> Duration {
     let mut total = Duration::ZERO;
     for _ in 0..iterations {

@@ -358,7 +358,7 @@ fn note_run(session: Option<&Arc<Session>>) {
     }
 }
 
-/// Records in a session what a statement changed.
+/// Records the changes of a statement in its session.
 fn note_changed(session: Option<&Arc<Session>>, changed: &Result<StatementResult, SqlError>) {
     let Some(session) = session else { return };
     session.note_run();

@@ -14,8 +14,8 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use filbert_functions::error::{carried, parsing_error};
 
-/// The maximum number of nodes below each other. Half of what fits on the stack of a thread for
-/// queries. Not a setting, like the size of the stack.
+/// The maximum depth of a plan: half of the depth for which the stack of a query thread is large
+/// enough. Not a setting, like the size of the stack.
 const DEPTH_MAX: usize = 1_000;
 /// The maximum number of nodes. The optimizer holds about ten kilobytes for each. Not a setting: no
 /// statement in use comes near.
@@ -100,7 +100,7 @@ mod tests {
         check(&plan.build().unwrap()).is_err()
     }
 
-    /// Items that are subqueries of so many nodes.
+    /// `count` items that are subqueries with a number of nodes.
     fn subqueries(count: usize, nodes: usize) -> LogicalPlanBuilder {
         let plan = Arc::new(limits(nodes).project([lit(1)]).unwrap().build().unwrap());
         let of = |at: usize| {

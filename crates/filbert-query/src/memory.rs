@@ -13,8 +13,8 @@ use filbert_grid::MemberMemory;
 
 use crate::config::QueryConfig;
 
-/// What a statement may hold beyond twice the memory that it may reserve: plans, and rows between
-/// operators.
+/// The memory that a statement may hold beyond twice its limit of reservations: for plans, and for
+/// rows between operators.
 const UNRESERVED_BYTES: usize = 64 << 20;
 
 /// The part of a query's memory that the results of one function may take for one batch of rows.
@@ -52,8 +52,8 @@ impl MemoryLimits {
         self.queries_bytes_max / PLANS_PART
     }
 
-    /// The limits of the memory that statements hold. Operators copy what they have reserved when
-    /// they hand it on; and not all statements do so at the same time.
+    /// The limits of the memory that statements hold. Operators copy rows with reserved memory when
+    /// they pass them on, but not all statements do so at the same time.
     pub(crate) fn measured(self, member: Arc<MemberMemory>) -> Arc<MeasuredTotal> {
         let of_one = self.query_bytes_max.saturating_mul(2).saturating_add(UNRESERVED_BYTES);
         let of_all = self.queries_bytes_max.saturating_add(self.queries_bytes_max / 2);
@@ -74,8 +74,8 @@ impl ServerMemory {
         Arc::new(ServerMemory { used: AtomicUsize::new(0), bytes_max, member })
     }
 
-    /// Bytes that all queries may reserve now, and the setting that limits them. What statements
-    /// hold is half as much again as what they reserve.
+    /// The bytes that all queries may reserve now, and the setting that limits them. Statements
+    /// hold one and a half times the memory that they reserve.
     fn room(&self) -> (usize, &'static str) {
         let room = self.member.room_of_statements() / 3 * 2;
         if room < self.bytes_max { (room, "memory_bytes_max") } else { (self.bytes_max, "queries_memory_bytes_max") }

@@ -59,8 +59,8 @@ impl<P> Plans<P> {
 }
 
 impl<P> PlanCache<P> {
-    /// An empty cache for so many plans, of so many bytes together. It gets smaller while the
-    /// member's memory is scarce.
+    /// An empty cache, with a maximum number of plans and a maximum size of all plans together. The
+    /// maximum size shrinks while the member's memory is scarce.
     pub(crate) fn new(plans_max: usize, bytes_max: usize, memory: Arc<MemberMemory>) -> Self {
         let plans = Plans { plans: HashMap::new(), bytes: 0 };
         PlanCache { by_text: RwLock::new(plans), plans_max, bytes_max, memory }
@@ -76,7 +76,7 @@ impl<P> PlanCache<P> {
         Some(kept.plan.clone())
     }
 
-    /// Adds a plan of so many bytes. A plan that would take a large part of the cache is not kept.
+    /// Adds a plan of `bytes` bytes. A plan that would take a large part of the cache is not kept.
     pub(crate) fn keep(&self, text: &str, version: u64, plan: Arc<P>, bytes: usize) {
         let bytes = bytes.max(text.len());
         let bytes_max = self.bytes_max_now();

@@ -410,8 +410,8 @@ pub(crate) fn table_of(mapping: &Mapping, map: Arc<Map>, schemas: Arc<dyn Schema
     }
 }
 
-/// Makes a map keep what its mapping declares beside the entries: layouts of values, and columns.
-/// The map is the mapping's map, or will be.
+/// Applies the declarations of a mapping to a map: layouts of values, and columns. The map is the
+/// mapping's map, or will become it.
 pub(crate) fn keep_in(map: &Map, mapping: &Mapping) -> Result<(), SqlError> {
     let layout = |format: &EntryFormat| match format {
         EntryFormat::Ids(layout) => Some(Arc::new(layout.clone())),

@@ -55,12 +55,12 @@ impl Drop for Held {
     }
 }
 
-/// Threads beside those that long statements compute on. Long statements take turns, one for each
-/// thread that is configured, so that these are left for the steps of short statements.
+/// Threads in addition to the threads of long statements. There is one turn of a long statement for
+/// each configured thread, so the additional threads remain for the steps of short statements.
 const THREADS_FOR_SHORT: usize = 2;
 
 impl Threads {
-    /// Starts threads of which long statements use `count` at a time.
+    /// Starts the threads. Long statements use `count` of them at a time.
     pub(crate) fn start(count: usize) -> Result<Threads, GridError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(count.max(1) + THREADS_FOR_SHORT)

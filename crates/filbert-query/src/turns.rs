@@ -1,20 +1,20 @@
-//! Fair shares of the query threads: statements that have computed for long take turns.
+//! Fair shares of the query threads: long statements take turns.
 //!
 //! A thread runs ready tasks in the order in which they became ready. With a hundred long
 //! statements, a short statement would wait for a step of each of them before each of its own
 //! steps. A statement that has used its free time therefore computes within a turn only. There are
 //! fewer turns than threads. A thread without a turn is left for the steps of short statements.
 //!
-//! The next turn goes to the statement that has computed least, as the multilevel feedback queue of
-//! operating systems does it: nobody knows in advance how long a statement will compute, and one
-//! that has computed little is likely to end soon. Times that differ by less than a factor of two
-//! count as equal. Some turns go to the task that has waited longest, so that each one gets on.
+//! The next turn goes to the statement that has computed least, as in the multilevel feedback queue
+//! of operating systems. The remaining time of a statement is unknown, and a statement that has
+//! computed little is likely to end soon. Times that differ by less than a factor of two count as
+//! equal. Some turns go to the task that has waited longest, so that every task progresses.
 //!
 //! A turn lasts for a slice of time. Operators that read maps, and joins, ask for its end between
 //! two batches and yield then: otherwise a task would compute until a whole map is read.
 //!
-//! A task holds a turn while it is polled, never while it waits. Statements can therefore not wait
-//! for each other.
+//! A task holds a turn while it is polled, never while it waits. Therefore statements cannot block
+//! each other.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -52,7 +52,7 @@ const PLANNING_OF_INSERT: Duration = Duration::from_micros(125);
 /// The planning of a text that takes longer is long.
 const LONG_PLANNING: Duration = Duration::from_millis(8);
 
-/// Of so many turns, one goes to the task that has waited longest.
+/// Of this number of turns, one goes to the task that has waited longest.
 const TURNS_PER_OLDEST: u64 = 8;
 
 tokio::task_local! {
@@ -318,7 +318,7 @@ impl<F: Future> Future for Taking<F> {
 }
 
 impl Share {
-    /// Polls a task for a slice of time, and notes what it has used.
+    /// Polls a task for a slice of time, and records the processor time that it has used.
     fn poll<F: Future>(&self, work: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
         let _slice = Slice::begin();
         let before = processor_time();

@@ -50,7 +50,7 @@ impl Door {
     }
 }
 
-/// SQLSTATEs of which one is expected.
+/// A list of SQLSTATEs. The error must have one of them.
 pub(crate) type States = &'static [&'static str];
 
 /// The expected end of a statement.

@@ -18,8 +18,8 @@ use crate::wire::http;
 /// allocator, the plan of a statement during planning, and result pages in flight.
 pub(crate) const RESERVE: u64 = 192 * MIB;
 
-/// What statements and buffers may take beyond `--memory-max` if maps fill it: an eighth and a
-/// sixteenth, within limits, as `docs/guide/limits.md` states it.
+/// The bytes that statements and buffers may take beyond `--memory-max` if maps fill it: an eighth
+/// and a sixteenth, within limits, as `docs/guide/limits.md` states it.
 fn guaranteed(memory_max: u64) -> u64 {
     (memory_max / 8).clamp(64 * MIB, 1024 * MIB) + (memory_max / 16).clamp(32 * MIB, 512 * MIB)
 }

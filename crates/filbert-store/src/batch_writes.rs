@@ -47,10 +47,10 @@ impl Map {
         Reply::Claimed(Vec::new())
     }
 
-    /// Applies the changes of a batch, whose keys the caller has claimed. If an expected entry has
-    /// expired or was cleared in the meantime, it stays absent, as if that had happened after the
-    /// change. Without a claim of the caller nothing is applied, and the reply is `Flag(false)`:
-    /// the batch came late, or again.
+    /// Applies the changes of a batch. The caller must have claimed its keys. If an expected entry
+    /// has expired or was cleared in the meantime, it stays absent, as if that had happened after
+    /// the change. Without a claim of the caller nothing is applied, and the reply is
+    /// `Flag(false)`: the batch came late, or again.
     pub(crate) fn write_batch(&mut self, cx: &mut Context<'_>, batch: &[u8]) -> Reply<'static> {
         let mut count = 0;
         if !self.claims.has_of(cx.caller) {

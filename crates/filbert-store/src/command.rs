@@ -194,7 +194,7 @@ pub enum ChangeOf<B> {
     },
     /// Claims the keys of a [`Batch`](crate::Batch) for the caller, in addition to its earlier
     /// claims. Until the claims are released, the keys are locked for other callers; nothing else
-    /// is visible. Replies `Claimed` with the places of the items that are not as expected, whose
+    /// is visible. Replies `Claimed` with the places of the items that are not as expected; their
     /// keys are claimed nevertheless. Replies `Held` if another caller holds one of the keys; then
     /// nothing is claimed.
     Claim {
@@ -204,8 +204,8 @@ pub enum ChangeOf<B> {
     /// Claims all keys of the map for the caller, existing and new ones. Replies `Claimed`, without
     /// places; or `Held`, with any place, if another caller holds a key; then nothing is claimed.
     ClaimAll,
-    /// Applies the changes of a batch, whose keys the caller has claimed. Replies `Count` of the
-    /// changes, or `Flag(false)` if the caller has claimed nothing.
+    /// Applies the changes of a batch. The caller must have claimed its keys. Replies `Count` of
+    /// the changes, or `Flag(false)` if the caller has claimed nothing.
     WriteBatch {
         /// The batch's bytes.
         batch: B,

@@ -11,8 +11,8 @@ use crate::layout::{IndexId, Layout};
 use crate::record::Record;
 use crate::slots::Slots;
 
-/// The indexes and columns of one map in one partition, and the slots by which they refer to
-/// entries.
+/// The indexes and columns of one map in one partition, and the slots of its entries, which they
+/// refer to.
 pub(crate) struct Derived {
     layout: Arc<Layout>,
     slots: Slots,

@@ -2,7 +2,7 @@
 //! and for state on which replicas must agree. The table's own hash is not suitable, because its
 //! seed can differ between replicas.
 
-/// FNV-1a with 64 bits (Fowler, Noll, Vo), whose bits are then mixed as in SplitMix64.
+/// FNV-1a with 64 bits (Fowler, Noll, Vo). The bits are then mixed as in SplitMix64.
 ///
 /// It has no secret seed: a client that creates colliding keys can only make other callers wait a
 /// little longer than necessary.

@@ -1,4 +1,4 @@
-//! A partition: the entries of all maps whose keys hash to it, changed only by commands.
+//! A partition: the entries of all maps with keys that hash to it. Only commands change them.
 
 mod shares;
 mod snapshot_state;
@@ -355,7 +355,7 @@ impl Partition {
         self.maps.get(self.position(map).ok()?)
     }
 
-    /// The held maps: those that are more than a declaration.
+    /// The maps that exist beyond their declaration.
     pub(crate) fn held(&self) -> impl Iterator<Item = &Map> {
         self.maps.iter().filter_map(Share::map)
     }

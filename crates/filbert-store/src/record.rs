@@ -151,8 +151,8 @@ impl Record {
         let Some(start) = NonNull::new(allocated) else { handle_alloc_error(layout) };
         // SAFETY: `start` is aligned for a header, and the allocation is as long as header, slot
         // and lifetime (if flagged), key and value together, so each of these writes is within it;
-        // it is new, so it overlaps none of the sources. The slot comes right after the header,
-        // whose size is a multiple of 4.
+        // it is new, so it overlaps none of the sources. The slot comes right after the header, and
+        // the size of the header is a multiple of 4.
         unsafe {
             start.cast::<Header>().write(header);
             if let Some(slot) = slot {

@@ -67,7 +67,7 @@ impl Default for JournalSettings {
     }
 }
 
-/// The policy by which eviction picks an entry from a sample.
+/// The policy of eviction, which picks an entry from a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EvictionPolicy {
     /// Evicts nothing.

@@ -13,9 +13,9 @@
 //! is never rehashed as a whole, so there are no long pauses. Segments with few records merge again
 //! and free memory; an empty table owns no memory.
 //!
-//! Keys whose hashes share a long prefix would need a directory of any size. Therefore the
-//! directory has at most [`DIRECTORY_RATIO_MAX`] entries per segment. Records that do not fit into
-//! a segment then go into one tree for the whole table, the overflow, in the order of hashes.
+//! Keys with hashes that share a long prefix would need a directory of unlimited size. Therefore
+//! the directory has at most [`DIRECTORY_RATIO_MAX`] entries per segment. Records that do not fit
+//! into a segment then go into one tree for the whole table, the overflow, in the order of hashes.
 //!
 //! A segment covers one range of hashes. Iteration processes the ranges in order, each as a whole.
 //! A position of an iteration is a hash, so it stays valid when segments are split and merged.
@@ -120,8 +120,8 @@ impl<S: BuildHasher> Table<S> {
         self.find_where(hash, |record| record.key() == key)
     }
 
-    /// The first record that `is_it` accepts among those whose hash may be `hash`. `is_it` must
-    /// compare the key or its hash.
+    /// The first record that `is_it` accepts, among the records with the tag of `hash`. `is_it`
+    /// must compare the key or its hash.
     #[inline(always)]
     fn find_where(&self, hash: u64, is_it: impl Fn(&Record) -> bool) -> Option<RecordPlace> {
         let segment_index = *self.directory.get(self.directory_index(hash))?;

@@ -59,7 +59,7 @@ pub struct MapStatistics {
     pub gets: u64,
     /// The number of calls of `get` that found an entry.
     pub hits: u64,
-    /// The number of puts of all modes, including those that did not write.
+    /// The number of puts of all modes, including puts that did not write.
     pub puts: u64,
     /// The number of removals by key, including those of absent entries.
     pub removes: u64,
@@ -77,7 +77,7 @@ pub struct MapStatistics {
     pub column_bytes: usize,
     /// The bytes of everything: records, table, expiry, locks, journal, indexes, columns.
     pub bytes_owned: usize,
-    /// The number of locked keys, including those whose lease has ended but that are not yet freed.
+    /// The number of locked keys, including keys with an ended lease that are not freed yet.
     pub locked_keys: usize,
     /// The time of the latest write, or of the latest `get` that found an entry; 0 before the
     /// first. Unix milliseconds.

@@ -61,7 +61,7 @@ impl Hanging {
     }
 }
 
-/// A statement that hangs, or whose rows do.
+/// A statement that hangs, or that has rows which hang.
 #[derive(Clone)]
 pub(crate) struct Hang {
     number: usize,

@@ -41,7 +41,7 @@
 //!
 //! | predicate | entries |
 //! |---|---|
-//! | bytes | those whose values begin with these bytes, in place |
+//! | bytes | the entries with values that begin with these bytes, in place |
 //! | `long:` and bytes | the same, for another thread |
 //! | `long:hang` | none: the query runs until nobody waits for it |
 //! | `broken` | none: an error |

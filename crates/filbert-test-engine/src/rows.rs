@@ -47,7 +47,7 @@ pub(crate) struct Numbers {
     then: Then,
 }
 
-/// What comes after the rows.
+/// The end of a result, after its rows.
 pub(crate) enum Then {
     Last,
     Fail,

@@ -7,7 +7,8 @@ use filbert_grid::query::{ColumnMeta, Command, CopyFormat, CopyKind, Transaction
 
 use crate::rows;
 
-/// What the engine does for a statement. The table at the head of the crate explains each.
+/// The reaction of the engine to a statement. The table in the documentation of the crate explains
+/// each one.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Script<'a> {
     SelectNow(usize),
@@ -29,7 +30,7 @@ pub(crate) enum Script<'a> {
     Fail,
 }
 
-/// What comes after the rows of `select later n`.
+/// The end of a result of `select later n`, after its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Last,

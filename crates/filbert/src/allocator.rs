@@ -5,7 +5,8 @@ use filbert_grid::allocation::Counting;
 /// Chosen by measurement (`cargo run --release -p filbert-store --example memory`, and
 /// `memory_mimalloc`). Each of a million entries of 12 + 112 bytes has an overhead of 50 bytes
 /// instead of 60. The memory of a cleared map returns to the operating system, which did not happen
-/// before. Statements are limited by what they allocate, which is counted.
+/// before. The limit of a statement is on the memory that it has allocated, which this allocator
+/// counts.
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 

@@ -1,4 +1,4 @@
-//! Draws schemas, classes, values and paths from the bytes of the input.
+//! Derives random schemas, classes, values and paths from the bytes of the input.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -77,7 +77,7 @@ fn name(input: &mut Draw<'_>) -> Result<String> {
     })
 }
 
-/// Names, each once, with something for each of them.
+/// Distinct names, each with a drawn value.
 fn named<T>(input: &mut Draw<'_>, draw: impl Fn(&mut Draw<'_>) -> Result<T>) -> Result<Vec<(String, T)>> {
     let mut fields: Vec<(String, T)> = Vec::new();
     for _ in 0..input.int_in_range(0..=FIELDS_MAX)? {

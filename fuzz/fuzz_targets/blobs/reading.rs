@@ -1,4 +1,4 @@
-//! Reads blobs with everything that reads blobs.
+//! Reads blobs with every reader of `filbert-data`.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use libfuzzer_sys::arbitrary::Result;
 use super::drawing::Schemas;
 use super::values::{self, shown};
 
-/// What a blob is read with.
+/// The schemas, the layout and the paths for reading a blob.
 pub struct Reading {
     /// The Compact schemas.
     pub schemas: Arc<Schemas>,
@@ -108,7 +108,7 @@ impl Reading {
         assert_eq!(together.is_ok(), are_sound, "the paths are read as each of them: {together:?}");
     }
 
-    /// The fields of an object are the values that it was written of.
+    /// The fields of an object are equal to the values from which it was written.
     pub fn check_fields(&self, blob: &[u8], values: &[Value<'_>]) {
         for (name, value) in self.names.iter().zip(values) {
             // Bytes are read as an array.
@@ -122,7 +122,7 @@ impl Reading {
     }
 }
 
-/// The value, unless there is an error, which must say something.
+/// The value; `None` for an error, which must have a text.
 fn checked<T>(result: std::result::Result<T, DataError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -133,7 +133,7 @@ fn checked<T>(result: std::result::Result<T, DataError>) -> Option<T> {
     }
 }
 
-/// An error says something.
+/// An error has a text.
 pub fn check_error(error: &DataError) -> Result<()> {
     assert!(!error.to_string().is_empty());
     Ok(())
@@ -146,7 +146,7 @@ fn check_json(json: &str) {
     }
 }
 
-/// The class of an object is the class that it was written of.
+/// The class of an object is equal to the class from which it was written.
 pub fn check_class(blob: &[u8], class: &ClassDefinition) {
     let found = portable::definition_of(&blob[8..]).expect("what was written can be read");
     assert_eq!((found.factory_id, found.class_id, found.version), (class.factory_id, class.class_id, class.version));
@@ -155,7 +155,7 @@ pub fn check_class(blob: &[u8], class: &ClassDefinition) {
     assert_eq!(fields(&found), fields(class));
 }
 
-/// What is read of a blob can be written and read again alike.
+/// A value that was read from a blob is written and read again without a change.
 pub fn check_again<T: ToBlob + std::fmt::Debug>(
     blob: &[u8],
     read: impl Fn(&[u8]) -> std::result::Result<T, DataError>,

@@ -9,7 +9,7 @@ use super::drawing::values_types;
 /// The maximum number of values of an input that are compared with each other.
 pub const COMPARED_MAX: usize = 6;
 
-/// A value as text that tells all of it: NaN does not equal itself.
+/// The complete value as text, for comparisons: NaN does not equal itself.
 pub fn shown(value: &Value<'_>) -> String {
     format!("{value:?}")
 }
@@ -36,7 +36,7 @@ pub fn check(values: &[Value<'_>]) {
     }
 }
 
-/// What can be written is read again alike, unless it is read as another type.
+/// A written value is read again without a change, except for types that are read as another type.
 fn write(value: &Value<'_>) {
     match value.to_blob() {
         Ok(_) if holds(value, &|value| matches!(value, Value::Object(_) | Value::Bytes(_) | Value::Interval(_))) => {}
@@ -48,7 +48,7 @@ fn write(value: &Value<'_>) {
     }
 }
 
-/// Whether a value or one of its items is such.
+/// Whether a value, or one of its items, satisfies a condition.
 fn holds(value: &Value<'_>, is_such: &dyn Fn(&Value<'_>) -> bool) -> bool {
     match value {
         Value::Array(items) => items.iter().any(|item| holds(item, is_such)),
@@ -92,7 +92,7 @@ fn key(value: &Value<'_>) -> Vec<u8> {
     key
 }
 
-/// The order of two values is the same from both sides, and that of their index keys.
+/// The order of two values does not depend on the side, and is the order of their index keys.
 fn compare(a: &Value<'_>, b: &Value<'_>) {
     let order = a.compare(b);
     assert_eq!(b.compare(a), order.map(Ordering::reverse), "{a:?} and {b:?}");
@@ -109,7 +109,7 @@ fn compare(a: &Value<'_>, b: &Value<'_>) {
     }
 }
 
-/// What is in order twice is in order.
+/// The order is transitive.
 fn follow(a: &Value<'_>, b: &Value<'_>, c: &Value<'_>) {
     for (first, second, third) in [(a, b, c), (a, c, b), (b, a, c)] {
         if let (Some(one), Some(two), Some(both)) = (first.compare(second), second.compare(third), first.compare(third))

@@ -1,4 +1,4 @@
-//! What must hold for every text.
+//! Checks that every text must pass.
 
 use filbert_data::Value;
 use filbert_dialect::{
@@ -7,10 +7,10 @@ use filbert_dialect::{
 };
 use filbert_grid::query::{Dialect, SqlError};
 
-/// What stands in literals that must not be shown.
+/// The content of literals that must not be shown.
 const SECRET: &str = "q7s3cr3t";
 
-/// Parses a text, and checks what comes out.
+/// Parses a text, and checks the statement or the error.
 pub fn text(text: &str, dialect: Dialect) -> Option<ParsedStatement> {
     let parsed = parse(text, dialect, &Limits::default(), &DefaultPlace);
     assert!(place_of_relation(text, "t", dialect).is_none_or(|place| is_within(place, text)));
@@ -41,7 +41,7 @@ fn is_within(place: u32, text: &str) -> bool {
     (1..=text.chars().count() + 1).contains(&(place as usize))
 }
 
-/// Whatever is kept or sent as text is parsed again.
+/// Parts of statements that are stored or sent as text are parsed again without a change.
 fn shown(parsed: &Parsed, dialect: Dialect) {
     let again = |text: &str| parse(text, dialect, &Limits::default(), &DefaultPlace).map(|again| again.parsed);
     match parsed {
@@ -107,7 +107,7 @@ fn template(words: &[&str], whole: &str, dialect: Dialect) {
     }
 }
 
-/// No literal is shown in logs, whatever stands around it.
+/// No literal is shown in logs, whatever text surrounds it.
 fn hidden(words: &[&str], dialect: Dialect) {
     let is_quoted = |word: &str| word.len() > 1 && word.starts_with('\'') && word.ends_with('\'');
     // In a quoted name, nothing is a literal.

@@ -1,8 +1,8 @@
 //! Parses texts in a dialect: any text, words in any order, statements of the SQL tests with
 //! changes, and pieces that are nested or repeated many times.
 //!
-//! The first byte chooses the kind of text. What is parsed can be shown and parsed again, errors
-//! say something and are within the text, and no text takes long or much of the stack.
+//! The first byte selects the kind of text. A parsed statement can be printed and parsed again. An
+//! error has a text, and a position within the statement. No text takes long, or much of the stack.
 
 mod checks;
 mod words;
@@ -20,7 +20,7 @@ const REPEATED_MAX: usize = 600;
 pub fn read(data: &[u8], dialect: Dialect) {
     let Some((first, rest)) = data.split_first() else { return };
     let input = &mut Unstructured::new(rest);
-    // Drawing fails only if the bytes are used up, which it takes as zeros.
+    // The only possible error is an input with too few bytes, which is no finding.
     let _drawn = match first % 6 {
         0 => {
             checks::text(&String::from_utf8_lossy(rest), dialect);

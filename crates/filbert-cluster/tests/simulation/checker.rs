@@ -54,7 +54,7 @@ pub struct Operation {
 pub struct Slack {
     /// `None`: clocks have jumped, and an expiry may happen at any time.
     pub ms: Option<u64>,
-    /// The further time by which an expiry may be late.
+    /// The maximum additional delay of an expiry, in milliseconds.
     pub late_ms: u64,
 }
 

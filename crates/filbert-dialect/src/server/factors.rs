@@ -36,7 +36,8 @@ pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlF
             with_offset_alias: None,
             with_ordinality: false,
         },
-        // A series that is known only at run time is an array whose elements become rows.
+        // A series that is known only at run time becomes an array, and the elements of the array
+        // become rows.
         "generate_series" if !arguments.iter().all(is_number) => {
             let alias = Some(with_column(alias, &function, "generate_series"));
             let series = call(&function, arguments.into_iter().filter_map(expression).collect(), Vec::new(), None);

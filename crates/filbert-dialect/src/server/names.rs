@@ -13,8 +13,8 @@ use crate::names::REPEATED;
 /// PostgreSQL's name for an expression without a natural name.
 const NO_NAME: &str = "?column?";
 
-/// Names the expressions of a SELECT list. `outermost` marks the list of the result, whose names no
-/// other query uses.
+/// Names the expressions of a SELECT list. `outermost` marks the list of the result: no other query
+/// uses its names.
 pub(super) fn name(items: &mut [SelectItem], of: Dialect, outermost: bool) {
     let mut names = HashSet::with_capacity(items.len());
     let mut count = 0_usize;

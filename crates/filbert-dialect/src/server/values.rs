@@ -26,7 +26,7 @@ use crate::like::{escaped_pattern, lower};
 /// The maximum length of a text in characters, as in PostgreSQL.
 const LENGTH_MAX: u64 = 10_485_760;
 
-/// Set-returning functions. Here they return arrays whose elements are the rows.
+/// Set-returning functions. Here they return arrays; the elements are the rows.
 const OF_ROWS: [&str; 12] = [
     "generate_series",
     "generate_subscripts",
@@ -400,7 +400,7 @@ fn aggregate(function: &mut Function) -> Result<Option<Expr>, SqlError> {
 /// The maximum number of dimensions of an array, as in PostgreSQL.
 const DIMENSIONS_MAX: usize = 6;
 
-/// Beyond so many bytes, the elements of a literal stay in its text. As expressions each of them
+/// A longer array literal keeps its elements in its text, because each element as an expression
 /// takes kilobytes in a plan.
 const ARRAY_BYTES_MAX: usize = 64 << 10;
 

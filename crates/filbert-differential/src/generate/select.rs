@@ -133,8 +133,9 @@ impl Generator<'_> {
         }
     }
 
-    /// Generates a subquery of a table, some of whose columns are constant or equal in all rows:
-    /// what optimizers conclude from that does not hold above outer joins and unions.
+    /// Generates a subquery of a table with columns that are constant, or equal to each other, in
+    /// all rows. Above outer joins and unions this does not hold any more, although optimizers may
+    /// assume it.
     fn with_constants(&mut self, alias: String) -> (Source, Scope) {
         let of_table = self.name("b");
         let (table, scope) = self.table(of_table);

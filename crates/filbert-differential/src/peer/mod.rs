@@ -101,9 +101,8 @@ fn address(lines: &[String], begin: &str) -> Result<SocketAddr> {
     word.parse().with_context(|| format!("no address ends {line:?}"))
 }
 
-/// Returns a loopback port without a listener at the moment. It is below the ports that the
-/// operating system gives to connections: any connection could take such a port before its server
-/// listens.
+/// Returns a loopback port that currently has no listener. It is below the ports that the operating
+/// system gives to connections: any connection could take such a port before its server listens.
 fn free_port() -> Result<u16> {
     let first = 15_000 + (std::process::id() % 8_500) as u16;
     let mut ports = first..32_000;

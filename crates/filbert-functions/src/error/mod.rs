@@ -1,5 +1,5 @@
-//! Errors of statements: created here, or translated from DataFusion's errors, whose texts do not
-//! leave the engine.
+//! Errors of statements: created here, or translated from DataFusion's errors. The texts of
+//! DataFusion do not leave the engine.
 
 mod library;
 

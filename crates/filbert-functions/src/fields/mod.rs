@@ -1,4 +1,5 @@
-//! Members of objects, whose types are known only from their values: CrateDB's `object['member']`.
+//! Members of objects: CrateDB's `object['member']`. The type of a member is known only from its
+//! value.
 //!
 //! A member with a declared type has that type. Any other member is an *untyped field*: a JSON
 //! value, marked in the metadata of its column, which front doors return unchanged. The expression

@@ -160,7 +160,7 @@ impl Document {
         left.cmp(&right)
     }
 
-    /// Appends a key whose byte order is the order of documents.
+    /// Appends a key. The keys have the same order as the documents.
     ///
     /// A scalar document counts as an array of one element that sorts before real arrays of one
     /// element.

@@ -319,7 +319,7 @@ impl JsonPath {
     /// Parses a path.
     ///
     /// # Errors
-    /// The text says where the path is invalid, and what was expected.
+    /// The text contains the position of the error in the path, and the expected syntax.
     pub(super) fn parse(text: &str) -> Result<JsonPath, String> {
         let mut reader = Reader { text, rest: text, depth: 0 };
         let strict = reader.word("strict");

@@ -199,7 +199,7 @@ fn of_floats(op: &BinaryOperator, args: Vec<Expr>) -> Option<Expr> {
     call(name, args)
 }
 
-/// Sums and differences use DataFusion, and so do products whose type exists.
+/// Sums and differences use DataFusion, and so do products if their type exists.
 fn of_decimals(raw: &RawBinaryExpr, args: Vec<Expr>, left: &DataType, right: &DataType) -> Option<Option<Expr>> {
     let name = match raw.op {
         BinaryOperator::Plus => return sum(args, left, right, "+"),

@@ -177,8 +177,8 @@ fn joined(mut join: Join, dialect: Dialect) -> Transformed<LogicalPlan> {
     Transformed::new_transformed(LogicalPlan::Join(join), is_changed)
 }
 
-/// The type of whole numbers of which some are unsigned row counts of a window. They do not become
-/// decimals.
+/// The common type of signed whole numbers and unsigned row counts of a window. It is not a
+/// decimal.
 fn whole<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
     let mut with_sign = types.clone().filter(|found| found.is_signed_integer());
     let is_mixed = types.clone().any(|found| *found == DataType::UInt64) && with_sign.next().is_some();
@@ -225,7 +225,8 @@ fn one(mut expression: Expr, schema: &DFSchema, dialect: Dialect) -> Result<Tran
             unify(all, schema, Some(dialect))
         }
         Expr::InList(list) => {
-            // Several constants are an array, whose elements have the type of the searched value.
+            // Several constants become an array, and its elements have the type of the searched
+            // value.
             let constants = list.list.iter().filter(|item| item.column_refs().is_empty()).count();
             let all = std::iter::once(&mut *list.expr).chain(&mut list.list).collect();
             unify(all, schema, (constants < 2).then_some(dialect))

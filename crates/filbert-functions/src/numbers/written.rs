@@ -20,7 +20,7 @@ use crate::types::{decimal128_of, decimal256_of};
 const SHORT_DIGITS_MAX: usize = 38;
 /// The maximum precision of a decimal.
 const DIGITS_MAX: usize = 76;
-/// Functions with arguments that are compared, or of which one is returned.
+/// Functions that compare their arguments, or return one of them.
 const OF_ONE_TYPE: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "make_array"];
 /// Window functions with a default value.
 const WITH_DEFAULT: [&str; 2] = ["lag", "lead"];

@@ -536,9 +536,9 @@ pub(super) fn of_similar(pattern: &str, escape: Option<char>) -> Result<String, 
     }
 }
 
-/// A pattern of `substring(text SIMILAR pattern ESCAPE escape)` as an expression whose group is the
-/// result. `"` after the escape character splits it into three parts, the first as short as
-/// possible.
+/// A pattern of `substring(text SIMILAR pattern ESCAPE escape)` as a regular expression with one
+/// group, which matches the result. `"` after the escape character splits it into three parts, the
+/// first as short as possible.
 pub(super) fn of_similar_part(pattern: &str, escape: Option<char>) -> Result<String, Fault> {
     let parts = similar_parts(pattern, escape, true)?;
     match parts.as_slice() {

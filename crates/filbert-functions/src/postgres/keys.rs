@@ -144,7 +144,7 @@ impl Kind {
     }
 }
 
-/// The key function of a field whose values are compared by keys, and a key that no value has.
+/// The key function of a field, if its values are compared by keys, and a key that no value has.
 pub fn key_of(field: &Field) -> Option<(impl Fn(Expr) -> Expr, ScalarValue)> {
     let of = Kind::of(field)?;
     let none = match of {

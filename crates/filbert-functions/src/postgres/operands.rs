@@ -119,13 +119,13 @@ fn items_of(sign: &ScalarValue, value: &Expr, array: &Expr, schema: &DFSchema) -
     if is_open || !matches!(found, DataType::List(_)) || innermost(&found).is_null() {
         return Ok(());
     }
-    // A null with the type of the elements stands for them.
+    // A null with the type of the elements represents them.
     let Some(field) = marked::field_of_items(array, schema) else { return Ok(()) };
     let item = Expr::Literal(ScalarValue::try_from(field.data_type())?, Some(FieldMetadata::new_from_field(&field)));
     compares(&op, value, &item, schema)
 }
 
-/// Rejects alternatives of which some are texts and others have another type.
+/// Rejects alternatives that mix texts with values of other types.
 fn together<'e>(name: &str, values: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
     let (mut text, mut other): (Option<&Expr>, Option<&Expr>) = (None, None);
     for value in values {

@@ -240,7 +240,7 @@ fn beside_char(operand: &Expr, schema: &DFSchema) -> Option<Expr> {
 }
 
 /// A literal without trailing blanks, for comparison with a text whose trailing blanks are
-/// insignificant; `None` if it has none.
+/// insignificant; `None` if it has no trailing blanks.
 fn without_blanks(literal: &Expr) -> Option<Expr> {
     let Expr::Literal(scalar, metadata) = literal else { return None };
     let text = scalar.try_as_str().flatten().filter(|text| text.ends_with(' '))?;

@@ -54,7 +54,7 @@ impl ReadView {
         ReadView { pin: Some(pin), ..self }
     }
 
-    /// The view without some groups, of so many in the cluster.
+    /// The view without some groups. `count` is the number of groups in the cluster.
     pub(crate) fn without(&self, groups: &BTreeSet<GroupId>, count: u32) -> ReadView {
         let is_here = |of: u32| self.is_here(PartitionId(of)) && !groups.contains(&GroupId(of));
         ReadView { groups: Some((0..count).map(is_here).collect()), pin: self.pin.clone() }
@@ -86,7 +86,8 @@ impl ReadView {
     /// Checks that all partitions are read here.
     ///
     /// # Errors
-    /// This member does not hold all partitions. The error says what cannot be done because of it.
+    /// This member does not hold all partitions. `what` names the impossible operation in the error
+    /// text.
     pub fn check_complete(&self, what: &str) -> Result<(), GridError> {
         if self.is_complete() {
             return Ok(());

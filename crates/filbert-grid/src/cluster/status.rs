@@ -59,7 +59,7 @@ impl MemberState {
 pub struct MemberStatus {
     /// Its number. No other member ever has it.
     pub id: u64,
-    /// The UUID by which clients know it.
+    /// Its UUID in the protocol of clients.
     pub uuid: Uuid,
     /// The address for other members.
     pub address: String,

@@ -13,7 +13,7 @@
 //! of the type [`arrow_type`]. Texts may also be `Utf8` or `LargeUtf8`. A UUID is a text, and an
 //! object is the bytes of a blob. [`ColumnReader`] reads each of these arrays as values.
 //!
-//! Doors whose clients have session state (dialect, user, settings) pass a [`Session`] with each
+//! A door for clients with session state (dialect, user, settings) passes a [`Session`] with each
 //! statement.
 
 mod block;

@@ -14,7 +14,7 @@ use crate::errors::ErrorKind;
 const NOTICES_MAX: usize = 100;
 
 /// The default limit of a session's settings and savepoints, in bytes. Settings need a few hundred
-/// bytes. Settings by which applications pass the current user need a few thousand.
+/// bytes, and a few thousand if applications pass their current user in a setting.
 pub const SESSION_BYTES_MAX: usize = 1 << 20;
 
 /// The setting that makes transactions read only by default.
@@ -143,8 +143,8 @@ impl Session {
         &self.user
     }
 
-    /// The number by which other sessions may cancel statements of this session, PostgreSQL's
-    /// `pid`; 0 = none.
+    /// The process id of the session, PostgreSQL's `pid`: other sessions can cancel its statements
+    /// by this number. 0 = none.
     pub fn process(&self) -> i32 {
         self.process.load(Ordering::Relaxed)
     }

@@ -174,7 +174,7 @@ enum After {
         waiter: Box<Waiter>,
         free_at: Option<Millis>,
     },
-    /// A waiter was answered. `begins_turn` = it was told that its key is free.
+    /// A waiter was answered. `begins_turn` = it was notified that its key is free.
     Passed {
         key: Box<[u8]>,
         begins_turn: bool,

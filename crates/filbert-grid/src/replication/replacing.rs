@@ -89,8 +89,9 @@ impl WholeClaim<'_> {
     /// # Errors
     /// The map was destroyed, or the member is shutting down.
     pub fn attempt(&mut self) -> Result<bool, GridError> {
-        // Of several statements that claim the map, the one with the first partition goes on. It
-        // may wait for single keys with its claims: their owners never wait with claims.
+        // If several statements claim the map, only the statement that has claimed the first
+        // partition continues. It may keep its claims while it waits for single keys, because the
+        // owners of single keys never wait while they have claims.
         let Some(first) = self.left.first().copied().filter(|first| *first == PartitionId(0)) else {
             return self.attempt_these(self.left.clone());
         };
@@ -134,8 +135,8 @@ impl fmt::Debug for SharedReplacement<'_> {
 }
 
 impl Grid {
-    /// Starts to replace a map, all keys of which are claimed, by an empty map with the name `new`
-    /// on all members. Blocks.
+    /// Starts to replace a map by an empty map with the name `new` on all members. All keys of the
+    /// old map are claimed. Blocks.
     ///
     /// # Errors
     /// `new` is the name of another map or longer than [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX), or
@@ -167,7 +168,7 @@ impl Grid {
 }
 
 impl SharedReplacement<'_> {
-    /// The id by which the new map is recognized, see [`Map::replacement`].
+    /// The id of the new map, see [`Map::replacement`].
     pub fn id(&self) -> u32 {
         self.new.core.id.0
     }

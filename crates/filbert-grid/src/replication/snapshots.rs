@@ -115,7 +115,8 @@ impl Grid {
     }
 
     /// Starts the import of a snapshot of a group; `None` while this member's memory has no room
-    /// for it beside other imports. What the group has here is taken for the size of the snapshot.
+    /// for it beside other imports. The size of the group's partitions on this member is the
+    /// estimate of the snapshot's size.
     pub fn begin_import(&self, group: GroupId) -> Option<GroupImport> {
         let partitions = self.partitions_of(group);
         let cells = partitions.iter().filter_map(|id| self.shared.cell(*id));
@@ -235,8 +236,8 @@ impl MapCore {
         self.account(before.bytes_owned, after.bytes_owned);
     }
 
-    /// Records what a partition contains of a map, before this member changes the map there: the
-    /// log may have created it before this member knew the map.
+    /// Records the content of a map in a partition, before this member changes it: the log may have
+    /// created the map there before this member knew the map.
     pub(crate) fn adopt_from_log(&self, shared: &Shared, partition: &mut Partition) {
         let id = partition.id();
         if self.is_created_in(id) || !partition.has_map(self.id) {

@@ -260,7 +260,7 @@ fn create_in_cluster(
     Ok(())
 }
 
-/// Keeps a cache whose home has left the cluster, and rebuilds its content.
+/// Takes over a cache after its home has left the cluster, and rebuilds its content.
 pub(crate) fn take_over(grid: &Arc<Grid>, config: &DoorConfig, caches: &Arc<QueryCaches>, map: &str, standby: Standby) {
     let Some(engine) = grid.queries().cloned() else { return };
     let (of_engine, grid, caches, map) = (engine.clone(), grid.clone(), caches.clone(), map.to_owned());
@@ -308,7 +308,7 @@ fn settings(bytes_max: usize, id: MessageId, create: &Create<'_>) -> Result<Sett
     })
 }
 
-/// The step by which the reservation for the initial content grows, in bytes.
+/// The growth of the reservation for the initial content in one step, in bytes.
 const CONTENT_STEP_BYTES: usize = 1 << 20;
 
 /// The reply to a request for a cache.

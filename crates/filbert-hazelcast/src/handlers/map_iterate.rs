@@ -1,8 +1,8 @@
 //! Iteration over one partition of a map, a batch at a time.
 //!
 //! Clients send the position as a list of pairs (index, table size). They interpret only two
-//! values: a new iteration begins with the index 2147483647, and an iteration whose last index is
-//! negative has ended. Filbert's position is a [`Cursor`], an unsigned number of 32 bits. It is
+//! values: a new iteration begins with the index 2147483647, and an iteration has ended if its last
+//! index is negative. Filbert's position is a [`Cursor`], an unsigned number of 32 bits. It is
 //! always sent as one pair: its lower 31 bits as the index, and its upper bit as the table size.
 
 use filbert_grid::{

@@ -157,7 +157,7 @@ fn paging<'a>(
     })
 }
 
-/// The key whose partition a paging predicate is bound to. Newer clients send a set of keys.
+/// The key that binds a paging predicate to its partition. Newer clients send a set of keys.
 fn partition_key<'a>(
     session: &Session,
     id: MessageId,

@@ -1,5 +1,5 @@
-//! The consistency of clients' near caches: invalidations, and the metadata by which clients detect
-//! missed invalidations.
+//! The consistency of clients' near caches: invalidations, and metadata for the detection of missed
+//! invalidations.
 
 use std::sync::Arc;
 

@@ -184,7 +184,7 @@ fn handle_mapping_ddl(session: &mut Session, message: &Message<'_>) -> Outcome {
     Ok(())
 }
 
-/// The error for clients before 5.0, whose pages had another format.
+/// The error for clients before 5.0, which use another format of pages.
 const TOO_OLD: &str =
     "this client's SQL messages are of a version before 5.0, expected a client of version 5.0 or later";
 

@@ -163,7 +163,7 @@ struct State {
     snapshot_room: Reservation,
     /// The time since which nobody listens, or the client is disconnected.
     orphaned: Option<Instant>,
-    /// Partitions whose content must be rebuilt. `is_rebuilding`: whether a task is rebuilding.
+    /// Partitions that must be rebuilt. `is_rebuilding`: whether a task is rebuilding.
     to_rebuild: BTreeSet<PartitionId>,
     is_rebuilding: bool,
     /// In a cluster: the view that keeps the replicas of all partitions on this member.

@@ -171,8 +171,8 @@ impl QueryCaches {
         removed.map(|cache| cache.close()).is_some()
     }
 
-    /// Ends the caches that had no listener, or whose client was disconnected, for `timeout`.
-    /// Removes caches that have ended with their map, and unused names.
+    /// Ends the caches that have had no listener, or no connected client, for `timeout`. Removes
+    /// caches that have ended with their map, and unused names.
     pub(crate) fn sweep(&self, now: Instant, timeout: Duration, clients: &Clients) {
         let mut registry = self.registry.lock();
         if registry.channels.is_empty() && registry.standbys.is_empty() {

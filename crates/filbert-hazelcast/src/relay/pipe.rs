@@ -37,7 +37,7 @@ const MOVED_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Traffic {
     pub(super) link: Arc<ClientLink>,
     pub(super) config: Arc<DoorConfig>,
-    /// Bytes of unanswered requests, without those that wait for other clients.
+    /// Bytes of unanswered requests, without requests that wait for other clients.
     bytes: AtomicUsize,
     /// The number of requests that wait for other clients, for a lock or a journal event.
     waits: AtomicUsize,
@@ -247,7 +247,7 @@ impl Pipe {
         state.silent_since = None;
     }
 
-    /// Ends expired waits for changes whose partitions have moved. Returns whether the member is
+    /// Ends expired waits for changes of partitions that have moved. Returns whether the member is
     /// silent.
     pub(super) fn look(&self, now: Instant) -> bool {
         let is_silent = {

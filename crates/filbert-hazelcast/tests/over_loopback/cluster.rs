@@ -546,8 +546,8 @@ fn a_partition_that_another_member_leads_is_reported_as_migrated_once() {
     let added = of_all.ok(&Request { local_only: false }).decode::<Response>();
     let mut of_each = members.0[0].server.client();
     of_each.ok(&Request { local_only: true });
-    // Partitions 5 and 6 have no leader for a moment, and then another one. Partition 7 has had no
-    // known leader.
+    // Partitions 5 and 6 have no leader for a short time, and then a new leader. Partition 7 has
+    // had no known leader.
     lead(&[(5, None), (6, None)]);
     lead(&[(5, Some(other)), (6, Some(other))]);
     let expect_moves = |client: &mut Client, moved: &[(i32, Uuid, Uuid)]| {

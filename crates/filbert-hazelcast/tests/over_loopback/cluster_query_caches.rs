@@ -141,7 +141,7 @@ impl Copy {
     }
 }
 
-/// The entries of a map, some of which are in the cache.
+/// The entries of a map. The cache contains some of them.
 #[derive(Default)]
 struct Model(BTreeMap<Vec<u8>, Vec<u8>>);
 

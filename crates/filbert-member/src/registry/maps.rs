@@ -63,7 +63,7 @@ impl MapFacts {
         self.replaces.is_some_and(|replaces| replaces.is_hidden)
     }
 
-    /// The map whose place this map has taken.
+    /// The map that this map has replaced.
     #[must_use]
     pub fn replaced(&self) -> Option<MapId> {
         self.replaces.filter(|replaces| !replaces.is_hidden).map(|replaces| MapId(replaces.old))

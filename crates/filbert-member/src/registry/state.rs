@@ -144,8 +144,8 @@ pub(crate) fn redefine(changes: Vec<Redefinition>) -> Command {
     Command::Redefine { id: Uuid::new_v4(), changes: changes_of(changes), definitions_max: DEFINITIONS_MAX }
 }
 
-/// Creates the command by which a hidden map takes the place of another map, and definitions
-/// change. A retry of the same command has no further effect.
+/// Creates the command that replaces a map by a hidden map, and changes definitions. A retry of the
+/// same command has no further effect.
 pub(crate) fn replace(map: MapId, changes: Vec<Redefinition>) -> Command {
     let (id, changes) = (Uuid::new_v4(), changes_of(changes));
     Command::ReplaceMap { id, map: map.0, changes, definitions_max: DEFINITIONS_MAX }
@@ -455,7 +455,7 @@ impl RegistryState {
         if let Some((id, known)) = self.maps.iter().find(|(_, known)| is_same(known)) {
             return Reply::Map(*id, known.clone());
         }
-        // A map that replaces another one is one of two for a moment.
+        // A replacing map may exceed the limit, because the replaced map is dropped soon.
         if self.maps.len() >= maps_max && map.replaces.is_none() {
             let found = self.maps.len();
             return Reply::Refused(format!("the cluster has {found} maps, expected at most {maps_max}"));

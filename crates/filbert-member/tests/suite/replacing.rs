@@ -1,4 +1,4 @@
-//! A map that replaces another map on all members, and one that does not come to it.
+//! A map that replaces another map on all members, and replacements that are abandoned.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};

@@ -1,5 +1,6 @@
 //! String literals as defaults of dates and times. PostgreSQL parses such a literal once, when the
-//! column gets its default: in the time zone of that session, and `'now'` as that moment.
+//! column gets its default: in the time zone of that session, and with the current timestamp for
+//! `'now'`.
 
 use datafusion::sql::sqlparser::ast::{Expr, Value as SqlValue};
 use filbert_data::dates::Zone;

@@ -147,8 +147,7 @@ fn create_mapping(tables: &Tables, statement: &CreateMapping) -> Result<(), SqlE
     Ok(())
 }
 
-/// Makes the map keep what its mapping declares beside the entries: columns, and the layouts of
-/// fields.
+/// Applies the declarations of a mapping to its map: columns, and the layouts of fields.
 fn keep_beside(tables: &Tables, mapping: &Mapping) -> Result<(), SqlError> {
     let grid = tables.grid()?;
     let is_there = grid.map_names().binary_search(&mapping.external_name).is_ok();

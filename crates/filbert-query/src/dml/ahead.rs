@@ -1,5 +1,6 @@
-//! Rows of a bulk insertion that are written each by itself, many at a time. In a cluster each
-//! change waits for other members: one after the other, rows would wait for all of these times.
+//! Rows of a bulk insertion that are written separately, with many changes in flight. In a cluster
+//! each change waits for other members. If rows were written one after the other, the insertion
+//! would take the sum of these times.
 //!
 //! Rows with different keys do not depend on each other, so the order of their changes does not
 //! matter. Outcomes are returned in the order of the rows.
@@ -45,7 +46,7 @@ enum Row {
     Wrong(SqlError),
 }
 
-/// A row whose outcome is known.
+/// A row with a known outcome.
 pub(crate) enum Settled {
     Answered(Answer, Entry),
     /// The row was not sent, because it cannot be written.

@@ -1,6 +1,6 @@
-//! Keeps DataFusion from concluding too much from casts and operators. It takes each of their
-//! results for the result of one value alone, and computes backwards. Two rules hide what is not
-//! so.
+//! Prevents wrong conclusions of DataFusion from casts and operators. DataFusion assumes that only
+//! one value has a given result, and computes this value from the result. Two rules hide the
+//! conditions for which this is wrong.
 //!
 //! - In a comparison, DataFusion removes a cast, and casts the other operand instead:
 //!   `n::numeric(9,1) = 1.0` became `n = 1.00`. Such a cast is hidden before the other rules

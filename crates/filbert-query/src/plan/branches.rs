@@ -1,9 +1,10 @@
 //! Keeps `CASE` with branches that can fail.
 //!
-//! DataFusion makes `a AND x OR NOT a AND y` of `CASE WHEN a THEN x ELSE y END` over truth values,
-//! and takes out what both operands of `OR` have in common. A branch that can fail would then be
-//! evaluated for rows that do not reach it. It leaves `CASE TRUE WHEN a ..` as it is, which means
-//! the same: so the optimizer sees this form.
+//! DataFusion rewrites `CASE WHEN a THEN x ELSE y END` with boolean branches to
+//! `a AND x OR NOT a AND y`, and then factors out the common terms of both operands of `OR`. A
+//! branch that can fail would be evaluated for rows that do not reach it. DataFusion does not
+//! rewrite `CASE TRUE WHEN a ..`, which has the same meaning. Therefore the optimizer sees this
+//! form.
 
 use std::sync::Arc;
 

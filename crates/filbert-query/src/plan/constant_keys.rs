@@ -1,8 +1,8 @@
 //! Keys of joins that have become constants: `a.k = CASE WHEN TRUE THEN 5 ELSE b.k END`.
 //!
-//! DataFusion's rule for the order of joins takes the keys of all joins apart, and builds joins on
-//! the pairs that have columns of two inputs. It loses a pair with a constant, and the join returns
-//! all pairs of rows. As a condition it stays.
+//! DataFusion's rule for the order of joins collects the keys of all joins, and builds joins on the
+//! pairs that have columns of two inputs. It loses a pair with a constant, and the join returns all
+//! pairs of rows. Therefore such a key becomes a condition, which the rule keeps.
 
 use std::sync::Arc;
 

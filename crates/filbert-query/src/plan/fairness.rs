@@ -51,8 +51,8 @@ fn watched(join: &NestedLoopJoinExec, limits: &Limits) -> Result<Option<Arc<dyn 
     Ok(Some(Arc::new(join)))
 }
 
-/// The time for which a join keeps its thread, in milliseconds. Each time that it hands other tasks
-/// over, a thread is woken, and if none is idle at this moment, one is started.
+/// The time for which a join keeps its thread, in milliseconds. When a join passes its other tasks
+/// on, an idle thread is woken, or a new thread is started if no thread is idle.
 const KEPT_MS: u64 = 5;
 
 /// The condition of a join. It is evaluated for some thousand pairs at a time. Between these

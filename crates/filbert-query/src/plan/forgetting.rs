@@ -1,4 +1,4 @@
-//! Takes back what DataFusion concludes too much about the rows of outer joins and grouping sets.
+//! Corrects wrong conclusions of DataFusion about the rows of outer joins and grouping sets.
 //!
 //! DataFusion knows which columns are constant and which are equal in the rows of an operator, and
 //! leaves such columns out of orders and of the order of groups. Two operators replace values by
@@ -29,7 +29,8 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 
 use super::inputs::with_inputs;
 
-/// The rule. It must be the first one: others rely on what is promised.
+/// The rule. It must be the first rule, because other rules rely on the promises of operators about
+/// their rows.
 #[derive(Debug)]
 pub(super) struct Promises;
 

@@ -1,9 +1,10 @@
 //! An operator that yields to other tasks of its thread after some batches of its input.
 //!
 //! DataFusion's `CooperativeExec` consumes the task's budget before it polls its input. A chain of
-//! more such operators than the budget has units (128) never completes: each turn starts at the
-//! top, and ends on the way down. This operator consumes budget for the batches that it passes on.
-//! If the budget is used up, it keeps the batch until the next turn, so each turn makes progress.
+//! more such operators than the budget has units (128) never completes: each turn starts at the top
+//! of the chain, and the budget is used up before the bottom. This operator consumes budget for the
+//! batches that it passes on. If the budget is used up, it keeps the batch until the next turn, so
+//! each turn makes progress.
 
 use std::fmt;
 use std::pin::{Pin, pin};

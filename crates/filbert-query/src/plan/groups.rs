@@ -5,8 +5,8 @@
 //! cast becomes the argument of an identity function with a name that contains the type. The same
 //! applies to casts in grouping sets, because DataFusion's rules do not preserve their names.
 //!
-//! `SELECT x AS a, x AS b .. GROUP BY a, ROLLUP (b)`: the two are different groups, of which one
-//! may be null in a row. The second one becomes such a call as well.
+//! `SELECT x AS a, x AS b .. GROUP BY a, ROLLUP (b)`: the two are different groups, and only one of
+//! them is null in some rows. The second group becomes such a call as well.
 //!
 //! `GROUP BY a, a`: DataFusion keeps both groups and gives them one column. The position of a group
 //! is then not the position of its column, so each group is kept once.

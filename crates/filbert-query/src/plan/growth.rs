@@ -1,10 +1,10 @@
-//! The growth of a statement while it is planned, estimated before.
+//! An estimate of the growth of a statement during planning, before it is planned.
 //!
 //! Some forms have more than one copy of an operand when they are planned: `coalesce(x, y)` becomes
 //! `CASE WHEN x IS NOT NULL THEN x ELSE y END`. DataFusion validates the plan of a subquery as part
-//! of each plan around it. Within each other, such forms double with each level: thirty levels of
-//! `coalesce`, 400 bytes, would fill the memory of any machine within one step of the optimizer,
-//! which nothing can end.
+//! of each plan around it. If such forms are nested, the statement doubles with each level. Thirty
+//! levels of `coalesce` have 400 bytes, and would fill the memory of any machine within one step of
+//! the optimizer. Such a step cannot be ended.
 //!
 //! The estimate is linear in the size of the statement: each node counts as often as the forms
 //! around it copy it.

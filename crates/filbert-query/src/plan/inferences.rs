@@ -3,7 +3,7 @@
 //! - With `a.k = b.k AND 6 / a.k > 1`, DataFusion also evaluates `6 / b.k > 1`, so that fewer rows
 //!   of `b` reach the join. A row of `b` without a partner in `a` would then fail the statement.
 //! - With `a.k = 2 AND 6 / b.k > 1 OR a.k = 3 AND b.k = 0`, it evaluates `6 / b.k > 1 OR b.k = 0`
-//!   for all rows of `b`, also for those whose partners do not have 2.
+//!   for all rows of `b`, also for rows with partners that do not have 2.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Mark joins for subqueries whose columns nobody reads. A mark join marks the rows that have a
-//! match in the subquery.
+//! Mark joins for subqueries with unused columns. A mark join marks the rows that have a match in
+//! the subquery.
 //!
 //! A subquery over the outer row alone may lose all columns: `x >= ALL (SELECT NOT EXISTS (..))`.
 //! DataFusion's column rule requires a column there, and names the mark after it.

@@ -42,7 +42,7 @@ mod unreached;
 pub(crate) mod values;
 pub(crate) mod windows;
 
-/// What the tests of several rules use.
+/// Helpers of the tests of several rules.
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails where it is wrong")]

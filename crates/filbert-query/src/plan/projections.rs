@@ -1,8 +1,8 @@
 //! DataFusion's rule for projections, except for joins with conditional expressions.
 //!
 //! The rule computes parts of a nested loop join's condition below the join, for all rows of one
-//! side, if they depend on that side alone. Within a `CASE` such a part is for the rows that reach
-//! its branch only, and may fail for others: a guard of the condition would be lost
+//! side, if they depend on that side alone. Within a `CASE`, such a part applies only to the rows
+//! that reach its branch, and may fail for other rows. A guard of the condition would be lost
 //! ([`guards`](filbert_functions::guards)).
 
 use std::sync::Arc;

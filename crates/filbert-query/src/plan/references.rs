@@ -1,7 +1,7 @@
 //! The tables that a query reads by name.
 //!
-//! DataFusion collects them as well, and visits a `WITH` query twice for each that is around it:
-//! thirty levels would take days.
+//! DataFusion collects them as well, but visits a `WITH` query twice for each enclosing `WITH`
+//! query. Thirty levels would take days.
 
 use std::collections::BTreeSet;
 

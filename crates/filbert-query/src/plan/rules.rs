@@ -82,10 +82,10 @@ pub(super) fn logical() -> Vec<LogicalRule> {
     rules.into_iter().map(ended::optimizing).collect()
 }
 
-/// The rules for physical plans, without those that move filters. Such rules find a column by its
-/// name. Below an aggregate over a join with equal column names on both sides, a condition on one
-/// column became a condition on the other. The rules for logical plans have already moved
-/// conditions as far as scans take them.
+/// The rules for physical plans, without the rules that move filters. Rules that move filters find
+/// a column by its name. Below an aggregate over a join with equal column names on both sides, a
+/// condition on one column became a condition on the other. The rules for logical plans have
+/// already moved conditions as far as scans take them.
 pub(super) fn physical() -> Vec<PhysicalRule> {
     let moves_filters = |rule: &dyn PhysicalOptimizerRule| rule.name().starts_with("FilterPushdown");
     let rules = PhysicalOptimizer::new().rules.into_iter().filter(|rule| !moves_filters(rule.as_ref()));
@@ -99,13 +99,13 @@ pub(super) fn physical() -> Vec<PhysicalRule> {
     first.into_iter().chain(rules).chain(last).map(ended::optimizing_physical).collect()
 }
 
-/// Whether a node is a join whose keys treat nulls as equal.
+/// Whether a node is a join that treats null keys as equal.
 fn equals_nulls(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull)
 }
 
-/// Whether a plan has such a join among those that the rule reorders. `INTERSECT` and `EXCEPT` are
-/// not inner joins, and stay in place.
+/// Whether a plan has such a join among the joins that the rule reorders. `INTERSECT` and `EXCEPT`
+/// are not inner joins, and stay in place.
 fn joins_equal_nulls(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let visited = plan.apply_with_subqueries(|node| {

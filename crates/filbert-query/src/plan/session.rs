@@ -202,9 +202,9 @@ fn without_functions(state: &SessionState) -> SessionState {
         .build()
 }
 
-/// The functions of a session. Functions whose names another function has taken over come first. A
-/// session that is derived from another registers all functions again, each under its name and its
-/// aliases, and the last one with a name wins. For example, DataFusion's `strpos` has the alias
+/// The functions of a session. A function comes first if another function has taken over its name.
+/// A session that is derived from another registers all functions again, each under its name and
+/// its aliases, and the last one with a name wins. For example, DataFusion's `strpos` has the alias
 /// `position`, which takes its arguments in another order than ours.
 #[derive(Clone, Default)]
 struct Functions {

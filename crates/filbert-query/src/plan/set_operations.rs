@@ -2,7 +2,7 @@
 //!
 //! DataFusion gives a `UNION` the types of its first part until type coercion. Numbers, dates and
 //! timestamps get their common types here, so the nodes above see them. DataFusion turns `EXCEPT`
-//! and `INTERSECT` into joins, whose columns have the types of the left side. Each side with
+//! and `INTERSECT` into joins, and their columns have the types of the left side. Each side with
 //! different types becomes a union with no rows of the other side. The union then determines the
 //! types.
 

@@ -1,13 +1,13 @@
 //! Corrects the sorts of unions.
 //!
-//! DataFusion sorts each query of a union by itself, and leaves out of the order what its rows do
-//! not differ in: columns that are constant in this query, or equal to an earlier one.
+//! DataFusion sorts each query of a union separately. It removes columns from the order that cannot
+//! change it: columns that are constant in this query, or equal to an earlier column.
 //! - With a limit, the partitions share the last row that still counts. The constants of two
 //!   queries may differ. Without them in the order, a partition drops rows that come before the
 //!   rows of another one:
 //!   `SELECT 2 AS kind, a FROM t UNION ALL SELECT 1, a FROM u ORDER BY kind, a LIMIT 1`.
-//! - What is equal in each query is not known to be equal in the union, so its rows do not count as
-//!   ordered, and the plan is rejected:
+//! - Columns that are equal in each query are not known to be equal in the union. So the rows of
+//!   the union do not count as ordered, and the plan is rejected:
 //!   `SELECT a, a AS b FROM t UNION ALL SELECT a, a FROM u ORDER BY a, b`.
 
 use std::any::Any;
@@ -69,7 +69,7 @@ fn below_merge(
     Ok(Some(Arc::new(sort.with_fetch(limit))))
 }
 
-/// A sort whose whole order is not known keeps the rows of each partition. `None` for other plans.
+/// A sort with an incomplete order keeps the rows of each partition. `None` for other plans.
 fn of_partitions(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let (sort, limit) = limited(plan)?;
     Some(Arc::new(LocalLimitExec::new(Arc::new(sort.with_fetch(None)), limit)))

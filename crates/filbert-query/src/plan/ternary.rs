@@ -270,7 +270,7 @@ fn apart(expression: Expr, is_condition: bool) -> Result<Transformed<Expr>> {
 
 /// Hides the lists of one side that would be merged with a list over the same expression on the
 /// other; `negated` = two negated lists. The other terms of a chain stay visible: some of them are
-/// moved to one side of a join, and guard what is moved there.
+/// moved to one side of a join, and guard the other terms that are moved there.
 fn without_clashes(side: Expr, other: &Expr, op: Operator, negated: bool) -> Transformed<Expr> {
     let mut lists = Vec::new();
     terms(other, op, &mut lists);

@@ -49,9 +49,9 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
     (found.0, found.1)
 }
 
-/// Whether a column of a query's `VALUES` has dates and timestamps, of which some are parameters or
-/// casts. DataFusion determines their common type before it knows the types of parameters, and
-/// takes one that does not have all dates.
+/// Whether a column of a query's `VALUES` has dates and timestamps, and some of them are parameters
+/// or casts. DataFusion determines the common type before it knows the types of parameters, and may
+/// select a type that cannot represent all dates.
 pub(crate) fn mix_dates(query: &Query, types: &ParameterTypes) -> bool {
     struct Mixed<'t>(&'t ParameterTypes, bool);
     impl Visitor for Mixed<'_> {
@@ -152,7 +152,7 @@ impl<'v> Group<'v> {
     }
 }
 
-/// What decides the type of an item of `VALUES`.
+/// The form of an item of `VALUES`, which decides its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Shape {
     /// `NULL`, which suits every other shape.
@@ -164,7 +164,7 @@ enum Shape {
     /// A literal of the type with this name.
     Typed(String),
     Array(Vec<Shape>),
-    /// An item whose type only planning finds.
+    /// An item with a type that only planning finds.
     Computed,
 }
 

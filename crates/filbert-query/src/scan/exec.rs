@@ -168,7 +168,7 @@ impl ExecutionPlan for MapScanExec {
             baseline.record_output(batch.num_rows());
             Poll::Ready(Some(Ok(batch)))
         };
-        // A batch whose rows the filter has removed stays here: each one that is passed on wakes
+        // A batch without rows after the filter is not passed on, because each passed batch wakes
         // the task above.
         let is_empty = |next: &Option<Result<RecordBatch>>| matches!(next, Some(Ok(batch)) if batch.num_rows() == 0);
         let batches = stream::poll_fn(move |context| {

@@ -30,8 +30,8 @@ pub(crate) const BATCH_ROWS: usize = 8_192;
 #[derive(Clone, Debug)]
 pub(crate) struct ScanSpec {
     pub(crate) table: Arc<MapTable>,
-    /// The table's columns to read, by number: first the columns of the result, then those that
-    /// only the filter needs.
+    /// The table's columns to read, by number: first the columns of the result, then the columns
+    /// that only the filter needs.
     pub(crate) columns: Arc<[usize]>,
     /// Their schema.
     pub(crate) schema: SchemaRef,

@@ -11,7 +11,7 @@ use crate::scan::access::Access;
 use crate::scan::scanner::ScanSpec;
 use crate::scan::table::{MapTable, TableColumn};
 
-/// The assumed selectivity of other filters: one row of so many passes.
+/// The assumed selectivity of other filters: one row of this number passes.
 const SELECTIVITY: usize = 5;
 
 /// Statistics of a table's columns that need no reading.

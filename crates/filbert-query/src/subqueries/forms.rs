@@ -138,7 +138,7 @@ pub(super) fn is_plain_aggregate(rows: &LogicalPlan) -> bool {
         }
         _ => false,
     };
-    // The aggregation is over all groups, also those that no outer row refers to.
+    // The aggregation is over all groups, also over groups that no outer row refers to.
     let can_fail = |expressions: &[Expr], rows: &LogicalPlan| {
         expressions.iter().any(|expression| fallible::can_fail(expression, rows.schema()))
     };

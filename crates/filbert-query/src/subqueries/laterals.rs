@@ -2,10 +2,10 @@
 //! side is computed for the row: `FROM t, jsonb_array_elements(t.list) AS item WHERE
 //! jsonb_typeof(t.list) = 'array'` calls the function for arrays only, as PostgreSQL does.
 //!
-//! The right side is computed for all values of the left side once it is no subquery any more, so
-//! this has to happen before.
+//! After the subquery has become a join, the right side is computed for all values of the left
+//! side. So the conditions must be moved before that.
 //!
-//! Also the part of the left side that these values are taken from.
+//! Also determines the part of the left side that provides these values.
 
 use std::sync::Arc;
 
@@ -58,8 +58,9 @@ pub(super) fn narrowed(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// that has the columns. If it took them from the whole left side, each lateral join would double
 /// the plan.
 ///
-/// An inner join and a condition may drop rows whose values the right side is then computed for in
-/// vain. Therefore they stay part of it if the right side can fail.
+/// An inner join and a condition may drop rows. Without them, the right side would be computed for
+/// the values of dropped rows too. Therefore they stay part of the values if the right side can
+/// fail.
 pub(super) fn values_from<'p>(left: &'p LogicalPlan, right: &LogicalPlan, columns: &[Column]) -> &'p LogicalPlan {
     let has_all = |plan: &LogicalPlan| columns.iter().all(|column| plan.schema().has_column(column));
     let may_drop = !can_fail(right);

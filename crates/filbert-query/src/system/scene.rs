@@ -50,7 +50,8 @@ impl Scene {
     }
 
     /// The number of rows of a relation. If this member does not hold all partitions: an estimate
-    /// by those that it holds; `None` if it holds none. Keys are spread evenly over partitions.
+    /// from the partitions that it holds; `None` if it holds none. Keys are spread evenly over
+    /// partitions.
     pub(crate) fn rows_of(&self, relation: &RelationFacts) -> Option<usize> {
         let Some(map) = &relation.map else { return Some(0) };
         let here: Vec<PartitionId> =

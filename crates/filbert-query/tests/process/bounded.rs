@@ -1,5 +1,5 @@
-//! Statements that ask for more memory or planning than a member has are refused, and nothing else
-//! is disturbed.
+//! Statements that need more memory or more planning than the limits allow are rejected, and other
+//! statements are not affected.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use crate::{alone, memory_mib};
 use filbert_grid::query::{Dialect, Session, StatementResult};
 use filbert_query::QueryConfig;
 
-/// Memory that one query may use, and with it all that is computed for a batch of rows.
+/// The memory limit of one query. The limit of results for a batch of rows is derived from it.
 const QUERY_BYTES: usize = 128 << 20;
-/// What the process may grow by, in MiB: several functions of a statement hold results at the same
-/// time, on each query thread.
+/// The maximum growth of the process, in MiB: several functions of a statement hold results at the
+/// same time, on each query thread.
 const GROWTH_MIB_MAX: u64 = 512;
 
-/// Fails if the process has grown by more than it may, since it was as large as `before`, and names
-/// the statement.
+/// Fails if the process has grown by more than [`GROWTH_MIB_MAX`] from `before`, and names the
+/// statement.
 fn check_growth(before: u64, statement: &str) {
     let (now, most) = (memory_mib("VmRSS"), memory_mib("VmHWM"));
     assert!(most < before + GROWTH_MIB_MAX, "{before} MiB before, {most} MiB at most, {now} MiB now: {statement}");
 }
 
-/// `WITH` queries, each of which reads the one before twice.
+/// A chain of `WITH` queries. Each query reads the previous one twice.
 fn doubled(count: usize, query: &str) -> String {
     let mut text = "WITH a0 AS (SELECT 1 AS x)".to_owned();
     for number in 1..count {
@@ -41,7 +41,7 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
     member.change("INSERT INTO t VALUES (1, 'one')");
     let before = memory_mib("VmRSS");
 
-    // One value that is too long.
+    // A single value that is too long.
     for text in [
         "SELECT array_length(array_repeat(1, 2000000000), 1)",
         "SELECT array_length(array_resize(array[1], 2000000000), 1)",
@@ -53,7 +53,7 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
         assert_eq!(member.error(text).sqlstate(), "54000", "{text}");
         check_growth(before, text);
     }
-    // Values that are too many for one batch of rows.
+    // Values with too many bytes for one batch of rows.
     for value in [
         "length(repeat('x', 60000000 + g::int))",
         "length(lpad('x', 60000000 + g::int))",
@@ -79,7 +79,7 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
         check_growth(before, text);
     }
     assert_eq!(member.rows("SELECT array_length(array_fill(0, array[1000000]), 1) FROM t"), ["1000000"]);
-    // Values that an aggregate keeps, with a table and without.
+    // Values that an aggregate keeps, from a table and from generated rows.
     member.change("CREATE TABLE many (id int PRIMARY KEY, s text)");
     member.change("INSERT INTO many SELECT g, 'x' FROM generate_series(1, 40000) g");
     for aggregate in [
@@ -94,7 +94,7 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
             check_growth(before, &text);
         }
     }
-    // Relations that come about by names that stand for others.
+    // Names of `WITH` queries and views that expand to many relations.
     let chain: Vec<String> =
         (1..30).map(|at| format!("v{at} AS (SELECT s || s AS s FROM v{} LIMIT 1)", at - 1)).collect();
     let text = format!("WITH v0 AS (SELECT repeat('x', 1000) AS s), {} SELECT length(s) FROM v29", chain.join(", "));
@@ -119,7 +119,7 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
         }
     }
     assert!(refused > 0);
-    // What a plan holds beyond its text is not kept.
+    // A plan with a large constant, which its text does not contain, is not cached.
     for number in 0..200 {
         let text = format!("SELECT count(*) FROM t WHERE s = repeat('x', 2000000 + {number})");
         assert_eq!(member.rows(&text), ["0"]);
@@ -154,7 +154,7 @@ fn all_that_a_statement_holds_is_limited() {
         assert_eq!(member.error(&text).sqlstate(), "53200", "{text}");
         check_growth(before, &text);
     }
-    // What the statements held is not held any more.
+    // The memory of the ended statements is free again.
     assert_eq!(member.rows("SELECT count(*), count(DISTINCT t || id) FROM crowd"), ["100000|100000"]);
 }
 

@@ -1,5 +1,5 @@
-//! Planning ends with its statement, and so does what is computed meanwhile: a statement that is
-//! late costs the processor a part of what it takes to plan it.
+//! Planning ends with its statement, and so do computations during planning. A statement that times
+//! out takes only a part of the processor time that its whole planning takes.
 
 use std::fs;
 use std::sync::mpsc;
@@ -9,20 +9,21 @@ use crate::common::Member;
 use filbert_grid::query::{Dialect, QueryEngine, Statement};
 use filbert_query::QueryConfig;
 
-/// A statement whose planning takes so long tells whether it was ended: hundredths of a second of
-/// processor time.
+/// The minimal planning time of a tested statement, in hundredths of a second of processor time:
+/// long enough to show an early end.
 const LONG: u64 = 60;
-/// What an ended one may take of that: some steps are whole before anybody looks.
+/// An ended statement may take at most the planning time divided by this: some steps run to their
+/// end before the next check.
 const PART: u64 = 2;
-/// The longest step takes less than this part of the time.
+/// The longest step takes less than the planning time divided by this.
 const STEPS: u64 = 6;
-/// A step that is too long is so each time, and not only while the machine is busy.
+/// A step that is too long fails all attempts. A busy machine does not.
 const ATTEMPTS: usize = 3;
-/// The library's rule `eliminate_cross_join` orders all joins in one step, half of the time. Their
-/// number is limited.
+/// DataFusion's rule `eliminate_cross_join` orders all joins in one step, which takes half of the
+/// time. The number of joins is limited.
 const ONE_STEP: &str = "joins";
 
-/// Processor time of this process so far, in hundredths of a second.
+/// The processor time of this process, in hundredths of a second.
 fn processor() -> u64 {
     let figures = fs::read_to_string("/proc/self/stat").unwrap();
     let (_, figures) = figures.rsplit_once(") ").unwrap();
@@ -33,10 +34,10 @@ fn joined(count: usize, separator: &str, part: impl Fn(usize) -> String) -> Stri
     (0..count).map(part).collect::<Vec<_>>().join(separator)
 }
 
-/// A statement of a size.
+/// Generates a statement of a given size.
 type TextOf = fn(usize) -> String;
 
-/// Statements that take the longer to plan the larger they are.
+/// Statements with a planning time that grows with their size.
 const KINDS: [(&str, TextOf); 8] = [
     ("conditions that all hold", |size| {
         format!("SELECT 1 FROM t WHERE {}", joined(size, " AND ", |at| format!("a <> {at}")))
@@ -68,7 +69,8 @@ const KINDS: [(&str, TextOf); 8] = [
     ("parts of a pattern", |size| format!("SELECT repeat('a', {}) LIKE repeat('%a_', {size}) || 'b'", size * 1_000)),
 ];
 
-/// What took too long after the end of a statement of one kind. No text is planned twice.
+/// The delays after the end of a statement that are too long, for one kind of statement. No text is
+/// planned twice.
 #[allow(clippy::print_stdout, reason = "the figures of a test")]
 fn late_of(member: &mut Member, name: &str, text_of: TextOf, attempt: usize) -> Vec<String> {
     let text_of = |size| format!("{} -- attempt {attempt},", text_of(size));
@@ -79,7 +81,7 @@ fn late_of(member: &mut Member, name: &str, text_of: TextOf, attempt: usize) -> 
         let told = member.try_rows(&text_of(size), &[]);
         let taken = processor() - before;
         match told {
-            // It has a limit before it takes long.
+            // The statement reaches a limit before its planning takes long.
             Err(error) => {
                 assert!(["54000", "54001", "42601", "54011"].contains(&error.sqlstate()), "{size} {name}: {error}");
                 break (size, None);
@@ -104,7 +106,7 @@ fn late_of(member: &mut Member, name: &str, text_of: TextOf, attempt: usize) -> 
     if ended * PART > whole {
         late.push(format!("{size} {name} took {ended} of {whole} hundredths of a second after their end"));
     }
-    // Late steps are as short as early ones.
+    // Checks that late steps are as short as early steps.
     for quarters in 1..if name == ONE_STEP { 2 } else { 4 } {
         let text = format!("{} {quarters} quarters", text_of(size));
         let before = processor();
@@ -121,7 +123,7 @@ fn late_of(member: &mut Member, name: &str, text_of: TextOf, attempt: usize) -> 
             late.push(format!("{size} {name}, ended after {allowed} of {whole}: took {ended} hundredths of a second"));
         }
     }
-    // The same for a description whose client has left.
+    // The same for a description that its client has cancelled.
     let text = format!("{} described", text_of(size));
     let before = processor();
     let (sender, receiver) = mpsc::channel();
@@ -142,7 +144,8 @@ fn planning_ends_with_its_statement() {
     let _alone = alone();
     let mut member = Member::of(Dialect::Postgres);
     let session = member.session.clone();
-    // With one thread what is asked later waits until it is free.
+    // With one query thread, the description at the end waits until the ended statement has freed
+    // the thread.
     member = Member { session, ..Member::with(QueryConfig { threads: Some(1), ..QueryConfig::default() }) };
     member.change("CREATE TABLE t (id int PRIMARY KEY, a int, b int)");
     for (name, text_of) in KINDS {

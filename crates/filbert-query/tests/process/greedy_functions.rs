@@ -1,5 +1,5 @@
-//! Every function of every dialect is called with arguments that ask for much: none takes more
-//! memory than a query may use.
+//! Calls every function of every dialect with arguments that request huge results. No call may take
+//! more memory than the limit of a query.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use crate::{alone, memory_mib};
 use filbert_grid::query::{Dialect, Session};
 use filbert_query::QueryConfig;
 
-/// Memory that one query may use.
+/// The memory limit of one query.
 const QUERY_BYTES: usize = 128 << 20;
-/// What the process may grow by at one statement, in MiB: two query threads make a value of 64 MiB
-/// at the same time, its characters are up to three more copies of it, and a statement that is late
-/// goes on for a moment.
+/// The maximum growth of the process by one statement, in MiB: two query threads create a value of
+/// 64 MiB at the same time, its characters take up to three more copies, and a statement ends
+/// shortly after its timeout.
 const GROWTH_MIB_MAX: u64 = 512;
 
-/// Begins anew to note the most resident memory; what it is in MiB.
+/// Resets the peak of the resident memory. Returns the resident memory in MiB.
 fn begin() -> u64 {
     fs::write("/proc/self/clear_refs", "5").unwrap();
     memory_mib("VmHWM")
 }
 
-/// Arguments that make much of little, with which any function can be called.
+/// Short arguments that request huge results, for calls of any function.
 const GREEDY: [&str; 12] = [
     "2000000000",
     "'x', 2000000000",
@@ -55,11 +55,11 @@ fn no_function_makes_much_of_little() {
                 let of_rows = arguments.replacen("2000000000", "60000000 + CAST(v AS INT)", 1);
                 let of_one = format!("SELECT \"{name}\"({arguments}) IS NULL");
                 let of_all = format!("SELECT count(\"{name}\"({of_rows})) FROM TABLE(generate_series(1, 8192)) g(v)");
-                // What is the same for all rows is computed once.
+                // A call with the same arguments for all rows is computed once.
                 let all = (of_rows != arguments).then_some(of_all);
                 for text in [of_one].into_iter().chain(all) {
                     let before = begin();
-                    // The answers are for other tests: this one is about the memory that they take.
+                    // Other tests check the results. This test checks only the memory.
                     let _ = member.try_rows(&text, &[]);
                     let most = memory_mib("VmHWM");
                     if most > before + GROWTH_MIB_MAX {

@@ -1,5 +1,5 @@
-//! Tests of the query engine that look at the memory or the processor time of the whole process.
-//! They run one at a time, in a program of their own.
+//! Tests of the query engine that measure the memory or the processor time of the whole process.
+//! They run one at a time, in a separate program.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -19,19 +19,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use filbert_grid::allocation::Counting;
 
-/// The program's allocator: what another one keeps for later is not what is measured here.
+/// The same allocator as in the program. Another allocator may keep more freed memory, which would
+/// change the measurements.
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
-/// Waits until no other test of this program runs, and keeps the others from running.
+/// Waits until no other test of this program runs. Other tests wait until the guard is dropped.
 fn alone() -> MutexGuard<'static, ()> {
     static RUNNING: Mutex<()> = Mutex::new(());
-    // A test that failed has said so.
+    // A panic of another test does not matter here.
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A figure of this process's memory in MiB: `VmRSS`, the resident memory, or `VmHWM`, the most of
-/// it so far.
+/// A figure of this process's memory in MiB: `VmRSS`, the resident memory, or `VmHWM`, its peak.
 fn memory_mib(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let figure = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();

@@ -1,6 +1,6 @@
-//! The same question has the same answer, whichever way it is asked: with columns, with indexes,
-//! with both, with neither; by SQL with literals and with parameters, planned and from the cache of
-//! plans; by predicates; and by a model in plain Rust.
+//! The same query has the same result in every way: on maps with columns, with indexes, with both,
+//! and with neither; by SQL with literals and with parameters, planned and from the plan cache; by
+//! predicates; and by a model in plain Rust.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -15,8 +15,7 @@ use filbert_grid::{Caller, Change, Expiry, Map, PutMode, ReadView};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// The maps that hold the same entries. Beside them, `source` is where the map API's puts take
-/// their bytes from.
+/// The maps with the same entries. The map `source` provides the bytes for puts by the map API.
 const MAPS: [&str; 4] = ["plain", "columns", "indexes", "both"];
 
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +36,13 @@ enum Step {
     UpdateKey(i32, Row),
     Delete(Test),
     DeleteKey(i32),
-    /// Takes a row out by the map API.
+    /// Removes a row by the map API.
     Take(i32),
-    /// Takes rows out by a predicate.
+    /// Removes rows by a predicate.
     RemoveAll(Test),
     Clear,
-    /// Rows or an aggregate by SQL, with values as `?` or as they are, and the same by predicates.
+    /// Queries rows or an aggregate by SQL, with values as parameters (if true) or as literals, and
+    /// the same rows by predicates.
     Ask(Test, Question, bool),
 }
 
@@ -116,13 +116,13 @@ impl Maps {
         if matches!(self.format, Format::Portable) { row.without_null_numbers() } else { row }
     }
 
-    /// The entries that a condition finds in SQL.
+    /// The entries for which a condition is true in SQL.
     fn found(&self, test: &Test) -> BTreeMap<i32, Row> {
         let found = self.model.iter().filter(|(key, row)| test.in_sql(**key, row) == Some(true));
         found.map(|(key, row)| (*key, row.clone())).collect()
     }
 
-    /// Runs a statement on each of the maps, which must change so many rows.
+    /// Runs a statement on each of the maps. It must change `count` rows.
     fn change_all(&self, text: impl Fn(&str) -> String, count: usize) {
         for map in MAPS {
             let text = text(map);
@@ -216,7 +216,7 @@ impl Maps {
         }
     }
 
-    /// Puts a row by the map API: the bytes that SQL wrote into another map.
+    /// Puts a row by the map API, with the bytes that SQL has written into the map `source`.
     fn put(&self, key: i32, row: &Row) {
         self.member.change(&format!("SINK INTO source VALUES ({key}, {})", row.literals()));
         let source = self.map("source");
@@ -236,7 +236,7 @@ impl Maps {
         let expected = answer(&found, question);
         for map in MAPS {
             let text = statement(map, &condition, question);
-            // The second time the plan is known, and maybe a short one.
+            // The second time the plan comes from the cache, and may be a short plan.
             for time in ["first", "second"] {
                 let mut rows = self.member.rows_with(&text, &parameters);
                 if !matches!(question, Question::Ordered) {
@@ -332,7 +332,7 @@ fn statement(map: &str, condition: &str, question: Question) -> String {
     format!("SELECT {what} FROM {map} WHERE {condition}{then}")
 }
 
-/// What a question answers about rows; sorted, if it has no order of its own.
+/// The result of a query over rows; sorted, if the query has no order.
 fn answer(found: &BTreeMap<i32, Row>, question: Question) -> Vec<String> {
     let sum = |rows: &[&Row]| {
         let numbers: Vec<i64> = rows.iter().filter_map(|row| row.n).collect();
@@ -383,8 +383,8 @@ fn answer(found: &BTreeMap<i32, Row>, question: Question) -> Vec<String> {
     rows
 }
 
-/// Cases that begin later than this are left out, so that a busy machine does not hold up the other
-/// tests.
+/// Cases do not start after this time, so that this test does not delay the others on a busy
+/// machine.
 const TIME_MAX: Duration = Duration::from_secs(15);
 static BEGIN: OnceLock<Instant> = OnceLock::new();
 

@@ -1,5 +1,5 @@
-//! A statement changes all that it says, or nothing: where it fails, where it meets its own rows,
-//! and where many change the same rows.
+//! A statement makes all of its changes or none: if it fails, if it moves rows to the keys of other
+//! changed rows, and if many statements change the same rows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -12,7 +12,7 @@ use filbert_grid::{Caller, Change, Map};
 use filbert_query::QueryConfig;
 use uuid::Uuid;
 
-/// Numbers that look random, the same in every run.
+/// Pseudorandom numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -38,7 +38,7 @@ fn content(member: &Member) -> Vec<String> {
     member.rows("SELECT id, v, s FROM t ORDER BY id")
 }
 
-/// What a statement came to: rows that it changed, or its error's SQLSTATE.
+/// The outcome of a statement: the number of changed rows, or the SQLSTATE of its error.
 fn outcome(member: &Member, text: &str) -> Result<u64, String> {
     match member.run(text, &[]) {
         Ok(StatementResult::Count(count)) => Ok(count),
@@ -67,7 +67,7 @@ fn unlock(map: &Map, key: &[u8], client: u128) {
     map.change(map.partition_of(key), caller(client), change, |_| ()).unwrap();
 }
 
-/// Frees what has expired and ends waits, as the program's timer does, while `run` runs.
+/// Frees expired entries and ends waits while `run` runs, as the program's timer does.
 fn with_timer<R>(member: &Member, run: impl FnOnce() -> R) -> R {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -82,7 +82,7 @@ fn with_timer<R>(member: &Member, run: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Says that something is over, also where it failed.
+/// Sets a flag at the end of a scope, also after a panic.
 struct Done<'d>(&'d AtomicBool);
 
 impl Drop for Done<'_> {
@@ -150,12 +150,12 @@ fn rows_that_are_copied_are_all_there_or_none_is() {
             None => writer.finish(),
         }
     };
-    // The last is there, or came twice.
+    // The last row has an existing key, or the key of an earlier row.
     for last in [100, 101] {
         assert_eq!(copy(rows(last)).unwrap_err().sqlstate(), "23505");
         assert_eq!(content(&member), before);
     }
-    // One that is not there yet is locked.
+    // A key without an entry is locked.
     let key = {
         member.change("INSERT INTO t VALUES (2000, 1, 'x')");
         let key = keys(&map).into_iter().find(|key| key.ends_with(&2_000i32.to_be_bytes())).unwrap();
@@ -185,7 +185,7 @@ fn a_locked_key_holds_a_whole_statement_up() {
             assert!(began.elapsed() >= Duration::from_millis(190));
             assert_eq!(content(&member), before);
         }
-        // The client that holds the lock is not held up by a statement that waits.
+        // A waiting statement does not block the client that holds the lock.
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| outcome(&member, "UPDATE t SET v = v + 1"));
             while member.grid.statistics().parked_changes == 0 {
@@ -215,7 +215,7 @@ fn an_update_that_moves_keys_does_not_meet_its_own_rows() {
     assert_eq!(member.change("INSERT INTO t SELECT id + 500000, v, s FROM t"), 20_000);
     assert_eq!(member.rows("SELECT count(*) FROM t"), ["40000"]);
     assert_eq!(member.change("DELETE FROM t WHERE (SELECT count(*) FROM t) = 40000"), 40_000);
-    // Two rows change places.
+    // Two rows exchange their keys.
     member.change("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b')");
     assert_eq!(member.rows("UPDATE t SET id = 3 - id RETURNING id, v").len(), 2);
     assert_eq!(content(&member), ["1|20|b", "2|10|a"]);
@@ -235,7 +235,7 @@ fn what_moves_between_rows_stays_the_same_in_sum() {
                 for _ in 0..60 {
                     let (from, to) = (numbers.below(40) + 1, numbers.below(40) + 1);
                     let text = match numbers.below(3) {
-                        // By the general way, and with all rows at once.
+                        // By the general plan, and with all rows at once.
                         0 => format!(
                             "UPDATE t SET v = v + CASE id WHEN {from} THEN -1 WHEN {to} THEN 1 ELSE 0 END WHERE {from} <> {to}"
                         ),
@@ -243,7 +243,7 @@ fn what_moves_between_rows_stays_the_same_in_sum() {
                             "UPDATE t SET v = v + CASE id WHEN {from} THEN -1 ELSE 1 END \
                              WHERE id IN ({from}, {to}) AND {from} <> {to}"
                         ),
-                        // By an insert of rows that are there.
+                        // By an insert of existing rows.
                         _ if from != to => format!(
                             "INSERT INTO t VALUES ({from}, -1, 'x'), ({to}, 1, 'x') \
                              ON CONFLICT (id) DO UPDATE SET v = t.v + excluded.v"
@@ -338,7 +338,7 @@ fn keys_that_move_while_others_change_rows_lose_none() {
     assert_eq!(member.rows("SELECT count(*), count(DISTINCT id), sum(v) FROM t"), [wanted]);
 }
 
-/// Runs a statement with a limit of time.
+/// Runs a statement with a timeout.
 fn run_within(member: &Member, text: &str, timeout_ms: u64) -> Result<StatementResult, SqlError> {
     let statement = Statement { timeout_ms: Some(timeout_ms), ..member.statement(text, &[]) };
     let (sender, receiver) = mpsc::channel();
@@ -354,7 +354,7 @@ fn a_cancelled_statement_has_changed_all_rows_or_none() {
     let mut numbers = Numbers(5);
     let (mut made, mut cancelled) = (0, 0);
     for round in 0..120 {
-        // Some wait for a lock when their time is over.
+        // Some statements wait for a lock at their timeout.
         let key = (round % 8 == 0).then(|| keys(&map).swap_remove(0));
         key.iter().for_each(|key| assert!(lock(&map, key, 7)));
         match run_within(&member, "UPDATE t SET v = v + 1", numbers.below(40) + 1) {
@@ -367,7 +367,7 @@ fn a_cancelled_statement_has_changed_all_rows_or_none() {
         assert!(rows.iter().all(|row| *row == rows[0]), "half a statement is there");
     }
     assert!(cancelled > 0);
-    // And what was told of each is so.
+    // The number of successful statements is the number of applied changes.
     assert_eq!(member.rows("SELECT max(v) FROM t"), [made.to_string()]);
     assert_eq!(map.statistics().locked_keys, 0);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::common::Member;
 use filbert_grid::query::Dialect;
 
-/// Values of a type, of which several become the same in other types.
+/// Types with values. Casts to other types make several of the values equal.
 const VALUES: [(&str, &[&str]); 13] = [
     ("smallint", &["3", "2", "1", "0"]),
     ("integer", &["16777217", "16777216", "3", "1", "0"]),
@@ -23,7 +23,7 @@ const VALUES: [(&str, &[&str]); 13] = [
     ("interval", &["1 mon", "30 days", "29 days 24:00", "1 day"]),
 ];
 
-/// Types with fewer digits or characters than the ones above.
+/// Types with fewer digits or characters than the types above.
 const SHORTER: [&str; 5] = ["numeric(5,1)", "numeric(4,0)", "varchar(1)", "char(1)", "timestamp(0)"];
 
 /// The number of different casts of a relation's values that are compared.
@@ -78,8 +78,8 @@ struct Rows<'m> {
 }
 
 impl Rows<'_> {
-    /// The ids of the rows that a condition holds for, which must be in the order of `a`; `None` if
-    /// the condition is refused.
+    /// The ids of the rows for which a condition is true. They must be in the order of `a`. `None`
+    /// if the condition is rejected.
     fn found(&self, condition: &str) -> Option<Vec<String>> {
         let text = format!("select id from {} where {condition} order by a, id", self.from);
         let found = self.member.try_rows(&text, &[]).ok()?;
@@ -127,7 +127,7 @@ fn conditions_on_casts_hold_for_the_rows_with_these_casts_and_leave_orders_alone
     let mut conditions = 0;
     for dialect in [Dialect::Postgres, Dialect::Crate, Dialect::Hazelcast] {
         let member = Member::of(dialect);
-        // Twice the same hour.
+        // In this time zone, two of the values have the same local time.
         let _others_have_none = member.run("set time zone 'America/New_York'", &[]);
         for (number, (of, values)) in VALUES.iter().enumerate() {
             let Some(of) = name_in(dialect, of) else { continue };

@@ -1,14 +1,14 @@
-//! The relations of the system, as PostgreSQL's and CrateDB's tools ask for them.
+//! System relations, queried as PostgreSQL's and CrateDB's tools query them.
 
 use crate::common::Member;
 use filbert_grid::query::Dialect;
 
-/// What psql sends for each of its backslash commands, as `psql -E` shows it: queries between lines
-/// of `;`.
+/// The queries of psql for each of its backslash commands, as `psql -E` shows them, separated by
+/// lines of `;`.
 const PSQL: &str = include_str!("../data/psql.sql");
 
-/// What drivers, ORMs and tools send to learn of types, tables, columns, keys and indexes: queries
-/// between lines of `;`, below the name of who sends them.
+/// The queries of drivers, ORMs and tools about types, tables, columns, keys and indexes, separated
+/// by lines of `;`. The name of the sender is above each of its queries.
 const DRIVERS: &str = include_str!("../data/drivers.sql");
 
 fn member(dialect: Dialect) -> Member {
@@ -99,7 +99,7 @@ fn columns_of_catalogs_are_of_their_own_types() {
         ("SELECT c.oid AS number, count(*) FROM pg_class c GROUP BY c.oid ORDER BY 1 LIMIT 3", vec![26, 0]),
         ("SELECT oid::bigint, relname::text, oid + 1 FROM pg_class", vec![0, 0, 0]),
         ("SELECT 't'::regclass, to_regtype('int4'), 'array_in'::regproc", vec![26, 26, 26]),
-        // Functions are shown by their names.
+        // Functions are printed as their names.
         ("SELECT typinput, typinput::text, typinput::oid FROM pg_type", vec![0, 0, 0]),
     ] {
         assert_eq!(types(text), expected, "{text}");

@@ -1,5 +1,5 @@
-//! Columns that show stored values in another type: an index over the stored values must not change
-//! the answers.
+//! Columns that show stored values in another type. An index over the stored values must not change
+//! the results.
 
 use crate::common::Member;
 use filbert_data::{ToBlob, Value};
@@ -48,7 +48,7 @@ fn an_index_finds_what_a_scan_finds_whatever_the_column_makes_of_the_values() {
             let with = member(column, stored);
             with.change(&format!("CREATE INDEX by_x ON m (x) TYPE {kind}"));
             assert_eq!(with.sorted(&query), expected, "{column} {stored:?} {condition} {kind}");
-            // Asked again, it is a short plan; and once more with what came later.
+            // The second time it is a short plan.
             assert_eq!(with.sorted(&query), expected, "{column} {stored:?} {condition} {kind}, again");
         }
         assert!(!expected.is_empty(), "{column} {stored:?} {condition}: a test that finds nothing shows little");

@@ -1,5 +1,5 @@
-//! Defaults in PostgreSQL's dialect: a column without a value gets what an `INSERT` of the
-//! default's expression gives it.
+//! Defaults in PostgreSQL's dialect: a column without a value gets the value that an `INSERT` of
+//! the default's expression would store.
 
 use crate::common::Member;
 use filbert_data::Value;
@@ -53,7 +53,8 @@ fn a_default_gives_what_its_expression_gives() {
             member.change(&format!("CREATE TABLE given (id int, d {column})"));
             let given = told(&member, &format!("INSERT INTO given VALUES (1, {default})"))
                 .and_then(|_| told(&member, "SELECT d::text, d IS NULL FROM given"));
-            // PostgreSQL finds some of these errors with the first row, here all are found now.
+            // PostgreSQL reports some of these errors at the first row. Here all of them are
+            // reported at the declaration.
             let created = told(&member, &format!("CREATE TABLE t (id int, d {column} DEFAULT {default})"));
             let defaulted = created.and_then(|_| {
                 told(&member, "INSERT INTO t (id) VALUES (1)")?;

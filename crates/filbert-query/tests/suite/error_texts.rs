@@ -1,9 +1,9 @@
-//! Errors are told in our words: no text of a library leaves the engine, in no dialect.
+//! Error texts are our own: no text of a library leaves the engine, in any dialect.
 
 use crate::common::Member;
 use filbert_grid::query::Dialect;
 
-/// Words that only libraries have.
+/// Words that occur only in the texts of libraries.
 const WORDS: [&str; 32] = [
     "DataFusion",
     "datafusion",

@@ -1,5 +1,5 @@
-//! An expression means the same wherever it stands: in a query, in what a change sets, inserts,
-//! finds and tells, and in what a table declares.
+//! An expression has the same value in every place: in a query, in the clauses of INSERT, UPDATE
+//! and DELETE, in `RETURNING`, and in the declarations of a table.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +12,7 @@ use proptest::sample::select;
 const TABLE: &str =
     "CREATE TABLE t{n} (id INT PRIMARY KEY, a INT, b NUMERIC(8, 2), f DOUBLE PRECISION, s TEXT, r TEXT)";
 
-/// The columns, as literals of their types stand for them where a row is not at hand.
+/// The values of the columns, for places without a row: literals replace the columns there.
 #[derive(Clone, Debug)]
 struct Row {
     a: String,
@@ -128,7 +128,7 @@ fn any_expression() -> impl Strategy<Value = String> {
     select(vec!['i', 'n', 'f', 'b', 't']).prop_flat_map(|kind| expression(kind, 3))
 }
 
-/// The columns by their names, or as literals.
+/// The expression with the names of the columns.
 fn over_columns(expression: &str) -> String {
     expression.replace("{a}", "a").replace("{b}", "b").replace("{f}", "f").replace("{s}", "s")
 }
@@ -140,9 +140,8 @@ fn over_literals(expression: &str, row: &Row) -> String {
     expression.replace("{s}", &format!("({})::text", row.s))
 }
 
-/// One row of one value, or the SQLSTATE of an error. A number has no zeros at its end: how many a
-/// numeric has is decided by the type that it is computed in, which literals may have narrower than
-/// columns.
+/// One row of one value, or the SQLSTATE of an error. Numbers have no trailing zeros: their number
+/// depends on the type of the computation, and literals may have narrower types than columns.
 fn outcome(rows: Result<Vec<String>, SqlError>) -> Result<Vec<String>, String> {
     let rows = rows.map_err(|error| error.sqlstate().to_owned())?;
     Ok(rows.into_iter().map(without_zeros_at_end).collect())
@@ -170,7 +169,7 @@ impl Ways<'_> {
         outcome(self.member.try_rows(&text.replace("{t}", &self.table), &[]))
     }
 
-    /// The value that `r` has after a change.
+    /// The value of `r` after a change.
     fn after(&self, change: &str) -> Result<Vec<String>, String> {
         self.rows(change)?;
         self.rows("SELECT r FROM {t} WHERE id = 1")
@@ -237,7 +236,8 @@ fn check(member: &Member, expression: &str, row: &Row) {
     ways.rows(&format!("INSERT INTO {{t}} (id, a, b, f, s) VALUES (1, {a}, {b}, {f}, {s})")).unwrap();
     let expected = ways.rows(&format!("SELECT ({})::text FROM {{t}}", over_columns(expression)));
     for (way, found) in ways.all(expression) {
-        // Of constants, a part that decides is known before another part fails.
+        // With constants, planning may decide the result before another part of the expression
+        // fails.
         let is_of_literals = matches!(way, "values" | "default" | "declared");
         if is_of_literals && (found.is_err() || expected.is_err()) {
             continue;

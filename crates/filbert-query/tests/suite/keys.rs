@@ -1,13 +1,13 @@
-//! Primary keys of every type in PostgreSQL's dialect. Two values are one key exactly if they are
-//! equal, and a change by a key takes exactly the rows that a query with the same condition finds:
-//! however the value is written, and in whatever time zone.
+//! Primary keys of every type in PostgreSQL's dialect. Two values are the same key exactly if they
+//! are equal. A change by key affects exactly the rows that a query with the same condition
+//! returns. Both hold for every form of a value and in every time zone.
 
 use crate::common::Member;
 use crate::parameters::run;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{Dialect, ParameterType};
 
-/// Types of keys, values of them, and further operands of comparisons.
+/// Types of keys, their values, and further operands for comparisons with them.
 const TYPES: &[(&str, &[&str], &[&str])] = &[
     ("smallint", &["1", "'2'", "1.4", "-3"], &["1.5", "70000", "'x'", "1.0", "1e0"]),
     ("int", &["1", "'2'", "1.4", "-3"], &["1.5", "3000000000", "'x'", "1.0", "null"]),

@@ -60,7 +60,7 @@ fn a_literal_takes_the_type_of_its_neighbour() {
         let literal = format!("'{}'", value.replace('\'', "''"));
         let typed = format!("{literal}::{of}");
         for query in NEIGHBOURS {
-            // Elements of arrays are no arrays.
+            // An element of an array is not an array itself.
             if of.ends_with("[]") && ["ANY", "array_"].iter().any(|part| query.contains(part)) {
                 continue;
             }
@@ -72,7 +72,7 @@ fn a_literal_takes_the_type_of_its_neighbour() {
             let (expected, _) = told(&typed);
             let (found, text) = told(&literal);
             assert!(expected.is_ok(), "{of}: {query}: {expected:?}");
-            // A refusal is no wrong answer.
+            // A rejection is not a wrong result.
             if found.as_ref().is_err_and(|error| error.starts_with("0A000") || error.starts_with("42804")) {
                 continue;
             }

@@ -1,5 +1,4 @@
-//! Queries while the map changes below them, queries that are too large, and queries that are ended
-//! before they end.
+//! Queries during changes of the map, queries that are too large, and queries that are cancelled.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,9 +15,9 @@ use filbert_grid::query::{
 use filbert_grid::{Caller, Change, Expiry, Map, PutMode, ReadView};
 use filbert_query::QueryConfig;
 
-/// How long queries and changes run beside each other.
+/// The duration of concurrent queries and changes.
 const LOAD: Duration = Duration::from_millis(1_000);
-/// An answer that has not come until then never comes.
+/// The time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn mapping(member: &Member, name: &str, options: &str) {
@@ -38,7 +37,7 @@ fn put(map: &Map, key: i32, n: i64) {
     put_text(map, key, format!(r#"{{"n": {n}, "t": "text {n}"}}"#));
 }
 
-/// Runs `change` again and again in another thread while `ask` runs, for a while.
+/// Runs `change` and `ask` repeatedly for [`LOAD`], in two threads.
 fn beside(change: impl Fn(u32) + Sync, mut ask: impl FnMut()) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -137,7 +136,7 @@ fn answers_are_right_while_indexes_come_and_go_under_load() {
         put(&map, key, i64::from(key % 10));
     }
     let predicate = Predicate::Equal("n".to_owned(), Value::Int64(3)).to_blob().unwrap();
-    // These rows stay as they are, whatever happens to others.
+    // The changes affect other rows than the queries.
     let change = |round: u32| {
         let kind = if round & 1 == 0 { "HASH" } else { "SORTED" };
         member.change(&format!("CREATE INDEX by_n ON busy (n) TYPE {kind}"));
@@ -218,7 +217,7 @@ fn a_join_beyond_the_memory_is_an_error_and_the_next_query_is_answered() {
              FROM TABLE(generate_series({from}, {to}))"
         )
     };
-    // A statement has to hold what it is about to change.
+    // A statement holds its changes in memory until it makes them.
     let error = member.error(&insert(1, 80_000));
     assert!(error.message.contains("not enough memory for the changes of one statement"), "{error}");
     assert_eq!((error.sqlstate(), member.rows("SELECT count(*) FROM large")), ("53200", vec!["0".to_owned()]));
@@ -303,7 +302,7 @@ fn joins_of_all_with_all_hold_up_nobody_and_end_with_who_asked() {
             }
             (_, other) => panic!("{text}: {:?}", other.map(drop)),
         };
-        // There is one thread for queries, and the join has it.
+        // The join runs on the only query thread.
         assert_eq!(member.rows("SELECT count(*), max(n) FROM m WHERE n < 1000"), ["1000|999"]);
         running.cancel();
         let ended = receiver.recv_timeout(PATIENCE).unwrap();

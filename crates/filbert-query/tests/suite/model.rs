@@ -1,4 +1,4 @@
-//! Rows and conditions in plain Rust: what every way to ask must answer.
+//! A model of rows and conditions in plain Rust. Every kind of query must return its results.
 #![allow(
     unreachable_pub,
     clippy::float_cmp,
@@ -23,17 +23,17 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row as a format without nulls for numbers keeps it.
+    /// The row in a format that cannot store null numbers.
     pub fn without_null_numbers(self) -> Row {
         Row { n: self.n.or(Some(0)), d: self.d.or(Some(0.0)), b: self.b.or(Some(false)), ..self }
     }
 
-    /// Key and columns as the texts of a result, joined by `|`.
+    /// The key and the columns as a row of a result, joined by `|`.
     pub fn text(&self, key: i32) -> String {
         format!("{key}|{}|{}|{}|{}", shown(self.n), shown(self.t.as_deref()), shown(self.d.map(Double)), shown(self.b))
     }
 
-    /// The columns as SQL writes them.
+    /// The columns as SQL literals.
     pub fn literals(&self) -> String {
         [Field::N, Field::T, Field::D, Field::B].map(|field| literal(&self.value(0, field))).join(", ")
     }
@@ -49,7 +49,7 @@ impl Row {
     }
 }
 
-/// A double as results show it.
+/// A double as results display it.
 pub struct Double(pub f64);
 
 impl std::fmt::Display for Double {
@@ -109,7 +109,7 @@ pub enum Test {
 }
 
 impl Test {
-    /// What SQL says of it: true, false, or unknown.
+    /// Its value in SQL: true, false, or unknown.
     pub fn in_sql(&self, key: i32, row: &Row) -> Option<bool> {
         let known = |field: Field| Some(row.value(key, field)).filter(|value| !value.is_null());
         let order = |field, value: &Value<'_>| known(field).map(|found| found.compare(value).unwrap());
@@ -149,8 +149,8 @@ impl Test {
         }
     }
 
-    /// What the map API says of it: a comparison with nothing is false, and its opposite by `NOT`
-    /// is false as well.
+    /// Its value in the map API: a comparison with null is false, and the comparison negated by
+    /// `NOT` is false as well.
     pub fn in_predicates(&self, key: i32, row: &Row) -> bool {
         match self {
             Test::And(all) => all.iter().all(|test| test.in_predicates(key, row)),
@@ -164,7 +164,7 @@ impl Test {
         }
     }
 
-    /// As SQL writes it; with `parameters`, values are `?` and are added to them.
+    /// The condition in SQL. With `parameters`, each value is a `?`, and is added to them.
     pub fn sql(&self, parameters: &mut Option<Vec<Value<'static>>>) -> String {
         let mut value = |value: &Value<'static>| match parameters {
             Some(parameters) => {
@@ -290,7 +290,7 @@ fn of_field(field: Field) -> BoxedStrategy<Test> {
         2 => vec(value(), 1..4).prop_map(move |values| Test::In(field, values)),
         1 => Just(Test::IsNull(field)),
     ];
-    // Truth values have no order that both languages know.
+    // Only one of the two languages defines an order of booleans.
     if field == Field::B {
         return plain.boxed();
     }

@@ -1,6 +1,6 @@
-//! Every form of expression within itself, thirty levels deep: it is answered, or refused as too
-//! complex. A form that doubles with each level would have a thousand million copies of the
-//! innermost operand.
+//! Every form of expression, nested within itself thirty levels deep: it returns a result, or is
+//! rejected as too complex. A form that doubles with each level would have a thousand million
+//! copies of the innermost operand.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use filbert_grid::query::{Dialect, Session};
 use filbert_query::QueryConfig;
 
 const LEVELS: usize = 30;
-/// Far more than a form takes that is linear in its levels, far less than one that doubles.
+/// Far more time than a form that grows linearly with its levels needs, and far less than a form
+/// that doubles.
 const TIMEOUT_MS: u64 = 60_000;
-/// Memory that doubled data would need more of.
+/// A memory limit that data which doubles with each level would exceed.
 const QUERY_BYTES: usize = 128 << 20;
 
-/// How such a statement ends: with an answer, as too complex, or as an expression that is not
-/// served.
+/// The accepted SQLSTATEs: a result, too complex, or an expression that is not supported.
 const ENDS: [&str; 6] = ["00000", "54001", "42P20", "42803", "0A000", "21000"];
 
 /// Forms of a whole number: `@` is the operand, a whole number as well.

@@ -222,7 +222,8 @@ fn members_are_set() {
     let values = [Value::Int64(2), Value::Array(vec![Value::Int64(1), Value::Null])];
     assert_eq!(member.change_with("UPDATE things SET o['p'] = ?, o['r'] = ? WHERE o['q'] = 'one'", &values), 2);
     assert_eq!(objects(5), [r#"{"a":{"b":true},"p":2,"q":"one","r":[1,null]}"#]);
-    // A member of what is no object cannot be set, and one that is declared twice cannot either.
+    // Setting a member of a value that is not an object is an error, and so is assigning a column
+    // twice.
     sqlstate(&member, "UPDATE things SET o['q']['x'] = 1 WHERE id = 4", "22P02");
     sqlstate(&member, "UPDATE things SET o = '{}', o['q'] = 1 WHERE id = 4", "42601");
     let told = member.rows("UPDATE things SET o['n'] = 0 WHERE id = 1 RETURNING o['n'], o['n'] + 1, o['t']");
@@ -322,7 +323,7 @@ fn names_are_looked_for_along_the_path() {
             assert_eq!(member.rows("SHOW TABLES LIKE 't'"), ["t"]);
         }
 
-        // Others see it by its whole name, and the view means what it meant.
+        // Other sessions use its qualified name, and the view keeps its meaning.
         member.session = default;
         assert_eq!(member.rows("SELECT a FROM t"), ["1"]);
         assert_eq!(member.rows("SELECT a FROM mine.t ORDER BY a"), ["2", "3"]);

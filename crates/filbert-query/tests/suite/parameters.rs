@@ -1,6 +1,6 @@
-//! Parameters have the types that the client declares, else those of what they stand beside:
-//! operators and functions are chosen by them, and a statement means the same with literals, with
-//! parameters of declared types, and with parameters alone.
+//! A parameter has the type that the client declares, or else the type of the neighbouring
+//! expression. Operators and functions are selected by these types. A statement has the same
+//! meaning with literals, with parameters of declared types, and with parameters without types.
 
 use std::slice::from_ref;
 use std::sync::mpsc;
@@ -84,8 +84,8 @@ fn declared_types_choose_operators_and_functions() {
     check("substr('abc', $1)", &[Value::Int16(2)], &[declared(FieldType::SmallInt)], "bc");
     check("$1 || $2", &[Value::Text("a".into()), Value::Text("b".into())], &[], "ab");
     check("coalesce($1, 7)", &[Value::Null], &[], "7");
-    // PostgreSQL's numbers of types that Arrow has not: `jsonb` has one form, `bpchar` blanks that
-    // do not count.
+    // PostgreSQL types that Arrow lacks, by OID: `jsonb` has a canonical text, and trailing blanks
+    // of a `bpchar` are insignificant.
     let of_postgres = |field_type, oid| [Some(ParameterType { field_type, pg_type: Some(oid) })];
     let jsonb = of_postgres(FieldType::Json, 3802);
     check("$1", &[Value::Json("{\"b\":1, \"a\":2}".into())], &jsonb, "{\"a\": 2, \"b\": 1}");
@@ -140,7 +140,7 @@ fn changes_take_parameters_of_their_types() {
     assert_eq!(described.parameters.as_ref(), expected);
 }
 
-/// Of which types a statement says that its parameters are, as clients are told them.
+/// The types of the parameters in the description of a statement.
 fn described(member: &Member, text: &str) -> Vec<FieldType> {
     member.describe(text).unwrap().parameters.to_vec()
 }
@@ -151,7 +151,7 @@ fn clients_are_told_what_parameters_are_taken_as() {
     member.change("CREATE TABLE u (id UUID PRIMARY KEY, d DATE, tags TEXT[], b BOOLEAN)");
     let (big, int, text, truth) = (FieldType::BigInt, FieldType::Integer, FieldType::Varchar, FieldType::Boolean);
     let uuids = FieldType::Array(Box::new(FieldType::Uuid));
-    // As PostgreSQL 15 tells them.
+    // The types that PostgreSQL 15 reports.
     let cases: [(&str, &[FieldType]); 28] = [
         ("SELECT * FROM t LIMIT $1 OFFSET $2", &[big.clone(), big]),
         ("SELECT id FROM u WHERE id = $1", &[FieldType::Uuid]),
@@ -185,7 +185,7 @@ fn clients_are_told_what_parameters_are_taken_as() {
     for (statement, expected) in cases {
         assert_eq!(described(&member, statement), expected, "{statement}");
     }
-    // What they are told is what they are taken as.
+    // Values of the reported types are accepted.
     let run = |text: &str, values: &[Value<'_>]| run(&member, text, values, &[]).unwrap();
     let uuid = || Value::Uuid("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11".parse().unwrap());
     assert_eq!(run("INSERT INTO u (id, b) VALUES ($1, true)", &[uuid()]), ["count 1"]);
@@ -211,8 +211,8 @@ fn digits_that_come_about_are_not_told() {
         let description = member.describe(text).unwrap();
         description.columns.as_ref().unwrap().iter().map(|column| column.pg_type).collect()
     };
-    // The numbers of `numeric` and `numeric[]`, where the digits of a column are none that were
-    // declared.
+    // `None` for a column with its own type; the OIDs of `numeric` and `numeric[]` for numbers
+    // without declared digits.
     let (own, free, array) = (None, Some(1700), Some(1231));
     assert_eq!(
         told("SELECT n, n * 2, n::numeric(5, 1), -n, max(n) OVER (), 1.10 FROM t"),
@@ -226,7 +226,7 @@ fn digits_that_come_about_are_not_told() {
     assert_eq!(told("SELECT n FROM t UNION SELECT n FROM t"), [own]);
     assert_eq!(told("SELECT n FROM t UNION SELECT n + 1 FROM t"), [free]);
     assert_eq!(told("SELECT l.n, r.m FROM t l JOIN (SELECT id, n * 3 AS m FROM t) r USING (id)"), [own, free]);
-    // A table of what is computed keeps all digits that it is given.
+    // A table with a computed column keeps all digits of its values.
     member.change("CREATE TABLE c AS SELECT id, n * 2 AS m, n FROM t");
     member.change("INSERT INTO c VALUES (3, 1.23456, 1.23456)");
     assert_eq!(member.rows("SELECT m::text, n::text FROM c WHERE id = 3"), ["1.23456|1.23"]);

@@ -1,18 +1,18 @@
-//! Patterns of PostgreSQL's dialect: each way through the engine finds what a plain matcher finds.
+//! Patterns of PostgreSQL's dialect: every plan returns the same rows as a plain matcher.
 
 use crate::common::Member;
 use filbert_data::Value;
 use filbert_grid::query::Dialect;
 use proptest::prelude::*;
 
-/// Whether a text is like a pattern; `None` where the pattern ends with its escape character.
+/// Whether a text matches a pattern; `None` if the pattern ends with its escape character.
 fn is_like(text: &[char], pattern: &[char], escape: Option<char>) -> Option<bool> {
     let Some((first, rest)) = pattern.split_first() else { return Some(text.is_empty()) };
     if Some(*first) == escape {
         let (literal, rest) = rest.split_first()?;
         return match text.split_first() {
             Some((found, text)) if found == literal => is_like(text, rest, escape),
-            // The pattern is wrong whatever the text is.
+            // An invalid pattern is an error for every text.
             _ => is_like(&[], rest, escape).map(|_| false),
         };
     }
@@ -57,7 +57,7 @@ fn like_finds_the_same_by_literals_parameters_columns_and_indexes() {
                 }
                 member.change(&format!("INSERT INTO keyed VALUES ({})", quoted(text)));
             }
-            // No escape character is written as an empty text.
+            // An empty text means that there is no escape character.
             let (clause, escape) = match escape {
                 None => (String::new(), Some('\\')),
                 Some('\0') => (" ESCAPE ''".to_owned(), None),

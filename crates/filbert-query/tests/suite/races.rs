@@ -1,5 +1,5 @@
-//! Changes of tables beside each other, by many threads, against a model: what was acknowledged is
-//! there afterwards.
+//! Concurrent changes of tables by many threads, compared with a model. No acknowledged change may
+//! be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::common::Member;
 use filbert_data::Value;
 use filbert_grid::query::{Dialect, Session, SqlError, WriteMode};
 
-/// The same member, asked by somebody else.
+/// The same member, with another session.
 fn beside(member: &Arc<Member>) -> Member {
     Member {
         grid: member.grid.clone(),
@@ -64,8 +64,8 @@ fn every_column_that_was_added_is_there() {
     assert_eq!(member.rows(comments), ["12"]);
 }
 
-/// Writers that move an amount between rows and add rows, each through all ways of writing; what
-/// was acknowledged is counted.
+/// Writers that move amounts between rows and add rows, with every kind of statement. They count
+/// the acknowledged changes.
 struct Writers {
     over: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<BTreeMap<i64, i64>>>,
@@ -98,8 +98,8 @@ impl Writers {
     }
 }
 
-/// One acknowledged change, noted in the model. Errors of a table that was altered meanwhile change
-/// nothing.
+/// Makes one change, and records it in the model if it is acknowledged. A statement that fails
+/// because the table was altered meanwhile changes nothing.
 fn write(member: &Member, rows: &mut BTreeMap<i64, i64>, id: i64, round: i64) {
     let ask = |text: String| {
         let done = member.try_rows(&text, &[]);
@@ -155,7 +155,7 @@ fn no_acknowledged_row_is_lost_while_the_table_is_altered() {
     let member = postgres();
     member.change("CREATE TABLE t (id BIGINT PRIMARY KEY, n BIGINT NOT NULL, other TEXT)");
     member.change("CREATE INDEX by_n ON t (n)");
-    // A row that breaks the constraint below, also while no writer has one.
+    // A row that violates the constraint below, even if no writer has added a row yet.
     member.change("INSERT INTO t VALUES (-1, 1, NULL)");
     let writers = Writers::start(&member, 4);
     for round in 0..12 {
@@ -172,7 +172,7 @@ fn no_acknowledged_row_is_lost_while_the_table_is_altered() {
         ] {
             member.change(&text);
         }
-        // Without a key for a moment, duplicates could come; writers make none.
+        // The table has no primary key for a short time. Writers create no duplicates meanwhile.
         let refused = member.error("ALTER TABLE t ADD CONSTRAINT small CHECK (n < 0)");
         assert_eq!(refused.sqlstate(), "23514", "{refused}");
     }
@@ -298,12 +298,12 @@ fn what_a_client_puts_into_the_map_of_a_table_is_not_lost_either() {
     member.change("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
     member.change("INSERT INTO t VALUES (0, 0)");
     let map = member.grid.map("t").unwrap();
-    // The value of a row as a client reads it, and puts it again under other keys.
+    // The value of a row as a client reads it. The client puts it under other keys.
     let mut sample = None;
     map.for_each(&mut |_, value| sample = Some(value.to_vec()));
     let (value, over) = (sample.unwrap(), Arc::new(AtomicBool::new(false)));
-    // Each change has this many rows more to look at, or where the machine is busy all of them
-    // would take for ever.
+    // The maximum number of rows of the client. It grows with each change of the table: otherwise
+    // the changes would copy more and more rows on a busy machine, and never end.
     let allowed = Arc::new(AtomicI32::new(5_000));
     let client = {
         let (grid, over, allowed) = (member.grid.clone(), over.clone(), allowed.clone());

@@ -1,6 +1,6 @@
-//! Every form of list with many parts: it is answered, or refused as too large. A form whose parts
-//! stand above each other in the plan would be too deep for the stack of a thread, and a form that
-//! copies the parts before would have more copies than any memory holds.
+//! Every form of list with many parts: it returns a result, or is rejected as too large. If each
+//! part added a level to the plan, the plan would be too deep for the stack of a thread. If each
+//! part copied the parts before it, no memory could hold the copies.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,20 +9,20 @@ use crate::common::Member;
 use filbert_grid::query::{Dialect, Session};
 use filbert_query::QueryConfig;
 
-/// Below the limits of most forms, and beyond them.
+/// Numbers of parts, below and beyond the limits of most forms.
 const COUNTS: [usize; 3] = [10, 100, 3_000];
-/// Far more than a form takes that is admitted.
+/// Far more time than an accepted form needs.
 const TIMEOUT_MS: u64 = 60_000;
 const QUERY_BYTES: usize = 128 << 20;
 
-/// How such a statement ends: with an answer, as too long, too complex or too large, or as a
-/// statement that is not served.
+/// The accepted SQLSTATEs: a result, too long, too complex, too large, or a statement that is not
+/// supported.
 const ENDS: [&str; 7] = ["00000", "54000", "54001", "54011", "42601", "53200", "0A000"];
 
 /// A statement with a list.
 struct Form {
     before: &'static str,
-    /// `@` is the number of the part, `$` the number before.
+    /// `@` is the number of the part, `$` the number of the previous part.
     part: &'static str,
     separator: &'static str,
     after: &'static str,
@@ -125,7 +125,7 @@ const FORMS: &[Form] = &[
     form("UPDATE u SET a = CASE ", "WHEN id = @ THEN (SELECT max(a) FROM t WHERE t.id = u.id)", " ", " END"),
 ];
 
-/// `WITH` queries that each read the one before; the last one is read.
+/// Chains of `WITH` queries: each reads the previous one, and the statement reads the last one.
 const CHAINS: &[(&str, &str)] = &[
     ("SELECT id, a FROM t", "SELECT id, a FROM c$"),
     ("SELECT id, a FROM t", "SELECT id, a + 1 AS a FROM c$ WHERE a > @"),

@@ -1,5 +1,5 @@
-//! The rows of a result come in the order of `ORDER BY`, whatever is computed above the sort, and
-//! over many batches on several threads.
+//! The rows of a result have the order of `ORDER BY`, whatever the plan computes above the sort,
+//! over many batches and on several threads.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn a_limit_counts_the_rows_of_all_queries_of_a_union() {
     let member = member();
     member.change("create table t (id int primary key, k int)");
     member.change("insert into t select g, g % 3 from generate_series(1, 5000) s(g)");
-    // The queries differ in `kind`, which is constant in each of them.
+    // The queries have different values of `kind`, which is constant within each query.
     for (first, second) in [
         ("select 2 as kind, id from t where id <= 4000", "select 1, id from t where id > 4000"),
         ("select k as kind, id from t where k = 2", "select k, id from t where k = 1 and id > 4000"),
@@ -59,7 +59,7 @@ fn a_limit_counts_the_rows_of_all_queries_of_a_union() {
     ] {
         for limit in [1, 7, 100] {
             let all = member.rows(&format!("{first} union all {second} order by kind, id"));
-            // Which query has its rows first is chance.
+            // It is random which query produces its rows first.
             for _ in 0..5 {
                 for outer in ["", "select kind, id from ("] {
                     let end = if outer.is_empty() { "" } else { ") x" };
@@ -85,7 +85,7 @@ fn rows_of_a_union_come_in_an_order_of_equal_columns() {
     for order in ["kind desc, id, s", "s, kind desc, id", "id desc, s, kind"] {
         for limit in ["", " limit 7"] {
             let text = format!("{union} order by {order}{limit}");
-            // In a subquery of VALUES the columns are not known to be equal.
+            // With a subquery of VALUES, the optimizer does not know that the columns are equal.
             let rows = member.rows(union).join("), (").replace('|', "', '");
             let rows = rows.replace("), (", "'), ('");
             let order = order.replace("id", "id::int");

@@ -1,5 +1,5 @@
-//! Sessions: settings, transactions, jobs, and what expressions mean in PostgreSQL's and CrateDB's
-//! dialects.
+//! Sessions: settings, transactions, jobs, and the meaning of expressions in PostgreSQL's and
+//! CrateDB's dialects.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn who_asks_is_told_anew_for_each_session() {
     let member = Member::of(Dialect::Postgres);
     let text = "SELECT current_user, current_database(), current_schema, current_schemas(true)";
     assert_eq!(member.rows(text), ["somebody|filbert|public|[pg_catalog, public]"]);
-    // The plan is kept; what it tells is not.
+    // The plan is cached, but its values are not.
     let other = std::sync::Arc::new(filbert_grid::query::Session::new(Dialect::Postgres, "ann"));
     let member = Member { session: Some(other), ..member };
     assert_eq!(member.rows(text), ["ann|filbert|public|[pg_catalog, public]"]);
@@ -71,7 +71,7 @@ fn who_asks_is_told_anew_for_each_session() {
     assert_eq!(member.rows("SELECT now() = now()"), ["true"]);
 }
 
-/// SQLSTATEs of what the client is told.
+/// The SQLSTATEs of the notices for the client.
 fn told(member: &Member) -> Vec<&'static str> {
     let notices = member.session.as_ref().unwrap().take_notices();
     notices.iter().map(|notice| notice.sqlstate).collect()
@@ -97,7 +97,7 @@ fn changes_that_stay_are_told() {
         }
         assert_eq!(told(&member), expected, "{texts:?}");
     }
-    // What failed is rolled back, as a client must believe.
+    // A COMMIT of a failed transaction counts as a rollback, and gives the same warning.
     member.change("BEGIN");
     member.change("INSERT INTO t VALUES (3, 1)");
     member.session.as_ref().unwrap().set_transaction(TransactionState::Failed);
@@ -246,7 +246,7 @@ fn jobs_are_listed_logged_and_ended() {
     let long = "SELECT count(*) FROM generate_series(1, 100000000) a, generate_series(1, 1000) b";
     let statement = member.statement(long, &[]);
     let _running = member.engine.execute(&statement, Box::new(move |result| sender.send(result.is_ok()).unwrap()));
-    // Its rows hold the job until they were read.
+    // The job does not end before its rows are read.
     receiver.recv_timeout(Duration::from_secs(20)).ok();
     assert_eq!(member.change("KILL 'nonsense'"), 0);
     let member = Member { session: member.session.clone(), ..member };
@@ -340,7 +340,7 @@ fn errors_are_in_the_words_of_the_dialect() {
     ] {
         assert_eq!(translated(&member, text).0, message, "{text}");
     }
-    // Hazelcast's own words stay with its users.
+    // Only clients of Hazelcast's dialect receive Hazelcast's texts.
     let member = Member { session: None, ..member };
     assert!(translated(&member, "SELECT * FROM nonsense").0.contains("did you forget to CREATE MAPPING"));
 }
@@ -362,7 +362,7 @@ fn statements_that_change_rows_know_who_asks_and_when() {
         "UPDATE t SET by = current_user, app = current_setting('application_name'), a = now(), b = now() WHERE id > 1",
         "INSERT INTO t (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET by = current_user, app = current_setting('application_name')",
     ] {
-        // The second time its plan is known, and what it tells is not kept with it.
+        // The second time the plan comes from the cache, without the values of the session.
         for _ in 0..2 {
             member.try_rows(text, &[]).ok();
             assert_eq!(member.rows("SELECT DISTINCT by, app FROM t"), [known], "{text}");
@@ -374,7 +374,7 @@ fn statements_that_change_rows_know_who_asks_and_when() {
     std::thread::sleep(Duration::from_millis(2));
     assert_ne!((member.change(again), member.rows("SELECT a FROM t WHERE id = 1")), first);
     member.change("UPDATE t SET b = a");
-    // One statement is one moment.
+    // All calls of `now()` in one statement return the same timestamp.
     assert_eq!(member.rows("SELECT count(*) FROM t WHERE a <> b"), ["0"]);
     assert_eq!(
         member.rows("INSERT INTO t (id, b) VALUES (5, now()) RETURNING a = b, a = now(), by, current_user"),
@@ -509,8 +509,8 @@ fn cratedb_clients_may_give_more_values_than_are_asked_for() {
     assert_eq!(member.describe("SELECT count(*)").unwrap().columns.clone().unwrap()[0].name, "count(*)");
 }
 
-/// The examples of `docs/reference/sessions.md`: behind a statement stand its rows as comments, or
-/// `-- error SQLSTATE`.
+/// The examples of `docs/reference/sessions.md`. The expected rows follow a statement as comments,
+/// or `-- error SQLSTATE`.
 #[test]
 fn every_example_of_the_page_is_as_it_says() {
     let page = include_str!("../../../../docs/reference/sessions.md");

@@ -1,4 +1,4 @@
-//! Statements against a member: what they answer, whichever way they are run.
+//! Statements against a member, and their results, which do not depend on the kind of execution.
 
 use std::sync::{Arc, mpsc};
 
@@ -159,7 +159,7 @@ fn a_result_has_the_types_that_its_expressions_have() {
     assert_eq!(member.rows("SELECT name AS n, age AS n FROM people WHERE __key = 1"), ["Ada|36"]);
 }
 
-/// A plan that doubles with each of them is not made in time, and takes the member's memory.
+/// A plan that doubled with each subquery would take too long, and all memory of the member.
 #[test]
 fn a_plan_grows_with_the_number_of_its_subqueries() {
     let member = Member::of(Dialect::Postgres);
@@ -184,8 +184,8 @@ fn a_plan_grows_with_the_number_of_its_subqueries() {
     }
 }
 
-/// In a subquery, `a.k` is about a relation `a` of the outer query, though the subquery's table has
-/// a column `a`.
+/// In a subquery, `a.k` refers to the relation `a` of the outer query, although the subquery's
+/// table has a column `a`.
 #[test]
 fn a_relation_of_an_outer_query_comes_before_a_field_of_a_column() {
     let member = Member::of(Dialect::Postgres);
@@ -209,7 +209,7 @@ fn a_relation_of_an_outer_query_comes_before_a_field_of_a_column() {
     assert_eq!(member.rows("SELECT k FROM t a ORDER BY id"), ["8", "9", "10"]);
 }
 
-/// A client reads rows as they were described when it prepared the statement.
+/// A client reads rows with the columns that were described when it prepared the statement.
 #[test]
 fn a_change_whose_rows_are_not_as_described_changes_nothing() {
     let statements = [
@@ -244,7 +244,7 @@ fn a_change_whose_rows_are_not_as_described_changes_nothing() {
         let found = run(described.as_ref()).map_err(|error| error.sqlstate().to_owned());
         match found {
             Ok(()) => assert!(is_same, "{text}, {change}"),
-            // The column of the statement itself may be gone.
+            // The column that the statement uses may not exist any more.
             Err(sqlstate) => {
                 assert!(["0A000", "42703"].contains(&sqlstate.as_str()) && !is_same, "{text}, {change}: {sqlstate}");
                 assert_eq!(member.rows("SELECT id FROM t"), ["1"], "{text}, {change}");

@@ -1,5 +1,5 @@
-//! Changes of tables' rows: conflicts, what is told of rows, joined changes, constraints that are
-//! computed.
+//! Changes of table rows: conflicts, `RETURNING`, changes with joins, and constraints with
+//! expressions.
 
 use crate::common::Member;
 use filbert_data::Value;
@@ -50,7 +50,7 @@ fn a_row_writer_takes_conflicts() {
         let rows = [1, 2, 9, 1].map(Value::Int32);
         writer.write(&rows, &mut |outcome| outcomes.push(outcome.unwrap()));
         assert_eq!(outcomes, [1, 1]);
-        // Where all rows are one change, none may come twice.
+        // If all rows are changed together, no key may occur twice.
         writer.write(&[1, 1].map(Value::Int32), &mut |outcome| match mode {
             WriteMode::Each => assert_eq!(outcome.unwrap(), 1),
             WriteMode::All => assert_eq!(outcome.unwrap_err().sqlstate(), "21000"),

@@ -176,7 +176,8 @@ fn rows_are_copied_from_and_to_files() {
     }
     std::fs::write(folder.join("many1.json"), "{\"id\": 10, \"a\": \"x\"}\n\n{\"id\": \"no\"}\n").unwrap();
     std::fs::write(folder.join("many2.json"), "{\"a\": \"y\", \"id\": 11, \"other\": 1}\n{\"id\": 10}\n").unwrap();
-    // A member that is no column would be lost, unless the statement names the columns.
+    // A JSON member without a column would be lost, so it is an error unless the statement lists
+    // the columns.
     sqlstate(&member, "COPY t FROM 'many*.json'", "42703");
     member.change("DELETE FROM t WHERE id >= 10");
     assert_eq!(member.change("COPY t (id, a) FROM 'many*.json'"), 2);
@@ -213,7 +214,8 @@ fn columns_of_files(member: &mut Member, folder: &std::path::Path) {
     }
 }
 
-/// What `COPY` does not do to what lies outside of its directory, whatever lies within.
+/// `COPY` does not read or write files outside of its directory, whatever links the directory
+/// contains.
 #[cfg(unix)]
 #[test]
 fn copying_follows_no_link_and_reads_no_pipe() {
@@ -245,15 +247,15 @@ fn copying_follows_no_link_and_reads_no_pipe() {
             sqlstate(&member, &format!("COPY t FROM '{path}' WITH (header = false)"), "42501");
         }
         sqlstate(&member, "COPY t TO 'way/new.csv'", "42501");
-        // A name that something else has left over is no hindrance.
+        // An existing entry with the temporary name does not prevent the copy.
         assert_eq!(member.change("COPY t TO 'x.csv'"), 1);
-        // A link that has the file's name makes room for the file.
+        // The file replaces a link with its name.
         assert_eq!(member.change("COPY t TO 'made.csv'"), 1);
         symlink(outside.join("t.csv"), inside.join("linked.csv")).unwrap();
         assert_eq!(member.change("COPY t TO 'linked.csv'"), 1);
         assert!(std::fs::symlink_metadata(inside.join("linked.csv")).unwrap().is_file());
         std::fs::remove_file(inside.join("linked.csv")).unwrap();
-        // Neither is anything left of what fails on the way.
+        // A copy that fails leaves no file behind.
         for name in ["half.csv", "half.json", "half.parquet"] {
             sqlstate(&member, &format!("COPY (SELECT 1 / (id - 7) AS q FROM t) TO '{name}'"), "22012");
         }

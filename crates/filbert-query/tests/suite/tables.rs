@@ -1,4 +1,4 @@
-//! Tables: what they are made of, and what becomes of their rows.
+//! Tables: their declarations, and changes of their rows.
 
 use crate::common::Member;
 use filbert_data::Value;

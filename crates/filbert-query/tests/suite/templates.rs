@@ -1,5 +1,5 @@
-//! Statements that differ in their literals alone mean what they would mean if each were planned by
-//! itself.
+//! Statements that differ only in their literals have the same results as if each were planned
+//! separately.
 
 use crate::common::Member;
 use filbert_grid::query::{Dialect, QueryEngine};
@@ -8,7 +8,7 @@ use proptest::sample::select;
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, small SMALLINT, big BIGINT, exact NUMERIC(6, 2), d DOUBLE PRECISION, \
                      r REAL, name TEXT, short VARCHAR(3), born DATE, at TIMESTAMP, yes BOOLEAN, words TEXT[], CHECK (big < 90))";
-/// Columns whose texts are read, or made alike. Their types are those of PostgreSQL and CrateDB.
+/// Columns with types that parse or normalize their texts, in PostgreSQL and CrateDB.
 const TYPED: &str = "CREATE TABLE typed (id UUID PRIMARY KEY, code CHAR(3), few VARCHAR(3), address INET, doc JSONB, bytes BYTEA, \
                      length INTERVAL, moment TIMESTAMPTZ, numbers INT[])";
 const PAIRS: &str = "CREATE TABLE pairs (a INT, b TEXT, n INT DEFAULT 7, PRIMARY KEY (a, b))";
@@ -131,7 +131,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![3 => select(some.to_vec()), 2 => select(typed.to_vec())].prop_map(str::to_owned)
 }
 
-/// A statement with values written into it.
+/// A statement with random literals.
 fn statement() -> impl Strategy<Value = String> {
     let literals = proptest::collection::vec((number(), text()), 8);
     (select(STATEMENTS.to_vec()), literals).prop_map(|(pattern, literals)| {
@@ -148,7 +148,7 @@ fn statement() -> impl Strategy<Value = String> {
     })
 }
 
-/// What becomes of a statement.
+/// The outcome of a statement.
 fn outcome(member: &Member, text: &str) -> Result<Vec<String>, String> {
     member.try_rows(text, &[]).map_err(|error| format!("{} {}", error.sqlstate(), error.message))
 }
@@ -175,7 +175,7 @@ proptest! {
             }
         }
         for text in &statements {
-            // What has a comment has no template.
+            // A statement with a comment has no template.
             let planned = format!("{text} -- by itself");
             prop_assert_eq!(outcome(&by_template, text), outcome(&by_itself, &planned), "{:?} {}", dialect, text);
         }
@@ -197,7 +197,7 @@ fn a_text_is_answered_in_place_though_its_literals_are_new() {
     ];
     for pattern in patterns {
         let text = |number: u32| pattern.replace('#', &number.to_string());
-        // Other tests of this program make plans obsolete at any time.
+        // Other tests of this program may invalidate plans at any time.
         let in_place = |number: &u32| member.engine.execute_short(&member.statement(&text(*number), &[])).is_some();
         let found = (0..1_000).find(|number| in_place(number) || member.run(&text(*number), &[]).is_err());
         assert!(found.is_some_and(|number| number > 0), "{pattern}: {found:?}");
@@ -230,7 +230,7 @@ fn a_uuid_is_found_in_each_of_its_forms() {
         ] {
             let text =
                 |form: &str| format!("SELECT n FROM u WHERE {}", condition.replace('@', column).replace('#', form));
-            // From the second on there may be a template.
+            // From the second statement on, there may be a template.
             for form in forms.iter().chain(&forms) {
                 assert_eq!(member.rows(&text(form)), ["1"], "{}", text(form));
             }
@@ -264,6 +264,6 @@ fn a_statement_is_a_hit_or_a_miss_whether_its_template_serves_or_not() {
     }
     let after = member.engine.statistics().plans;
     assert_eq!(after.hits + after.misses - before.hits - before.misses, 20, "{before:?} {after:?}");
-    // A product with a REAL depends on how the number is written.
+    // A product with a REAL depends on the form of the literal, so its statements have no template.
     assert!(after.misses - before.misses >= 10 && after.hits > before.hits, "{before:?} {after:?}");
 }

@@ -1,6 +1,6 @@
-//! Every row is among those for which a condition is true, those for which it is false, or those
-//! for which it is unknown, and among one of them only; whether the condition stands in WHERE or in
-//! the SELECT list, and whether an index serves it or not.
+//! A condition is true, false or unknown for a row: each row is in exactly one of these three
+//! parts. The parts are the same for a condition in WHERE and in the SELECT list, with and without
+//! an index.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,8 @@ use filbert_grid::query::Dialect;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The same rows in a table with indexes and in one without a key; and what subqueries read.
+/// A table with indexes, a table with the same rows and without a key, and the tables of
+/// subqueries.
 static MEMBER: LazyLock<Member> = LazyLock::new(|| {
     let member = Member::of(Dialect::Postgres);
     member.change("CREATE TABLE keyed (id INT PRIMARY KEY, a INT, b INT, s TEXT)");
@@ -107,8 +108,8 @@ fn condition() -> impl Strategy<Value = String> {
     })
 }
 
-/// The ids of the rows of a table for which a condition is true, false and unknown; `None` if it is
-/// refused.
+/// The ids of the rows of a table for which a condition is true, false and unknown; `None` if the
+/// condition is rejected.
 fn parts(table: &str, condition: &str) -> Option<[Vec<String>; 3]> {
     let rows = |condition: String| {
         let text = format!("SELECT t.id FROM {table} AS t WHERE {condition} ORDER BY t.id");
@@ -151,7 +152,7 @@ proptest! {
     }
 }
 
-/// A condition whose evaluation can fail, and its evaluation from left to right.
+/// A condition that can fail, and its evaluation from left to right.
 #[derive(Clone, Debug)]
 enum Guarded {
     Leaf(usize),
@@ -409,8 +410,7 @@ fn is_in(value: Option<i32>, items: &[Option<i32>], negated: bool) -> Option<boo
     found.map(|found| found != negated)
 }
 
-/// `t.a IN (items)` with the items in the text, where they are known with it, or as parameters
-/// after those that there are.
+/// `t.a IN (items)`, with the items as literals (`known`), or as further parameters.
 fn list(items: &[Option<i32>], negated: bool, known: bool, parameters: &mut Vec<Value<'static>>) -> String {
     let mut text_of = |item: &Option<i32>| {
         if known {
@@ -431,14 +431,15 @@ fn both(left: Option<bool>, right: Option<bool>, is_or: bool) -> Option<bool> {
     }
 }
 
-/// Items of lists. The last two have one value for no rows.
+/// Items of lists. DataFusion evaluates lists over no rows; the last two items have one value then,
+/// although they are not constant.
 const ITEMS: [&str; 7] = ["t.b", "t.id", "1", "2", "t.a", "CASE WHEN t.b > 2 THEN 1 ELSE t.id END", "coalesce(t.b, 1)"];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// The items may be told with the statement or after it, be columns, and be equal to each
-    /// other; a second list may stand in a query that reads the one of the first.
+    /// Items are literals or parameters, and may be equal to each other. The second list may be in
+    /// an outer query over the query with the first list.
     #[test]
     fn lists_of_items_that_are_not_known_are_lists_of_values(
         first in proptest::collection::vec(proptest::option::weighted(0.9, 1..5), 1..6),
@@ -459,7 +460,7 @@ proptest! {
             let told = |value| both(is_in(value, &first, negated[0]), is_in(value, &second, negated[1]), way == 1);
             let expected: Vec<String> =
                 ROWS.iter().filter(|(_, a)| told(*a) == Some(true)).map(|(id, _)| id.to_string()).collect();
-            // The second time the plan is known, and maybe a short one.
+            // The second time the plan comes from the cache, and may be a short plan.
             for time in ["first", "second"] {
                 prop_assert_eq!(&MEMBER.rows_with(&text, &parameters), &expected, "{} {:?}, the {} time", text, parameters, time);
             }
@@ -470,7 +471,7 @@ proptest! {
     fn lists_of_columns_are_lists_of_values(
         first in proptest::collection::vec(select(ITEMS.to_vec()), 1..6),
         second in proptest::collection::vec(select(ITEMS.to_vec()), 1..6),
-        // The second one counts as another value each time.
+        // The optimizer treats each occurrence of the second expression as a different value.
         of in select(vec!["t.a", "(t.a + CAST(rand() * 0 AS INT))"]),
         negated in any::<[bool; 2]>(),
         op in select(vec!["AND", "OR"]),
@@ -493,7 +494,7 @@ proptest! {
     }
 }
 
-/// Zeros are equal whatever their sign, in each way to compare.
+/// Zeros of both signs are equal, in every kind of comparison.
 #[test]
 fn zeros_of_both_signs_are_one_value() {
     let member = Member::of(Dialect::Postgres);

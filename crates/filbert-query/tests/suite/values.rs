@@ -1,9 +1,9 @@
-//! `INSERT .. VALUES` with several rows stores what it stores with each row alone.
+//! `INSERT .. VALUES` with several rows stores the same values as a separate INSERT for each row.
 
 use crate::common::Member;
 use filbert_grid::query::Dialect;
 
-/// Types of columns, and values that are written to them.
+/// Types of columns, and values for them.
 const COLUMNS: &[(&str, &[&str])] = &[
     (
         "timestamp",
@@ -54,7 +54,7 @@ fn rows_of_values_do_not_change_each_other() {
             let rows: Vec<String> = accepted.iter().enumerate().map(|(id, value)| format!("({id}, {value})")).collect();
             let mut backwards = rows.clone();
             backwards.reverse();
-            // A row with another number of rows before it, and each row twice.
+            // The rows in reverse order, and each row twice.
             for rows in [rows.clone(), backwards, [rows.clone(), rows].concat()] {
                 member.change("DELETE FROM together");
                 let statement = format!("INSERT INTO together VALUES {}", rows.join(", "));

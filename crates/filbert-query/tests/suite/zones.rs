@@ -1,5 +1,5 @@
-//! The session's time zone: an expression has the same value on every way through the engine, and
-//! each session has the values of its own time zone, whoever planned the statement before.
+//! The session's time zone: an expression has the same value in every kind of plan. Each session
+//! gets the values for its own time zone, whichever session's plan is in the cache.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ fn an_expression_has_one_value_on_every_way() {
                 format!("INSERT INTO e (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET more = 0 RETURNING {text}"),
             ] {
                 check(&way, member.rows(&way));
-                // Once more, from the cache of plans.
+                // Once more, from the plan cache.
                 check(&way, member.rows(&way));
             }
             let stored = || member.rows("SELECT v FROM e WHERE id + more = 1");
@@ -125,7 +125,7 @@ fn each_session_has_its_own_time_zone() {
     set(&member, "Asia/Kolkata");
     let in_kolkata = all(&member);
     assert_ne!(in_new_york, in_kolkata);
-    // Another session finds the plans of the first one, which has another time zone by now.
+    // A new session uses the cached plans of the first session, which now has another time zone.
     member.session = Some(Arc::new(Session::new(Dialect::Postgres, "another")));
     set(&member, "America/New_York");
     assert_eq!(all(&member), in_new_york);

@@ -1,6 +1,7 @@
 //! Errors of reading bytes from elsewhere.
 
-/// Bytes that cannot be read: what was read, where, what was found, and what was expected.
+/// Bytes that cannot be read: the name of the field, its position, the bytes found, and the
+/// expected value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read {what} at byte {offset}: {problem}")]
 pub struct CodecError {

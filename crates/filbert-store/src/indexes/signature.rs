@@ -2,8 +2,8 @@
 //! may have a key, so that a lookup does not access all partitions.
 //!
 //! A signature is a Bloom filter for each partition, stored transposed: each row has one bit for
-//! each partition. A key selects four rows. The partitions whose bits are set in all four rows may
-//! have the key. So a lookup reads four short ranges of memory, regardless of the number of
+//! each partition. A key selects four rows. A partition may have the key if its bit is set in all
+//! four rows. So a lookup reads four short ranges of memory, regardless of the number of
 //! partitions.
 //!
 //! ```text

@@ -54,7 +54,7 @@ pub enum ImportError {
         page: u64,
         /// The beginning of the item, in bytes from the beginning of the page.
         offset: usize,
-        /// The inconsistency, and what was expected.
+        /// The inconsistency, and the expected state.
         what: &'static str,
     },
     /// An invalid record. The import has failed.

@@ -18,13 +18,13 @@ pub struct MultiPartitionExport {
 }
 
 impl MultiPartitionExport {
-    /// A snapshot of these partitions, each of which has begun its own snapshot.
+    /// A snapshot of these partitions. Each of them has begun its own snapshot.
     #[must_use]
     pub fn new(partitions: Vec<PartitionId>) -> Self {
         MultiPartitionExport { partitions, at: 0 }
     }
 
-    /// The partitions whose snapshots are not complete.
+    /// The partitions with incomplete snapshots.
     #[must_use]
     pub fn left(&self) -> &[PartitionId] {
         self.partitions.get(self.at..).unwrap_or_default()

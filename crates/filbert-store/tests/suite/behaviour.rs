@@ -230,7 +230,7 @@ fn a_batch_is_written_again_while_its_keys_are_claimed_and_not_after() {
     store.get("k");
     store.forward(900);
     assert_eq!(store.apply(Change::Claim { batch: &batch }), "claimed but []");
-    // As a statement does whose partition has another leader now.
+    // A statement repeats its write when the partition changes its leader.
     for _ in 0..2 {
         assert_eq!(store.apply(Change::WriteBatch { batch: &batch }), "count 1");
     }

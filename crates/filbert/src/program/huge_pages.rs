@@ -1,8 +1,9 @@
 //! Huge pages: the operating system hands out memory in pages of 2 MiB instead of 4 KiB.
 //!
-//! mimalloc asks for them. A part of 64 KiB that is freed and used again then comes back with the
-//! 2 MiB around it. The memory that queries free on other threads lies scattered, and so a member
-//! held many times of what it used, see `docs/decisions/0033-no-huge-pages.md`.
+//! mimalloc requests them. If a freed part of 64 KiB is used again, the operating system then
+//! returns the 2 MiB around it. Queries free memory on other threads, scattered over many pages of
+//! 2 MiB. So a member held many times the memory that it used, see
+//! `docs/decisions/0033-no-huge-pages.md`.
 
 /// Has the process get no huge pages from now on.
 #[cfg(target_os = "linux")]

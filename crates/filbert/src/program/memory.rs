@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use filbert_grid::MemberMemory;
 
 /// The share of the available memory that maps may use at most. The rest is for the operating
-/// system, logs, and what follows.
+/// system, logs, and [`PROCESS`].
 const SHARE: (u64, u64) = (3, 4);
 const MIB: u64 = 1 << 20;
-/// What a process needs beside maps, statements and buffers: the program, its threads, and memory
-/// that the allocator keeps.
+/// The memory of a process besides maps, statements and buffers: the program, its threads, and
+/// memory that the allocator keeps.
 const PROCESS: u64 = 192 * MIB;
 
 /// The limit in bytes, in whole MiB. `None` if the operating system does not report the memory
@@ -24,8 +24,8 @@ pub(crate) fn default_limit() -> Option<usize> {
     limit_within(machine.into_iter().chain(container).min()?)
 }
 
-/// The limit with which the process stays within so many bytes, also if maps fill it: what is
-/// guaranteed to statements and buffers comes on top. At least a quarter of the bytes.
+/// The limit for a process that may use `bytes` bytes, even if maps fill the limit: the parts that
+/// are guaranteed to statements and buffers come on top of it. At least a quarter of `bytes`.
 fn limit_within(bytes: u64) -> Option<usize> {
     let share = usize::try_from(bytes / SHARE.1 * SHARE.0 / MIB).ok()?;
     let all = usize::try_from(bytes.saturating_sub(PROCESS)).ok()?;

@@ -71,8 +71,8 @@ pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
     if ending == Some(Ending::TakenOut) { Err(Failure::TakenOut) } else { Ok(()) }
 }
 
-/// Replaces the addresses of the settings with those that the member listens on. Clients of a
-/// member that starts again find it at the ports that it has chosen.
+/// Replaces the addresses of the settings with the addresses on which the member listens. After a
+/// restart, clients find the member at the same ports, even if it has chosen them itself.
 fn keep_addresses(config: &mut Config, filbert: &Filbert) {
     if let Some(address) = filbert.address() {
         config.door.listen = address;

@@ -76,7 +76,7 @@ pub(super) struct Picture {
     /// The digits before and after the decimal point.
     pub(super) before: usize,
     pub(super) behind: usize,
-    /// The number of digits by which the number is shifted.
+    /// The number of digits of the shift.
     pub(super) shift: usize,
     /// The range of digits in which zeros are written, from 0.
     pub(super) zero_start: usize,

@@ -1,4 +1,4 @@
-//! `generate_series` of timestamps, as an array whose elements become rows.
+//! `generate_series` of timestamps, as an array. Its elements become rows.
 
 use std::sync::{Arc, LazyLock};
 

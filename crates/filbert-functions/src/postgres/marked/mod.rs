@@ -2,8 +2,8 @@
 //!
 //! Such a type is an entry in a field's metadata. DataFusion keeps it for columns, and drops it for
 //! `CASE`, `coalesce` and similar expressions. One pass over a plan restores it by PostgreSQL's
-//! rules: it wraps the expression in an identity function whose field has the metadata. It does so
-//! only for these types; plain columns stay unchanged.
+//! rules: it wraps the expression in an identity function, and the field of its result has the
+//! metadata. It does so only for these types; plain columns stay unchanged.
 //!
 //! A fixed-length text is stored without trailing blanks, and padded when it leaves the engine.
 //! Where texts of different lengths are combined, each of them is padded there.

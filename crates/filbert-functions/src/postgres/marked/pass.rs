@@ -362,7 +362,7 @@ fn sees_no_blanks(expression: &Expr) -> bool {
     }
 }
 
-/// An operator whose operands may have new types since planning.
+/// An operator with operands that may have got new types since planning.
 fn operator(compared: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
     let op = match compared.op {
         Operator::Eq => BinaryOperator::Eq,

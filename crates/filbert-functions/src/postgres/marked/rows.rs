@@ -1,5 +1,5 @@
-//! Plan nodes whose columns do not come from expressions of their own: elements of arrays,
-//! `VALUES`, and unions. Also removes insignificant blanks from rows.
+//! Plan nodes with columns that no expression of the node defines: elements of arrays, `VALUES`,
+//! and unions. Also removes insignificant blanks from rows.
 
 use std::sync::Arc;
 

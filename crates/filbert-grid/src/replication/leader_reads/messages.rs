@@ -234,7 +234,7 @@ pub struct EntryPage {
     pub(super) content: Content,
     /// Whether an index has found all entries.
     pub(super) by_index: bool,
-    /// The number of entries, of keys, or of what was counted.
+    /// The number of entries, of keys, or of counted objects.
     count: u64,
     /// The number of requested partitions that are complete with this page.
     pub(super) complete: usize,

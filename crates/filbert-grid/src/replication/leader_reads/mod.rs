@@ -13,7 +13,7 @@
 //! the leader changes. Members of a cluster hold the entries of a partition in one order, of their
 //! hashes, so a place within a partition is valid at the next leader.
 //!
-//! This module has the reader's side, `answer` the leader's side, `messages` what they send.
+//! This module has the reader's side, `answer` the leader's side, and `messages` their messages.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -60,8 +60,8 @@ pub enum EntrySelection {
 pub struct IndexSelection {
     /// The kind of the index.
     pub kind: IndexKind,
-    /// The indexed fields. For those that the probe uses: the kinds of values for which it finds
-    /// all entries. With a value of another kind in the field, the index is not used.
+    /// The indexed fields. Each field of the probe has the kinds of values for which the probe
+    /// finds all entries. If the field has a value of another kind, the index is not used.
     pub fields: Arc<[(FieldPath, Kinds)]>,
     /// The keys.
     pub probe: Probe,
@@ -84,7 +84,7 @@ pub struct LeaderRead {
     metadata: bool,
 }
 
-/// Keys of which the entries are read.
+/// The keys of the entries to be read.
 #[derive(Clone, Debug)]
 struct ByKey {
     keys: Arc<EntrySelection>,
@@ -99,8 +99,8 @@ impl ByKey {
 }
 
 impl LeaderRead {
-    /// The reads of the partitions that a view does not have here, of those that `is_wanted`
-    /// accepts: one for each group, or several for many keys.
+    /// The reads of the partitions that `is_wanted` accepts and that the view does not have here:
+    /// one for each group, or several for many keys.
     pub fn beside(
         map: &Map,
         view: &ReadView,

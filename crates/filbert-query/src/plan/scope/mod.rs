@@ -12,7 +12,8 @@
 //!
 //! - `WITH` queries get names that no view, no table and no other `WITH` query has;
 //! - a view is replaced by its query, and the names in it keep the meaning from its creation;
-//! - a `WITH` query is evaluated where it is read: one that calls a volatile function is read once;
+//! - a `WITH` query is evaluated at each place that reads it; a `WITH` query that calls a volatile
+//!   function is read once;
 //! - joins `USING` columns and `NATURAL` joins become joins `ON`, the merged columns become
 //!   expressions, and `*` is expanded in PostgreSQL's order (`sources`);
 //! - keys of `GROUP BY` that are lists, and `GROUP BY ()`, are expanded (`keys`);
@@ -56,11 +57,11 @@ const VIEW_DEPTH_MAX: usize = 32;
 /// any member.
 const RELATIONS_MAX: usize = 500;
 /// The maximum number of queries within each other, after views and `WITH` queries are expanded. A
-/// chain of thousands of `WITH` queries, each of which reads the previous one, is a short text, and
-/// its plan would be too deep for the stack of a thread.
+/// chain of thousands of `WITH` queries, where each query reads the previous one, is a short text.
+/// Its plan would be too deep for the stack of a thread.
 const LEVELS_MAX: usize = 250;
 
-/// Functions whose results differ each time that they are called.
+/// Functions with a different result for each call.
 const VOLATILE: [&str; 6] = ["clock_timestamp", "gen_random_uuid", "nextval", "rand", "random", "timeofday"];
 
 /// The names of a result's columns; `None` = only DataFusion knows them.

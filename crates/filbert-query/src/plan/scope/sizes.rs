@@ -1,4 +1,4 @@
-//! Limits of parts of a query whose costs grow faster than their number.
+//! Limits of the parts of a query with costs that grow faster than their number.
 //!
 //! Comparing rows by their first keys takes steps for each pair of keys, ordering joins takes steps
 //! for each triple of relations, each grouping set groups all rows again, and each different

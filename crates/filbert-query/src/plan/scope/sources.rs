@@ -56,7 +56,7 @@ pub(super) struct Column {
     pub(super) hidden: bool,
     /// Whether it merges columns of two relations.
     pub(super) merged: bool,
-    /// Its type; `None` if only planning tells it.
+    /// Its type; `None` if only planning determines it.
     pub(super) of: Option<FieldType>,
 }
 

@@ -1,4 +1,4 @@
-//! A member with its query engine, asked as doors ask.
+//! A member with its query engine, called as front doors call it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,7 +24,7 @@ use filbert_query::{Engine, QueryConfig};
 pub struct Member {
     pub grid: Arc<Grid>,
     pub engine: Engine,
-    /// Who asks.
+    /// The session of the caller.
     pub session: Option<Arc<Session>>,
 }
 
@@ -40,7 +40,7 @@ impl Member {
         Member { grid, engine, session: None }
     }
 
-    /// A member that is asked in a dialect.
+    /// A member with a session in a dialect.
     pub fn of(dialect: Dialect) -> Member {
         Member { session: Some(Arc::new(Session::new(dialect, "somebody"))), ..Member::start() }
     }
@@ -51,7 +51,7 @@ impl Member {
         Statement { text, parameters, types: &[], session, timeout_ms: None, expected, described: None }
     }
 
-    /// What is told of a statement before it runs.
+    /// The description of a statement before it runs.
     pub fn describe(&self, text: &str) -> Result<Arc<Description>, SqlError> {
         let (sender, receiver) = mpsc::channel();
         let reply = Box::new(move |description| sender.send(description).unwrap());

@@ -72,9 +72,9 @@ pub(crate) fn loads() -> Vec<Load> {
     ]
 }
 
-/// Four concurrent messages with a declared size of 250 MiB, of which at most 200 MiB are sent:
-/// more than the memory budget. The member reads and discards a rejected message for a while. The
-/// memory of the member shows the cost.
+/// Four concurrent messages with a declared size of 250 MiB each. At most 200 MiB of each are sent,
+/// which is more than the memory budget. The member reads and discards a rejected message for a
+/// while. The memory of the member shows the cost.
 async fn unfinished_messages(target: Target) -> Result<String> {
     let piece = vec![b'x'; 1 << 20];
     let sent = crowd(4, |_| {

@@ -13,7 +13,7 @@ use super::Store;
 /// letters; the number of its letters.
 pub(crate) const FINDS_MANY: [bool; 5] = [false, false, false, true, false];
 
-/// Reads entries whose keys and values are texts. A value with two b's cannot be read.
+/// Reads entries with texts as keys and values. A value with two b's cannot be read.
 pub(crate) struct Texts;
 
 impl EntryReader for Texts {

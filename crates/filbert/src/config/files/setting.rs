@@ -25,7 +25,7 @@ pub(crate) enum Kind<T: 'static> {
     Flag { get: fn(&T) -> bool, set: fn(&mut T, bool) },
     /// A whole number from `min` to `max`, both included.
     Whole { min: u64, max: u64, get: fn(&T) -> u64, set: fn(&mut T, u64) },
-    /// A whole number as in `Whole`. Without one, `unset` says what holds.
+    /// A whole number as in `Whole`. Without one, `unset` describes the effect.
     Number { min: u64, max: u64, unset: &'static str, get: fn(&T) -> Option<u64>, set: fn(&mut T, u64) },
     /// One of several words, case-insensitive. `set` receives the declared spelling.
     Choice { of: &'static [&'static str], get: fn(&T) -> &'static str, set: fn(&mut T, &'static str) },
