@@ -331,8 +331,13 @@ impl ScalarUDFImpl for Wrapped {
         let types: Vec<FieldType> = args.arg_fields.iter().map(|field| field_type_of(field)).collect();
         let pg_types: Vec<Option<u32>> = args.arg_fields.iter().map(|field| pg_type_of(field)).collect();
         let mut readers = Vec::with_capacity(arrays.len());
-        for ((array, is_one), field) in arrays.iter().zip(&args.arg_fields) {
-            let reader = ColumnReader::new(array.as_ref(), &field_type_of(field));
+        for (((array, is_one), field), at) in arrays.iter().zip(&args.arg_fields).zip(0..) {
+            let found = match (self.native.takes.get(at), field_type_of(field)) {
+                // The cast to a text keeps the mark.
+                (Some(Take::Text), FieldType::Uuid) => FieldType::Varchar,
+                (_, found) => found,
+            };
+            let reader = ColumnReader::new(array.as_ref(), &found);
             let reader = reader.ok_or_else(|| wrong_arguments(self.native.name, &[field.data_type().clone()]))?;
             readers.push((reader, *is_one));
         }

@@ -209,14 +209,17 @@ fn as_text(document: &Document) -> Value<'static> {
     document.plain().map_or(Value::Null, |text| of_text(text.into_owned()))
 }
 
+/// The error for a text that is no document.
+pub(super) fn malformed(text: &str) -> DataFusionError {
+    let message = format!("invalid input syntax for type json: {text:?}");
+    let subject = SqlSubject::Text { text: text.to_owned(), field_type: FieldType::Json };
+    carried(data_error(message).with_sqlstate("22P02").about(subject))
+}
+
 /// Parses a document.
 pub(super) fn parsed(text: &str) -> Result<Document> {
     Document::parse(text).map_err(|fault| match fault {
-        Fault::Syntax => {
-            let message = format!("invalid input syntax for type json: {text:?}");
-            let subject = SqlSubject::Text { text: text.to_owned(), field_type: FieldType::Json };
-            carried(data_error(message).with_sqlstate("22P02").about(subject))
-        }
+        Fault::Syntax => malformed(text),
         Fault::Zero => refused("22P05", "unsupported Unicode escape sequence"),
         Fault::Number => refused("22003", "value overflows numeric format"),
     })

@@ -7,7 +7,7 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::Dialect;
 
 use super::super::json::Node;
-use super::super::row::failed;
+use super::refused;
 use crate::native::{Call, Native, Take, of_text, pure, text, texts};
 use crate::types::{ARRAY_OF_JSON, JSONB};
 
@@ -55,7 +55,7 @@ fn documents(_: &[FieldType]) -> FieldType {
 }
 
 fn parsed(text: &str) -> Result<Node<'_>> {
-    Node::parse(text).map_err(|_| failed("invalid input syntax for type json"))
+    Node::parse(text).map_err(|_| super::json::malformed(text))
 }
 
 /// Finds a part of the first argument, and converts it.
@@ -82,7 +82,7 @@ fn elements(call: &Call<'_>, tell: fn(Node<'_>) -> Value<'static>) -> Result<Val
     let node = parsed(call.text(0))?;
     if !node.text().starts_with('[') {
         let what = if node.is_scalar() { "a scalar" } else { "an object" };
-        return Err(failed(format!("cannot extract elements from {what}")));
+        return Err(refused("22023", format!("cannot extract elements from {what}")));
     }
     Ok(Value::Array(node.children().map(|(_, item)| tell(item)).collect()))
 }
@@ -170,7 +170,7 @@ fn names(call: &Call<'_>) -> Result<Vec<Value<'static>>> {
     let node = parsed(call.text(0))?;
     if !node.text().starts_with('{') {
         let what = if node.is_scalar() { "a scalar" } else { "an array" };
-        return Err(failed(format!("cannot call json_object_keys on {what}")));
+        return Err(refused("22023", format!("cannot call json_object_keys on {what}")));
     }
     let plain = |name: &str| Node::parse(&format!("\"{name}\"")).map(|name| name.plain().into_owned());
     Ok(node.children().filter_map(|(name, _)| plain(name?).ok()).map(of_text).collect())

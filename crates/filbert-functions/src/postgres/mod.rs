@@ -15,6 +15,7 @@
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
 //! | `quoted` | string literals of other types |
 //! | `operators`, `operands` | operators that depend on operand types; undefined operators |
+//! | `signatures` | the types of the arguments of functions of texts |
 //! | `marked` | types that Arrow lacks, for `CASE`, `coalesce`, `UNION` and similar expressions |
 
 mod aggregates;
@@ -45,6 +46,7 @@ mod patterns;
 mod quantified;
 mod quoted;
 mod rows;
+mod signatures;
 mod texts;
 
 use datafusion::common::DataFusionError;

@@ -16,6 +16,7 @@ use super::super::row::text_of;
 use super::marked;
 use super::operators::{Kind, call, comparison, concatenated, is_quoted, kind};
 use super::quantified::no_array;
+use super::signatures;
 use crate::error::{carried, parsing_error};
 use crate::pg_types;
 use crate::types::{field_type_of, is_untyped, pg_type_of};
@@ -47,8 +48,8 @@ pub(super) fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<
     })
 }
 
-/// Rejects undefined operators that are no binary expressions in a plan: `LIKE` of bytes, `IN`, and
-/// operators of documents.
+/// Rejects undefined operators that are no binary expressions in a plan: `LIKE` of bytes, `IN`,
+/// operators of documents, and functions of texts with other arguments.
 ///
 /// # Errors
 /// The operator does not exist, or is not supported.
@@ -57,6 +58,7 @@ pub(crate) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
         Expr::Like(Like { expr, .. }) if known(expr, schema) == Kind::Bytes => {
             Err(super::unserved("LIKE of bytea is not served"))
         }
+        Expr::Like(like) => signatures::check_like(like, schema),
         Expr::InList(list) => equal(&list.expr, list.list.iter(), schema),
         Expr::Case(Case { expr, when_then_expr, else_expr }) => {
             if let Some(value) = expr {
@@ -65,18 +67,21 @@ pub(crate) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
             let results = when_then_expr.iter().map(|(_, result)| result.as_ref());
             together("CASE", else_expr.as_deref().into_iter().chain(results), schema)
         }
-        Expr::AggregateFunction(call) if call.func.name() == "string_agg" => match call.params.args.first() {
-            Some(joined) if known(joined, schema) == Kind::Bytes => {
-                Err(super::unserved("string_agg of bytea is not served"))
+        Expr::AggregateFunction(call) if call.func.name() == "string_agg" => {
+            match call.params.args.iter().any(|value| known(value, schema) == Kind::Bytes) {
+                true => Err(super::unserved("string_agg of bytea is not served")),
+                false => signatures::check_joined(call, schema),
             }
-            _ => Ok(()),
-        },
+        }
         Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
             ("nullif", [value, other]) => equal(value, [other].into_iter(), schema),
             (COMPARE_ANY | COMPARE_ALL, [Expr::Literal(sign, _), value, array]) => items_of(sign, value, array, schema),
             (name, values) if OF_ONE_TYPE.contains(&name) => together(name, values.iter(), schema),
             ("make_array", values) => together("array", values.iter(), schema),
-            _ => sign_of(call).map_or(Ok(()), |sign| looks_into(call, sign, schema)),
+            _ => match sign_of(call) {
+                Some(sign) => looks_into(call, sign, schema),
+                None => signatures::check(call, schema),
+            },
         },
         _ => Ok(()),
     }
@@ -125,19 +130,24 @@ fn items_of(sign: &ScalarValue, value: &Expr, array: &Expr, schema: &DFSchema) -
     compares(&op, value, &item, schema)
 }
 
-/// Rejects alternatives that mix texts with values of other types.
+/// Rejects alternatives that have no common type.
 fn together<'e>(name: &str, values: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
-    let (mut text, mut other): (Option<&Expr>, Option<&Expr>) = (None, None);
+    let mut first: Option<(&Expr, Kind)> = None;
     for value in values {
-        match known(value, schema) {
-            Kind::Text | Kind::Char => text = text.or(Some(value)),
-            Kind::Array | Kind::Bytes => other = other.or(Some(value)),
-            Kind::Other if is_of_its_own(value, schema) => other = other.or(Some(value)),
-            _ => {}
-        }
-        if let (Some(text), Some(other)) = (text, other) {
-            let (name, text, other) = (name.to_uppercase(), named(text, schema), named(other, schema));
-            let message = format!("{name} types {text} and {other} cannot be matched");
+        let own = match known(value, schema) {
+            Kind::Unknown => continue,
+            Kind::Other if !is_of_its_own(value, schema) => continue,
+            Kind::Char => Kind::Text,
+            own => own,
+        };
+        let Some((other, of_other)) = first else {
+            first = Some((value, own));
+            continue;
+        };
+        let (left, right) = (beside(other, of_other, own), beside(value, own, of_other));
+        if left != right && left != Kind::Unknown && right != Kind::Unknown {
+            let (name, other, value) = (name.to_uppercase(), named(other, schema), named(value, schema));
+            let message = format!("{name} types {other} and {value} cannot be matched");
             return Err(carried(parsing_error(message).with_sqlstate("42804")));
         }
     }
@@ -201,7 +211,8 @@ fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
             (Array, Unknown) | (Unknown, Array) => true,
             (Array, _) | (_, Array) => are_alike(),
             (Jsonb, Jsonb | Unknown | Text | Char) | (Unknown | Text | Char, Jsonb) => true,
-            (Jsonb, _) | (_, Jsonb) | (Json | Uuid, Json | Uuid) => false,
+            (Jsonb, _) | (_, Jsonb) => false,
+            (Json | Uuid | Bytes, Json | Uuid | Other) | (Json | Uuid | Other, Json | Uuid | Bytes) => false,
             _ => true,
         },
         op if comparison(op).is_some() => match kinds {
@@ -222,7 +233,7 @@ fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
 
 /// The kind of an operand. A string literal matches any type, and so does an untyped member of a
 /// document.
-fn known(operand: &Expr, schema: &DFSchema) -> Kind {
+pub(super) fn known(operand: &Expr, schema: &DFSchema) -> Kind {
     let is_open = || operand.to_field(schema).is_ok_and(|(_, field)| is_untyped(&field));
     if is_quoted(operand) || is_open() { Kind::Unknown } else { kind(operand, schema) }
 }
@@ -236,7 +247,7 @@ fn beside(operand: &Expr, own: Kind, other: Kind) -> Kind {
 }
 
 /// Whether two arrays, or an array and an element, have a common element type.
-fn alike(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
+pub(super) fn alike(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
     let types = (left.get_type(schema), right.get_type(schema));
     let (Ok(left), Ok(right)) = types else { return true };
     let (left, right) = (innermost(&left), innermost(&right));
@@ -287,7 +298,7 @@ fn is_place(operand: &Expr, schema: &DFSchema) -> bool {
 }
 
 /// The type name of an operand.
-fn named(operand: &Expr, schema: &DFSchema) -> String {
+pub(super) fn named(operand: &Expr, schema: &DFSchema) -> String {
     match operand.to_field(schema) {
         Ok((_, field)) if known(operand, schema) != Kind::Unknown => {
             let of_arrow = || pg_types::of_field_type(&field_type_of(&field)).0;
@@ -298,7 +309,8 @@ fn named(operand: &Expr, schema: &DFSchema) -> String {
     }
 }
 
-fn missing(left: &Expr, sign: &str, right: &Expr, schema: &DFSchema) -> DataFusionError {
+/// The error for an operator that does not exist.
+pub(super) fn missing(left: &Expr, sign: &str, right: &Expr, schema: &DFSchema) -> DataFusionError {
     let message = format!("operator does not exist: {} {sign} {}", named(left, schema), named(right, schema));
     carried(parsing_error(message).with_sqlstate("42883"))
 }

@@ -335,7 +335,7 @@ pub(crate) fn type_literals(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool
 
 /// A whole-number literal as a 32-bit integer if it fits, so it does not widen the numbers of an
 /// array.
-fn narrow(item: Expr) -> Expr {
+pub(super) fn narrow(item: Expr) -> Expr {
     match &item {
         Expr::Literal(ScalarValue::Int64(Some(number)), metadata) => match i32::try_from(*number) {
             Ok(number) => Expr::Literal(ScalarValue::Int32(Some(number)), metadata.clone()),

@@ -1,12 +1,14 @@
 //! String literals beside values of other types, which PostgreSQL parses as literals of those
 //! types: `b IN ('t', 'f')`, `CASE b WHEN 't' ..`, `coalesce(b, 'f')`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::core::{coalesce, greatest, least, nullif};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarUDF};
 use datafusion::optimizer::AnalyzerRule;
@@ -18,9 +20,12 @@ use super::super::row::is_text;
 use super::dates;
 use super::marked::field_of;
 use super::operands::{self, OF_ONE_TYPE};
-use super::operators::{as_array, trim_literals, type_literals};
+use super::operators::{as_array, narrow, trim_literals, type_literals};
 use crate::named::{map_named, schema_within};
 use crate::types::Mark;
+
+/// Functions of an array and an element, where a NULL as the array gets a type.
+const OF_ELEMENTS: [&str; 3] = ["array_append", "array_prepend", "array_remove"];
 
 /// Gives string literals the type of neighbouring operands, in constructs without a planned
 /// operator.
@@ -52,7 +57,10 @@ fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             operands::check(inner, &schema)?;
             is_concerned |= match inner {
                 Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
-                Expr::ScalarFunction(call) => OF_ONE_TYPE.contains(&call.func.name()),
+                Expr::ScalarFunction(call) => {
+                    let name = call.func.name();
+                    OF_ONE_TYPE.contains(&name) || OF_ELEMENTS.contains(&name)
+                }
                 _ => false,
             };
             Ok(TreeNodeRecursion::Continue)
@@ -90,6 +98,11 @@ fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
             }
         }
         Expr::ScalarFunction(call) if OF_ONE_TYPE.contains(&call.func.name()) => as_arrays(&mut call.args, schema),
+        Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_mut_slice()) {
+            ("array_append" | "array_remove", [array, element]) => null_as_array(array, element, schema),
+            ("array_prepend", [element, array]) => null_as_array(array, element, schema),
+            _ => false,
+        },
         _ => false,
     };
     if is_changed { Transformed::yes(expression) } else { Transformed::no(expression) }
@@ -126,6 +139,20 @@ fn as_arrays(args: &mut [Expr], schema: &DFSchema) -> bool {
         }
     }
     is_changed
+}
+
+/// Gives a NULL beside an element the type of its arrays.
+fn null_as_array(array: &mut Expr, element: &mut Expr, schema: &DFSchema) -> bool {
+    if !matches!(array, Expr::Literal(scalar, _) if scalar.data_type().is_null()) {
+        return false;
+    }
+    *element = narrow(std::mem::take(element));
+    let Some(field) = field_of(element, schema).filter(|field| !field.data_type().is_null()) else { return false };
+    let Ok(null) = ScalarValue::try_from(DataType::new_list(field.data_type().clone(), true)) else { return false };
+    let mark = Mark::of(&field).of_array();
+    let list = Field::new("", null.data_type(), true).with_metadata(mark.metadata(HashMap::new()));
+    *array = Expr::Literal(null, Some(FieldMetadata::new_from_field(&list)));
+    true
 }
 
 /// Functions that return one of their arguments; they parse texts as values of the other arguments'

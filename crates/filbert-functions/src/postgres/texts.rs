@@ -95,10 +95,10 @@ pub(super) const FUNCTIONS: &[Native] = &[
         Ok(count(call.values.iter().filter(|value| !value.is_null()).count()))
     })
     .takes_nulls(),
-    pure("quote_literal", &[Take::Any], text, |call| Ok(of_text(quoted(&output(call.values.first()))))),
+    pure("quote_literal", &[Take::Any], text, |call| Ok(of_text(quoted(&cast_output(call.values.first()))))),
     pure("quote_nullable", &[Take::Any], text, |call| {
         Ok(of_text(match call.values.first().filter(|value| !value.is_null()) {
-            Some(value) => quoted(&output(Some(value))),
+            Some(value) => quoted(&cast_output(Some(value))),
             None => "NULL".to_owned(),
         }))
     })
@@ -291,6 +291,14 @@ pub(super) fn push_output(value: &Value<'_>, out: &mut String) {
             Ok(Value::Text(text)) => out.push_str(&text),
             _ => _ = write!(out, "{other}"),
         },
+    }
+}
+
+/// The text of a value that is cast to a text, which differs from the output for booleans.
+fn cast_output(value: Option<&Value<'_>>) -> String {
+    match value {
+        Some(Value::Boolean(value)) => value.to_string(),
+        other => output(other),
     }
 }
 

@@ -30,6 +30,7 @@ mod races;
 mod repeating;
 mod result_order;
 mod sessions;
+mod signatures;
 mod statements;
 mod table_changes;
 mod table_schemas;
