@@ -191,6 +191,14 @@ fn as_one_of(text: Expr, mark: Option<Mark>, wanted: Mark) -> (Expr, bool) {
     if let Some(converted) = function.and_then(|function| call(function, vec![text.clone()])) {
         return (converted, true);
     }
+    // An array of fixed-length texts as an array of text.
+    let has_fixed_items = |mark: Mark| mark.of_item().oid == Some(BPCHAR);
+    if mark.is_some_and(has_fixed_items)
+        && !has_fixed_items(wanted)
+        && let Some(converted) = without_blanks_of_items(&text)
+    {
+        return (converted, true);
+    }
     match (mark, wanted.length) {
         (None, Length::Of(_)) => (rtrim(text), true),
         (Some(Mark { length: Length::Of(length), .. }), Length::Own) => (filled(text, length), true),
