@@ -353,8 +353,8 @@ impl Scanner {
     }
 }
 
-/// The error of a read from a map that was destroyed meanwhile. The engine runs the statement again,
-/// unless its reader has rows already.
+/// The error of a read from a map that was destroyed meanwhile. The engine runs the statement
+/// again, unless its reader has rows already.
 fn gone(table: &str) -> SqlError {
     let text = format!("{table:?} was dropped or altered while the statement read it: the statement can be run again");
     SqlError { kind: ErrorKind::BeingReplaced, ..SqlError::new(SqlErrorCode::Generic, text) }
