@@ -157,8 +157,22 @@ pub fn key_of(field: &Field) -> Option<(impl Fn(Expr) -> Expr, ScalarValue)> {
 }
 
 fn kind(expression: &Expr, schema: &DFSchema) -> Option<Kind> {
+    // Conditions are long, and the field of an expression has the text of it as its name.
+    if is_condition(expression) {
+        return None;
+    }
     let (_, field) = expression.to_field(schema).ok()?;
     Kind::of(&field)
+}
+
+fn is_condition(expression: &Expr) -> bool {
+    match expression {
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => op.is_logic_operator() || is_comparison(*op),
+        Expr::Not(_) | Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::InList(_) | Expr::Between(_) | Expr::Like(_) => {
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Whether a value is compared by a key.
