@@ -90,7 +90,7 @@ fn ordered(expression: Expr, schema: &DFSchema) -> Result<Term> {
     Ok(Term { expression: mapped.data, can_fail })
 }
 
-/// Whether an expression contains `AND` or `OR`, or `BETWEEN`, which is one of them.
+/// Whether an expression contains `AND`, `OR` or `BETWEEN`, which stands for one of them.
 pub fn has_connective(expression: &Expr) -> bool {
     let is_connective = |inner: &Expr| match inner {
         Expr::BinaryExpr(BinaryExpr { op, .. }) => matches!(op, Operator::And | Operator::Or),
@@ -161,7 +161,7 @@ impl<'s> Guard<'s> {
                     unknown => Ok(decided(self.all_within(terms, context)?, op, unknown)),
                 }
             }
-            // The optimizer writes it so, too. A volatile operand is computed once.
+            // The optimizer rewrites it the same way. A volatile operand is computed once.
             Expr::Between(Between { expr, negated, low, high }) if !expr.is_volatile() => {
                 let (value, again) = ((*expr).clone(), *expr);
                 let comparisons = match negated {

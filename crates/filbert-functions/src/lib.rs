@@ -18,6 +18,7 @@
 //! | `context`, `ending`, `settings` | statement context; early end; where a plan finds both |
 //! | `measured` | the memory that a statement holds, as the allocator counts it |
 //! | `native`, `row`, `results` | functions over single values; memory and time of results |
+//! | `strict` | functions with the result NULL if an argument is NULL |
 //! | `fitting`, `literals` | values fitted to declared types; values parsed from text |
 //! | `elements` | `array_like`: arrays with elements of another value's type |
 //! | `json` | `JSON_VALUE`, `JSON_QUERY`, `JSON_OBJECT`, `JSON_ARRAY`, their aggregates, casts |

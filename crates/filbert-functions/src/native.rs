@@ -333,7 +333,7 @@ impl ScalarUDFImpl for Wrapped {
         let mut readers = Vec::with_capacity(arrays.len());
         for (((array, is_one), field), at) in arrays.iter().zip(&args.arg_fields).zip(0..) {
             let found = match (self.native.takes.get(at), field_type_of(field)) {
-                // The cast to a text keeps the mark.
+                // The cast to a text keeps the mark of a UUID.
                 (Some(Take::Text), FieldType::Uuid) => FieldType::Varchar,
                 (_, found) => found,
             };

@@ -55,7 +55,7 @@ impl Function {
         ScalarUDF::new_from_impl(Function { name, signature, is_strict, coerce, returns, invoke })
     }
 
-    /// Marks a function as strict ([`strict`]) that is not one of these names.
+    /// Marks a function as strict that is not listed in [`strict`].
     pub(super) fn strict(function: ScalarUDF) -> ScalarUDF {
         match function.inner().downcast_ref::<Function>() {
             Some(found) => ScalarUDF::new_from_impl(Function { is_strict: true, ..found.clone() }),

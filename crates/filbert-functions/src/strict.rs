@@ -1,8 +1,8 @@
 //! Strict functions: the result is NULL if an argument is NULL.
 //!
 //! PostgreSQL makes NULL of a call of such a function with a constant NULL while it plans, so the
-//! other arguments are not computed, and cannot fail. Here a function does so when it is
-//! simplified: a NULL that a constant argument turns out to be counts as well.
+//! other arguments are not computed, and cannot fail. Here a function does so when DataFusion
+//! simplifies it. An argument that is computed to a constant NULL counts as well.
 
 use std::sync::Arc;
 
@@ -180,8 +180,7 @@ const OPERATORS: &[&str] = &[
     "text_matches",
 ];
 
-/// Whether PostgreSQL has a strict function of this name, or it is one that operators are planned
-/// as.
+/// Whether a function is strict: one of PostgreSQL's, or one that operators are planned as.
 pub(super) fn is_strict(name: &str) -> bool {
     FUNCTIONS.binary_search(&name).is_ok() || OPERATORS.binary_search(&name).is_ok()
 }
@@ -219,7 +218,7 @@ fn is_null(expression: &Expr) -> bool {
     }
 }
 
-/// Wraps the strict ones of DataFusion's own functions.
+/// Wraps DataFusion's own strict functions.
 pub(super) fn of_datafusion(context: &SessionContext) {
     let known = context.state();
     for name in FUNCTIONS {

@@ -157,7 +157,7 @@ pub fn key_of(field: &Field) -> Option<(impl Fn(Expr) -> Expr, ScalarValue)> {
 }
 
 fn kind(expression: &Expr, schema: &DFSchema) -> Option<Kind> {
-    // Conditions are long, and the field of an expression has the text of it as its name.
+    // The name of a field is the text of its expression, and conditions are long.
     if is_condition(expression) {
         return None;
     }

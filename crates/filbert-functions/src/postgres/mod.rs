@@ -15,7 +15,7 @@
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
 //! | `quoted` | string literals of other types |
 //! | `operators`, `operands` | operators that depend on operand types; undefined operators |
-//! | `signatures` | the types of the arguments of functions of texts |
+//! | `signatures` | argument types of functions of texts, bytes and arrays |
 //! | `marked` | types that Arrow lacks, for `CASE`, `coalesce`, `UNION` and similar expressions |
 
 mod aggregates;

@@ -309,8 +309,7 @@ pub(super) fn named(operand: &Expr, schema: &DFSchema) -> String {
     }
 }
 
-/// The error for an operator that does not exist.
-pub(super) fn missing(left: &Expr, sign: &str, right: &Expr, schema: &DFSchema) -> DataFusionError {
+fn missing(left: &Expr, sign: &str, right: &Expr, schema: &DFSchema) -> DataFusionError {
     let message = format!("operator does not exist: {} {sign} {}", named(left, schema), named(right, schema));
     carried(parsing_error(message).with_sqlstate("42883"))
 }

@@ -1,15 +1,17 @@
 //! The types of the arguments of PostgreSQL's functions of texts, bytes and arrays, and of the
 //! operators that match a text with a pattern.
 //!
-//! A UUID, a document, a number or a timestamp is no text: it needs a cast. Functions that are not
-//! listed check their arguments themselves.
+//! A UUID, a document, a number or a timestamp is no text: it needs a cast. The declarations of
+//! [`crate::native`] say how arguments are read, in every dialect; the table here says which types
+//! PostgreSQL allows. Functions that are not listed check their arguments themselves.
 
 use arrow_schema::DataType;
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Like, ScalarFunction};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
-use super::operands::{alike, known, missing, named};
+use super::super::row::text_of;
+use super::operands::{alike, known, named};
 use super::operators::Kind;
 use crate::error::{carried, parsing_error};
 
@@ -72,7 +74,7 @@ const FUNCTIONS: &[(&str, &[Argument])] = &[
     ("regexp_like", &[Text]),
     ("regexp_match", &[Text]),
     ("regexp_matches", &[Text]),
-    ("regexp_replace", &[Text, Text, Text, TextOrWhole]),
+    ("regexp_replace", &[Text, Text, Text, TextOrWhole, TextOrWhole, Text]),
     ("regexp_split_to_array", &[Text]),
     ("regexp_split_to_table", &[Text]),
     ("regexp_substr", &[Text, Text, Whole, Whole, Text, Whole]),
@@ -113,9 +115,15 @@ const OF_ARRAYS: [&str; 7] = [
     "array_replace",
 ];
 
-/// Functions that stand for operators, with the symbol and the number of operands.
-const OPERATORS: [(&str, &str, usize); 4] =
-    [("escaped_pattern", "~~", 1), ("lower_as_it_is", "~~*", 1), ("similar_pattern", "~", 1), ("text_matches", "~", 2)];
+/// Functions that stand for operators that match a text with a pattern: the symbol, and the
+/// positions of the text and of the pattern. A function of one operand has the other one around it.
+const OPERATORS: [(&str, &str, Option<usize>, Option<usize>); 5] = [
+    ("escaped_pattern", "~~", None, Some(0)),
+    ("lower_as_it_is", "~~*", Some(0), None),
+    ("matches_each", "~", Some(0), None),
+    ("similar_pattern", "~", None, Some(0)),
+    ("text_matches", "~", Some(0), Some(1)),
+];
 
 /// Rejects a call with arguments of types that the function or operator is not defined for.
 ///
@@ -136,23 +144,35 @@ pub(super) fn check(call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     if name == "json_pair" && call.args.first().is_some_and(|key| is_compound(key, schema)) {
         return Err(super::refused("22023", "key value must be scalar, not array, composite, or json"));
     }
-    let Some((_, sign, operands)) = OPERATORS.iter().find(|(of, ..)| *of == name) else { return Ok(()) };
-    match call.args.get(..*operands) {
-        Some([operand]) if !fits(operand, Text, schema) => Err(missing(operand, sign, operand, schema)),
-        Some([text, pattern]) if !fits(text, Text, schema) || !fits(pattern, Text, schema) => {
-            Err(missing(text, sign, pattern, schema))
+    match OPERATORS.iter().find(|(of, ..)| *of == name) {
+        Some((_, sign, text, pattern)) => {
+            let operand = |at: Option<usize>| at.and_then(|at| call.args.get(at));
+            // The operator of a comparison with each pattern of an array is an argument.
+            let sign = match call.args.get(2) {
+                Some(Expr::Literal(given, _)) if name == "matches_each" => text_of(given).unwrap_or(sign),
+                _ => sign,
+            };
+            check_match(sign, operand(*text), operand(*pattern), schema)
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
+}
+
+/// Rejects an operator that matches a text with a pattern, if one of them is no text. An operand
+/// that is not given is one.
+fn check_match(sign: &str, text: Option<&Expr>, pattern: Option<&Expr>, schema: &DFSchema) -> Result<()> {
+    if [text, pattern].into_iter().flatten().all(|operand| fits(operand, Text, schema)) {
+        return Ok(());
+    }
+    let named = |operand: Option<&Expr>| operand.map_or_else(|| "text".to_owned(), |operand| named(operand, schema));
+    let message = format!("operator does not exist: {} {sign} {}", named(text), named(pattern));
+    Err(carried(parsing_error(message).with_sqlstate("42883")))
 }
 
 /// Like [`check`], for `LIKE`.
 pub(super) fn check_like(like: &Like, schema: &DFSchema) -> Result<()> {
     let sign = if like.case_insensitive { "~~*" } else { "~~" };
-    match [&like.expr, &like.pattern].iter().all(|operand| fits(operand, TextOrBytes, schema)) {
-        true => Ok(()),
-        false => Err(missing(&like.expr, sign, &like.pattern, schema)),
-    }
+    check_match(sign, Some(&like.expr), Some(&like.pattern), schema)
 }
 
 /// Like [`check`], for `string_agg`.
@@ -215,7 +235,55 @@ fn fits(value: &Expr, argument: Argument, schema: &DFSchema) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use filbert_grid::query::Dialect;
+
     use super::*;
+    use crate::native::taken_as;
+
+    /// Functions that read documents as texts, and functions of rewritten expressions.
+    const UNLISTED: &[&str] = &[
+        "array_prefixed",
+        "json_array_elements",
+        "json_array_elements_text",
+        "json_each_names",
+        "json_each_texts",
+        "json_each_values",
+        "json_extract_path",
+        "json_extract_path_text",
+        "json_get",
+        "json_get_path",
+        "json_get_path_text",
+        "json_get_text",
+        "json_object_keys",
+        "jsonb_exists",
+        "jsonb_extract_path",
+        "jsonb_extract_path_text",
+        "jsonb_to_boolean",
+        "jsonb_to_number",
+        "matches_each",
+    ];
+
+    #[test]
+    fn arguments_that_are_read_as_texts_are_declared() {
+        let mut others = BTreeSet::new();
+        for function in super::super::functions(Dialect::Postgres) {
+            let listed = FUNCTIONS.iter().find(|(name, _)| *name == function.name());
+            for at in 0..8 {
+                let declared = listed.and_then(|(_, arguments)| arguments.get(at).or(arguments.last()).copied());
+                let is_as_read = match taken_as(&function, at) {
+                    Some(DataType::Utf8View) => declared == Some(Text),
+                    Some(DataType::Int32) => declared.is_none_or(|declared| declared == Whole),
+                    _ => true,
+                };
+                if !is_as_read {
+                    others.insert(function.name().to_owned());
+                }
+            }
+        }
+        assert_eq!(others.iter().map(String::as_str).collect::<Vec<_>>(), UNLISTED);
+    }
 
     #[test]
     fn names_are_in_order() {

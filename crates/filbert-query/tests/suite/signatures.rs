@@ -36,13 +36,15 @@ const OF_TEXTS: &[&str] = &[
     "upper(?)",
     "? ILIKE 'a'",
     "? ~ 'a'",
+    "? ~ ANY (a)",
+    "? NOT LIKE ALL (a)",
     "'a' ~ ?",
     "? !~* 'a'",
     "? SIMILAR TO 'a'",
     "'a' SIMILAR TO ?",
 ];
 
-/// The same of a text or of bytes.
+/// Expressions of a text or of bytes.
 const OF_BYTES_TOO: &[&str] = &[
     "bit_length(?)",
     "length(?)",
