@@ -25,11 +25,12 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Extends the lease in a term after an acknowledgement of a quorum.
-    pub(crate) fn extend(&self, term: u64, acknowledged_ns: u64, lease_ns: u64) {
+    /// Extends the lease in a term after an acknowledgement of a quorum. Returns its end before, in
+    /// nanoseconds of the group's clock; `u64::MAX` if the lease is revoked.
+    pub(crate) fn extend(&self, term: u64, acknowledged_ns: u64, lease_ns: u64) -> u64 {
         let revoked = self.revoked.lock();
         if term <= *revoked {
-            return;
+            return u64::MAX;
         }
         if self.term.load(Ordering::Acquire) != term {
             // A read that began in another term must not complete in this one.
@@ -37,7 +38,7 @@ impl Lease {
             self.term.store(term, Ordering::SeqCst);
         }
         let until = acknowledged_ns.saturating_add(lease_ns.saturating_mul(USED_PERCENT) / 100);
-        self.until_ns.fetch_max(until, Ordering::SeqCst);
+        self.until_ns.fetch_max(until, Ordering::SeqCst)
     }
 
     /// Ends the lease until the next acknowledgement.
@@ -68,12 +69,12 @@ mod tests {
     fn a_lease_ends_early_and_does_not_return_in_a_term_that_handed_over() {
         let lease = Lease::default();
         assert_eq!(lease.check(0), None);
-        lease.extend(3, 100, 1_000);
+        assert_eq!(lease.extend(3, 100, 1_000), 0);
         assert_eq!((lease.check(899), lease.check(900)), (Some(3), None));
-        lease.extend(3, 50, 1_000);
+        assert_eq!(lease.extend(3, 50, 1_000), 900);
         assert_eq!(lease.check(899), Some(3));
         lease.revoke(3);
-        lease.extend(3, 200, 1_000);
+        assert_eq!(lease.extend(3, 200, 1_000), u64::MAX);
         assert_eq!(lease.check(300), None);
         lease.extend(4, 400, 1_000);
         assert_eq!(lease.check(500), Some(4));

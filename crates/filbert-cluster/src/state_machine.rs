@@ -108,6 +108,10 @@ pub trait StateMachine: Send + Sync + 'static {
     /// Called when this member becomes the leader, before it serves reads.
     fn leadership_gained(&self) {}
 
+    /// Called when this member has the lease of the group for the first time in its term, and
+    /// whenever the lease returns after its end.
+    fn lease_gained(&self) {}
+
     /// Called when this member is not the leader any more.
     fn leadership_lost(&self, _leader: Option<MemberId>) {}
 

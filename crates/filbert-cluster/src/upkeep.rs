@@ -45,7 +45,11 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
                     begun_term = term;
                     add(&group.counting.elections_won, 1);
                 }
-                group.lease.extend(term, acknowledged_ns, group.settings.lease_ms * 1_000_000);
+                let ended_ns = group.lease.extend(term, acknowledged_ns, group.settings.lease_ms * 1_000_000);
+                // The state machine may have seen the end of the lease until now.
+                if ended_ns <= group.nanoseconds(R::Instant::now()) {
+                    group.replica.state.lease_gained();
+                }
             }
             None => group.lease.withdraw(),
         }

@@ -10,6 +10,7 @@ use filbert_store::{Caller, Change, Command, Expiry, MapId, Millis, Partition, P
 use crate::cell::{Cell, CellState};
 use crate::errors::GridError;
 use crate::eviction;
+use crate::groups::SubmitError;
 use crate::map_core::{MapCore, RECORD_OVERHEAD_BYTES};
 use crate::shared::{Shared, reserve};
 use crate::tap::{Freed, Tap};
@@ -197,7 +198,8 @@ impl Shared {
         }
     }
 
-    /// Parks a change until its key is released.
+    /// Parks a change until its key is released. Answers it if another member leads the partition
+    /// meanwhile: nobody would release the key here.
     pub(crate) fn park(
         &self,
         map: &MapCore,
@@ -206,7 +208,8 @@ impl Shared {
         waiter: Waiter,
         free_at: Option<Millis>,
     ) {
-        if let Err(error) = self.reserve_waiter(&waiter) {
+        let reserved = if state.waiters.is_closed() { Err(self.led_elsewhere(state)) } else { Ok(()) };
+        if let Err(error) = reserved.and_then(|()| self.reserve_waiter(&waiter)) {
             (waiter.reply)(Err(error));
             return;
         }
@@ -215,6 +218,13 @@ impl Shared {
         let key: Box<[u8]> = waiter.change.key().unwrap_or_default().into();
         state.waiters.push_back(map.id, &key, waiter);
         self.due_by(cell, due);
+    }
+
+    /// The error of a change that cannot wait, because this member does not lead the partition any
+    /// more.
+    pub(crate) fn led_elsewhere(&self, state: &CellState) -> GridError {
+        let group = self.group_of(state.partition.id());
+        SubmitError::NotLeader { group, hint: "another member leads it now".to_owned() }.into()
     }
 
     /// Reserves a place and memory for one more waiter.

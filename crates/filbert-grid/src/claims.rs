@@ -21,6 +21,7 @@ use filbert_data::PartitionId;
 use filbert_store::{Batch, Caller, Change, Command, Reply};
 
 use crate::cell::{Cell, CellState};
+use crate::claim_owners::ClaimOwner;
 use crate::errors::GridError;
 use crate::map::Map;
 use crate::shared::Shared;
@@ -31,7 +32,7 @@ use crate::{eviction, threads};
 #[derive(Debug)]
 pub struct Claims<'m> {
     map: &'m Map,
-    owner: Caller,
+    owner: ClaimOwner,
     partitions: Vec<PartitionId>,
 }
 
@@ -43,7 +44,7 @@ impl<'m> Claims<'m> {
 
     /// The owner of the claims.
     pub(crate) fn owner(&self) -> Caller {
-        self.owner
+        self.owner.caller()
     }
 
     /// Records that the statement may have claims in a partition.
@@ -57,7 +58,7 @@ impl<'m> Claims<'m> {
     /// it must not release them.
     pub fn give_back(&mut self) {
         let partitions = std::mem::take(&mut self.partitions);
-        let owner = std::mem::replace(&mut self.owner, self.map.shared.new_owner());
+        let owner = std::mem::replace(&mut self.owner, ClaimOwner::new(&self.map.shared)).caller();
         if self.map.is_replicated() {
             return self.map.unclaim_by_log(owner, partitions);
         }
@@ -75,9 +76,9 @@ impl<'m> Claims<'m> {
         while let Some((_, part)) = parts.next() {
             threads::give_way();
             let mut state = cell.lock();
-            self.map.apply_together(cell, &mut state, self.owner, Change::WriteBatch { batch: part }, |_| ());
+            self.map.apply_together(cell, &mut state, self.owner(), Change::WriteBatch { batch: part }, |_| ());
             if parts.peek().is_none() {
-                self.map.apply_together(cell, &mut state, self.owner, Change::Unclaim, |_| ());
+                self.map.apply_together(cell, &mut state, self.owner(), Change::Unclaim, |_| ());
             }
             core.note_deadlines(shared, cell, &Change::WriteBatch { batch: &[] }, shared.now());
             if core.evicts && !eviction::make_room_after_many(shared, core, cell, &mut state) {
@@ -95,6 +96,35 @@ impl Drop for Claims<'_> {
     }
 }
 
+/// Claims that outlive the reference to their map. Released on drop.
+#[derive(Debug)]
+pub(crate) struct DetachedClaims {
+    map: Map,
+    owner: Option<ClaimOwner>,
+    partitions: Vec<PartitionId>,
+}
+
+impl Claims<'_> {
+    /// Detaches the claims from the reference to their map. No claims are left here.
+    pub(crate) fn detach(&mut self) -> DetachedClaims {
+        let Map { core, shared } = self.map;
+        core.claiming.fetch_add(1, Ordering::SeqCst);
+        DetachedClaims {
+            map: Map { core: core.clone(), shared: shared.clone() },
+            owner: Some(std::mem::replace(&mut self.owner, ClaimOwner::new(shared))),
+            partitions: std::mem::take(&mut self.partitions),
+        }
+    }
+}
+
+impl Drop for DetachedClaims {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            drop(Claims { map: &self.map, owner, partitions: std::mem::take(&mut self.partitions) });
+        }
+    }
+}
+
 /// Memory of the member that is reserved for a pending write.
 struct Reserved<'s>(&'s Shared, usize);
 
@@ -108,7 +138,7 @@ impl Map {
     /// The claims of a new statement, initially none.
     pub fn claims(&self) -> Claims<'_> {
         self.core.claiming.fetch_add(1, Ordering::SeqCst);
-        Claims { map: self, owner: self.shared.new_owner(), partitions: Vec::new() }
+        Claims { map: self, owner: ClaimOwner::new(&self.shared), partitions: Vec::new() }
     }
 
     /// Applies all changes, or none of them. `claims` are the claims of the calling statement,
@@ -140,7 +170,7 @@ impl Map {
         let batches = changes.batches.iter().filter(|(_, batch)| !batch.is_empty());
         if self.is_replicated() {
             batches.clone().for_each(|(partition, _)| claims.note(*partition));
-            self.claim_by_log(claims.owner, batches.clone().map(|(id, batch)| (*id, batch)), &mut differing)?;
+            self.claim_by_log(claims.owner(), batches.clone().map(|(id, batch)| (*id, batch)), &mut differing)?;
         } else {
             for (partition, batch) in batches.clone() {
                 self.claim(*partition, batch, claims, &mut differing)?;
@@ -150,7 +180,7 @@ impl Map {
             return Err(NotMade::Differ(differing));
         }
         if self.is_replicated() {
-            return self.write_by_log(claims.owner, batches.map(|(id, batch)| (*id, batch)));
+            return self.write_by_log(claims.owner(), batches.map(|(id, batch)| (*id, batch)));
         }
         batches.for_each(|(partition, batch)| claims.write(*partition, batch));
         // The claims of written partitions are already released.
@@ -184,7 +214,7 @@ impl Map {
         for (from, part) in batch.parts(CHANGES_PER_LOCK_MAX) {
             threads::give_way();
             let change = Change::Claim { batch: part };
-            self.apply_together(cell, &mut cell.lock(), claims.owner, change, |reply| {
+            self.apply_together(cell, &mut cell.lock(), claims.owner(), change, |reply| {
                 self.claimed(batch, from, reply, differing)
             })?;
         }

@@ -17,7 +17,7 @@ use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::config::GridConfig;
 use crate::errors::GridError;
-use crate::invalidation::InvalidationMetadata;
+use crate::invalidation::{InvalidationMetadata, sequence_of};
 use crate::layouts::LayoutChanges;
 use crate::listeners::ListenerId;
 use crate::map::Map;
@@ -135,6 +135,7 @@ impl Grid {
             memory,
             waiters: AtomicUsize::new(0),
             statements: AtomicI64::new(1),
+            running: Mutex::default(),
             listeners: AtomicUsize::new(0),
             next_sweep_ms: AtomicI64::new(i64::MAX),
             on_due: RwLock::new(None),
@@ -268,10 +269,10 @@ impl Grid {
         for name in names {
             let Some(core) = self.shared.maps.read().by_name.get(name).cloned() else { continue };
             let of_partition = |(id, cell): (PartitionId, &Cell)| {
-                let sequence = cell.lock().partition.sequence(core.id);
-                (sequence > 0).then(|| (id, i64::try_from(sequence).unwrap_or(i64::MAX)))
+                let changes = cell.lock().partition.sequence(core.id);
+                (id, sequence_of(core.id, changes))
             };
-            sequences.push((name.to_owned(), self.shared.partitions().filter_map(of_partition).collect()));
+            sequences.push((name.to_owned(), self.shared.partitions().map(of_partition).collect()));
         }
         InvalidationMetadata { sequences, partition_uuids }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use filbert_data::PartitionId;
+use filbert_store::MapId;
 use parking_lot::RwLock;
 use uuid::Uuid;
 
@@ -22,8 +23,15 @@ pub struct Invalidation<'a> {
     pub source: Uuid,
     /// The UUID of the partition. A changed UUID means that the sequence restarted.
     pub partition_uuid: Uuid,
-    /// The number of the map's changes in this partition, starting at 1, without gaps.
+    /// The sequence of the change: those of a map in a partition have no gaps. Their start depends
+    /// on the map: a map that replaces another one, or has its name later, has greater ones.
     pub sequence: i64,
+}
+
+/// The sequence of a map in a partition after a number of changes. The upper half is the id of the
+/// map, and ids of later maps are greater.
+pub(crate) fn sequence_of(map: MapId, changes: u64) -> i64 {
+    (i64::from(map.0) << 31).saturating_add(i64::try_from(changes).unwrap_or(i64::MAX))
 }
 
 /// The receiver of invalidations. Called under a partition's lock, as
@@ -43,7 +51,7 @@ impl<F: Fn(&Invalidation<'_>) + Send + Sync> InvalidationSink for F {
 /// invalidations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvalidationMetadata {
-    /// For each requested map that exists: the sequences of all partitions with changes of the map.
+    /// For each requested map that exists: the sequences of all partitions.
     pub sequences: Vec<(String, Vec<(PartitionId, i64)>)>,
     /// The UUID of every partition.
     pub partition_uuids: Vec<(PartitionId, Uuid)>,

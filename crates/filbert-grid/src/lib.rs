@@ -56,6 +56,7 @@ mod budget;
 mod building;
 mod cell;
 mod changes;
+mod claim_owners;
 mod claims;
 mod clients;
 mod clock;

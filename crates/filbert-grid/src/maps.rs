@@ -10,7 +10,7 @@ use crate::config::MapConfig;
 use crate::definitions;
 use crate::errors::GridError;
 use crate::grid::Grid;
-use crate::invalidation::{Invalidation, InvalidationListeners};
+use crate::invalidation::{Invalidation, InvalidationListeners, sequence_of};
 use crate::layouts::Layouts;
 use crate::map::Map;
 use crate::map_core::MapCore;
@@ -211,7 +211,7 @@ impl Grid {
                 key: None,
                 source: self.shared.member,
                 partition_uuid: cell.uuid(),
-                sequence: i64::try_from(sequence).unwrap_or(i64::MAX),
+                sequence: sequence_of(core.id, sequence),
             });
         }
         to.send();

@@ -197,9 +197,12 @@ impl Grid {
     pub fn map_replaced(&self, old: MapId, new: (MapId, &str, MapSettings)) -> Result<(), GridError> {
         let (id, name, settings) = new;
         let new = self.hidden_map(id, name, settings)?;
-        // Several replacements may have passed at once.
+        // Several replacements may have passed at once: the old map may be unknown here, or hidden,
+        // and the map with the name is an earlier one.
+        let is_visible =
+            |core: &Arc<MapCore>| self.shared.maps.read().by_name.get(&core.name).is_some_and(|of| of.id == core.id);
         let by_name = || self.shared.maps.read().by_name.get(name).cloned();
-        let Some(old) = self.shared.map_by_id(old).or_else(by_name) else {
+        let Some(old) = self.shared.map_by_id(old).filter(is_visible).or_else(by_name) else {
             let _lifecycle = self.shared.map_lifecycle.lock();
             self.objects().reserve(MAP_SERVICE, name)?;
             self.publish_map(&new.core);

@@ -1,7 +1,7 @@
 //! The state that the grid and its map handles share: the cells, the clock, the memory accounts,
 //! and the tables of maps. This module must not know how a partition is changed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -65,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) waiters: AtomicUsize,
     /// The next number of a statement. It distinguishes the claims of statements.
     pub(crate) statements: AtomicI64,
+    /// The numbers of the statements that run and may have claims. Empty without replication.
+    pub(crate) running: Mutex<HashSet<i64>>,
     pub(crate) listeners: AtomicUsize,
     /// The time of the next sweep, as announced.
     pub(crate) next_sweep_ms: AtomicI64,

@@ -4,7 +4,7 @@
 use filbert_store::{Event, EventKind, MapId, Observer};
 
 use crate::cell::Cell;
-use crate::invalidation::Invalidation;
+use crate::invalidation::{Invalidation, sequence_of};
 use crate::listeners::EntryEvent;
 use crate::map_core::MapCore;
 use crate::shared::Shared;
@@ -59,7 +59,7 @@ impl<'t> Tap<'t> {
                 key: (!whole_map).then_some(event.key),
                 source: event.caller.client,
                 partition_uuid: self.cell.uuid(),
-                sequence: i64::try_from(event.sequence).unwrap_or(i64::MAX),
+                sequence: sequence_of(map.id, event.sequence),
             });
         }
         // The event of the whole map is delivered once for the member, by the code that iterates

@@ -73,6 +73,8 @@ pub(crate) struct Waiters {
     /// By map, then by key, so that a borrowed key finds its queue. Empty maps and queues are
     /// removed.
     by_map: HashMap<MapId, Queues>,
+    /// Whether no change may wait: this member has led the partition, and does not any more.
+    is_closed: bool,
     /// A lower bound of all deadlines and of the ends of turns; `None` if there is none.
     deadline_min: Option<Millis>,
 }
@@ -81,6 +83,22 @@ impl Waiters {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.by_map.is_empty()
+    }
+
+    /// Whether no change may wait here.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Lets changes wait.
+    pub(crate) fn open(&mut self) {
+        self.is_closed = false;
+    }
+
+    /// Lets no change wait any more. Removes and returns the waiters, each with its map.
+    pub(crate) fn close(&mut self) -> Vec<(MapId, Waiter)> {
+        self.is_closed = true;
+        self.take_all()
     }
 
     /// Whether there is a waiter for the key, or a waiter's change of the key is proposed.

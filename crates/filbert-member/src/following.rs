@@ -15,6 +15,8 @@ pub(crate) struct Followed {
     followers: Mutex<Vec<DefinitionsCallback>>,
     /// The upper bound of map ids at the last call: followers are also called after a new map.
     maps: AtomicU32,
+    /// The registry's version up to which the grid knows all maps.
+    maps_version: watch::Sender<u64>,
     /// The registry's version up to which all followers have been called.
     version: watch::Sender<u64>,
 }
@@ -22,7 +24,13 @@ pub(crate) struct Followed {
 impl Followed {
     pub(crate) fn new() -> Self {
         let (known, followers, maps) = Default::default();
-        Followed { known, followers, maps, version: watch::Sender::new(0) }
+        Followed { known, followers, maps, maps_version: watch::Sender::new(0), version: watch::Sender::new(0) }
+    }
+
+    /// Records that the grid knows the maps of a state of the registry. Called in the order of the
+    /// states, before [`Followed::follow`], which may take long: it builds indexes and columns.
+    pub(crate) fn follow_maps(&self, state: &RegistryState) {
+        self.maps_version.send_replace(state.version);
     }
 
     /// Calls the followers for a new state of the registry. Called in the order of the states.
@@ -42,9 +50,12 @@ impl Followed {
 
     /// Waits until a version of the registry is known to the grid and to all followers.
     pub(crate) async fn reached(&self, version: u64) {
-        // The sender lives as long as `self`: the wait does not fail.
-        let mut versions = self.version.subscribe();
-        let _version = versions.wait_for(|found| *found >= version).await;
+        reached(&self.version, version).await;
+    }
+
+    /// Waits until the grid knows the maps of a version of the registry.
+    pub(crate) async fn reached_maps(&self, version: u64) {
+        reached(&self.maps_version, version).await;
     }
 
     /// All definitions, as passed to the followers.
@@ -59,4 +70,10 @@ impl Followed {
         follower(&known);
         followers.push(follower);
     }
+}
+
+async fn reached(versions: &watch::Sender<u64>, version: u64) {
+    // The sender lives as long as the caller's `Followed`: the wait does not fail.
+    let mut versions = versions.subscribe();
+    let _version = versions.wait_for(|found| *found >= version).await;
 }

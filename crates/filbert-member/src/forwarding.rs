@@ -81,6 +81,7 @@ impl Forwarding {
                 Some(leader) => self.make_at(leader, group, &changes, wait).await?,
                 None => Attempt::NotMade("no leader of it is known".to_owned()),
             };
+            let may_have_waited = wait.is_some() && matches!(outcome, Attempt::Answered(_));
             let hint = match outcome {
                 Attempt::Answered(answers) if !nothing_made(&answers) => return Ok(answers),
                 Attempt::Answered(answers) => match answers.into_iter().next() {
@@ -89,7 +90,7 @@ impl Forwarding {
                 },
                 Attempt::NotMade(why) => why,
             };
-            if attempted_at.elapsed() > SEARCH_MAX {
+            if may_have_waited && attempted_at.elapsed() > SEARCH_MAX {
                 // The attempt has waited for a lock: the search for a leader starts again.
                 searching_since = Instant::now();
             }
@@ -161,7 +162,7 @@ impl Forwarding {
         let mut head = request.get(2..HEAD_BYTES).ok_or_else(broken)?;
         let (_group, wait) = (bytes::Buf::get_u32_le(&mut head), bytes::Buf::get_u64_le(&mut head));
         // The changes may be for a map that was created recently.
-        let known = self.followed.reached(bytes::Buf::get_u64_le(&mut head));
+        let known = self.followed.reached_maps(bytes::Buf::get_u64_le(&mut head));
         if tokio::time::timeout(SEARCH_MAX, known).await.is_err() {
             return Err(Refusal("the registry that the changes were made under is not known here yet".to_owned()));
         }

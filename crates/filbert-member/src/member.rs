@@ -745,6 +745,7 @@ async fn follow_registry(registry: Arc<Registry>, followed: Arc<Followed>, grid:
         let state = registry.state();
         let Some(grid) = grid.upgrade() else { return };
         follow_maps(&grid, &known, &state);
+        followed.follow_maps(&state);
         for (_, facts) in known.members().filter(|(id, _)| state.member(*id).is_none()) {
             grid.member_gone(facts.uuid);
         }

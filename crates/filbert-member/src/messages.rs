@@ -36,6 +36,9 @@ pub(crate) enum Request {
     ReadPoints(Vec<u32>),
     /// Asks which of these clients have a connection to the receiver.
     Connected(Vec<Halves>),
+    /// Asks which of these statements run on the receiver. They are given by the threads of the
+    /// owners of their claims.
+    Running(Vec<i64>),
     /// Answered once this version of the registry is known to the receiver and to all its followers
     /// of the registry.
     Reached(u64),

@@ -124,6 +124,12 @@ impl StateMachine for GridPartitions {
         }
     }
 
+    fn lease_gained(&self) {
+        if let Some(grid) = self.grid.get() {
+            grid.lease_gained(self.of_grid());
+        }
+    }
+
     fn leadership_lost(&self, leader: Option<MemberId>) {
         let hint =
             leader.map_or_else(|| "nobody leads it now".to_owned(), |leader| format!("member {leader} leads it"));

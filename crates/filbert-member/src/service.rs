@@ -91,6 +91,10 @@ impl MemberService {
                 Some(grid) => Ok(write(&connected_here(&grid, &clients))),
                 None => Err(Refusal("this member has just begun".to_owned())),
             },
+            (Request::Running(threads), Channel::Requests, Some(joined)) => match joined.reading.to.grid.get() {
+                Some(grid) => Ok(write(&grid.running_statements(&threads))),
+                None => Err(Refusal("this member has just begun".to_owned())),
+            },
             (Request::Reached(version), Channel::Requests, Some(joined)) => {
                 joined.reading.to.followed.reached(version).await;
                 Ok(write(&true))

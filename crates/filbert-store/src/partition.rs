@@ -17,8 +17,8 @@ use crate::put::Outcome;
 use crate::share::{Declaration, Declarations, SHARE_BYTES, Share};
 use crate::table::RecordPlace;
 use crate::{
-    Cursor, EntryView, LockState, MapId, MapSettings, MapStatistics, Millis, Observer, PartitionSettings, Reply,
-    StoreError, Value,
+    Caller, Cursor, EntryView, LockState, MapId, MapSettings, MapStatistics, Millis, Observer, PartitionSettings,
+    Reply, StoreError, Value,
 };
 
 pub(crate) use snapshot_state::Export;
@@ -121,9 +121,10 @@ impl Partition {
         self.maps.iter().map(Share::id)
     }
 
-    /// The clients that own claims, once for each claim of each map.
-    pub fn claimants(&self) -> impl Iterator<Item = Uuid> {
-        self.held().flat_map(|map| map.claims.all()).map(|claim| claim.owner.client)
+    /// The claims, each with its map and owner. A statement may have several claims of one map.
+    pub fn claims(&self) -> impl Iterator<Item = (MapId, Caller)> {
+        let shares = self.maps.iter().filter_map(|share| Some((share.id(), share.map()?)));
+        shares.flat_map(|(id, map)| map.claims.all().iter().map(move |claim| (id, claim.owner)))
     }
 
     /// The clients that own locks, once for each lock of each map. May include locks whose lease

@@ -256,6 +256,11 @@ impl Applying<'_> {
             After::Park { waiter, free_at } => self.shared.park(map, self.cell, state, waiter, free_at),
             After::WaitOn { waiter, free_at } => {
                 let key: Box<[u8]> = waiter.change.borrow().key().unwrap_or_default().into();
+                if state.waiters.is_closed() {
+                    state.waiters.end_proposal(map.id, &key);
+                    let error = self.shared.led_elsewhere(state);
+                    return self.shared.answer(*waiter, Err(error));
+                }
                 self.cell.due_by(waiter.deadline.min(free_at.unwrap_or(Millis::MAX)));
                 state.waiters.come_back(map.id, &key, *waiter);
                 // If the key is not locked, a claim blocks the waiter, and the waiters behind it
@@ -327,6 +332,8 @@ impl Applying<'_> {
                 map.in_flight.fetch_sub(1, Ordering::AcqRel);
                 callback(if is_change { Err(map.destroyed_error()) } else { answer_of(&map, reply) });
             }
+            // The claims have gone with the map.
+            PendingAnswer::Released { .. } => {}
             answer => {
                 let error = match &answer {
                     PendingAnswer::Waiter { map, .. } | PendingAnswer::Evicted { map, .. } => map.destroyed_error(),

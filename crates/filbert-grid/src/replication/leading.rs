@@ -189,23 +189,31 @@ impl Grid {
         self.for_group(group, |_, _, state| state.partition.forget_reads());
     }
 
-    /// This member leads a group from now on: checks the due work of its partitions. Called before
-    /// it answers reads.
+    /// This member leads a group from now on: changes may wait for keys of its partitions. Called
+    /// before it answers reads.
     pub fn leadership_gained(&self, group: GroupId) {
+        self.for_group(group, |_, _, state| state.waiters.open());
+    }
+
+    /// This member has the lease of a group again after a time without it, or for the first time in
+    /// its term: checks the due work of its partitions. The sweep has left it.
+    pub fn lease_gained(&self, group: GroupId) {
         self.for_group(group, |partition, cell, state| {
             self.propose_ends(partition, state);
-            if let Some(due) = state.partition.next_expiry() {
+            let due = state.partition.next_expiry().into_iter().chain(state.waiters.first_deadline()).min();
+            if let Some(due) = due {
                 self.shared.due_by(cell, due);
             }
         });
     }
 
     /// This member no longer leads a group: answers the waiters of its keys with an error that
-    /// refers to the new leader. The replicator answers the commands in flight.
+    /// refers to the new leader, and lets no change wait from then on. The replicator answers the
+    /// commands in flight.
     pub fn leadership_lost(&self, group: GroupId, hint: &str) {
         let error = GridError::Submit(SubmitError::NotLeader { group, hint: hint.to_owned() });
         self.for_group(group, |_, _, state| {
-            for (_, waiter) in state.waiters.take_all() {
+            for (_, waiter) in state.waiters.close() {
                 self.shared.answer(waiter, Err(error.clone()));
             }
         });
@@ -215,7 +223,7 @@ impl Grid {
     pub fn member_gone(&self, member: Uuid) {
         let mut to = Submissions::new(&self.shared);
         for (partition, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
-            if cell.lock().partition.claimants().any(|claimant| claimant == member) {
+            if cell.lock().partition.claims().any(|(_, owner)| owner.client == member) {
                 let release = Change::ReleaseLocks { client: member };
                 to.push_with_retry(partition, MapId(0), self.shared.own_caller(), release);
             }

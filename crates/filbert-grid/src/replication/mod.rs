@@ -22,6 +22,7 @@
 //! This module must not know how a log agrees on its order, nor the other members, nor when
 //! leadership changes. The replicator reports changes of leadership
 //! ([`Grid::leadership_gained`](crate::Grid::leadership_gained),
+//! [`Grid::lease_gained`](crate::Grid::lease_gained),
 //! [`Grid::leadership_lost`](crate::Grid::leadership_lost)).
 //!
 //! # Invariants

@@ -23,6 +23,7 @@ use filbert_store::{Caller, Change, Expected, Expiry, Metadata, PutMode, Reply};
 
 use super::claims_by_log::{PAUSE, REPEATED_FOR, StatementCommands, is_repeatable};
 use super::{EntrySelection, LeaderRead};
+use crate::claim_owners::ClaimOwner;
 use crate::claims::Claims;
 use crate::cluster::{ReadView, Redefinition};
 use crate::definitions;
@@ -49,9 +50,20 @@ pub struct SharedReplacement<'m> {
     grid: Arc<Grid>,
     old: &'m Map,
     new: Arc<Map>,
-    finished: bool,
+    outcome: Outcome,
     /// Released after everything else.
-    _claim: WholeClaim<'m>,
+    claim: WholeClaim<'m>,
+}
+
+/// The outcome of a replacement.
+#[derive(PartialEq)]
+enum Outcome {
+    /// The old map stays.
+    NotReplaced,
+    /// The new map has replaced the old one.
+    Replaced,
+    /// The registry may replace the old map, also later.
+    Unknown,
 }
 
 /// One entry of the new map.
@@ -158,7 +170,7 @@ impl Grid {
         let (id, settings) = replication.replicator.create_map(replacing, self.map_settings(&config))?;
         let new = self.hidden_map(id, new, settings)?;
         self.shared.create_where_leading(&new.core, true);
-        Ok(SharedReplacement { grid: self.clone(), old, new, finished: false, _claim: claim })
+        Ok(SharedReplacement { grid: self.clone(), old, new, outcome: Outcome::NotReplaced, claim })
     }
 
     fn replication(&self) -> Result<&Replication, GridError> {
@@ -219,7 +231,8 @@ impl SharedReplacement<'_> {
 
     /// Writes records into the new map. Returns a key that the map has already, if `keys_change`.
     fn write(&self, records: &[Record], keys_change: bool) -> Result<Option<Blob>, GridError> {
-        let owner = self.grid.shared.new_owner();
+        let claim_owner = ClaimOwner::new(&self.grid.shared);
+        let owner = claim_owner.caller();
         if !keys_change {
             return self.put(owner, records).map(|()| None);
         }
@@ -239,8 +252,14 @@ impl SharedReplacement<'_> {
                     std::thread::sleep(PAUSE);
                 }
                 Err(NotMade::Error(error)) => break Err(error),
-                // Nobody else knows the new map.
-                Err(NotMade::Held(_) | NotMade::Differ(_)) | Ok(()) => break Ok(()),
+                // Nobody else knows the new map: the release of claims for earlier records is under
+                // way.
+                Err(NotMade::Held(_)) if Instant::now() < until => {
+                    differing.clear();
+                    std::thread::sleep(PAUSE);
+                }
+                Err(NotMade::Held(_)) => break Err(GridError::LockTimeout { map: self.new.name().to_owned() }),
+                Err(NotMade::Differ(_)) | Ok(()) => break Ok(()),
             }
         };
         let written = claimed.and_then(|()| if differing.is_empty() { self.put(owner, records) } else { Ok(()) });
@@ -253,6 +272,10 @@ impl SharedReplacement<'_> {
     /// when clients have changed the entry. The copy fails then, and its map is dropped.
     fn put(&self, owner: Caller, records: &[Record]) -> Result<(), GridError> {
         let until = Instant::now() + REPEATED_FOR;
+        let not_put = |(record, answer): (_, Result<Reply<'static>, GridError>)| match answer {
+            Ok(Reply::Locked { .. }) => Some((record, GridError::LockTimeout { map: self.new.name().to_owned() })),
+            answer => Some((record, answer.err()?)),
+        };
         let mut left: Vec<&Record> = records.iter().collect();
         loop {
             let mut failed: Vec<(&Record, GridError)> = Vec::new();
@@ -264,10 +287,10 @@ impl SharedReplacement<'_> {
                     failed.push((record, error));
                 }
                 if commands.is_full() {
-                    failed.extend(commands.answers().filter_map(|(record, answer)| Some((record, answer.err()?))));
+                    failed.extend(commands.answers().filter_map(not_put));
                 }
             }
-            failed.extend(commands.answers().filter_map(|(record, answer)| Some((record, answer.err()?))));
+            failed.extend(commands.answers().filter_map(not_put));
             let is_unknown = |error: &GridError| matches!(error, GridError::Submit(SubmitError::Unknown { .. }));
             if let Some(group) =
                 failed.iter().find(|(_, error)| is_unknown(error)).map(|(record, _)| self.group_of(record))
@@ -304,25 +327,33 @@ impl SharedReplacement<'_> {
             let (old, new) = (self.old.name(), self.new.name());
             redefinitions.extend(definitions::replace_indexes(&cluster.definitions(), old, new, indexes));
         }
-        let is_replaced = self.grid.replication()?.replicator.replace_map(self.new.core.id, redefinitions)?;
-        self.finished |= is_replaced;
+        let replication = self.grid.replication()?;
+        self.outcome = Outcome::Unknown;
+        let is_replaced = replication.replicator.replace_map(self.new.core.id, redefinitions)?;
+        self.outcome = if is_replaced { Outcome::Replaced } else { Outcome::NotReplaced };
         Ok(is_replaced)
     }
 }
 
 impl Drop for SharedReplacement<'_> {
     fn drop(&mut self) {
-        if self.finished {
+        if self.outcome == Outcome::Replaced {
             return;
         }
-        // The registry is asked, which takes a while: others may wait for this thread. If the
-        // outcome of the replacement is unknown, it may have succeeded: then the map stays.
+        // If the outcome is unknown, the registry may replace the old map until it has abandoned
+        // the new one. Changes that clients make meanwhile would be lost: the claims stay.
+        let kept = (self.outcome == Outcome::Unknown).then(|| self.claim.claims.detach());
         let (grid, id) = (self.grid.clone(), self.new.core.id);
+        // The registry is asked, which takes a while: others may wait for this thread.
         std::thread::spawn(move || {
-            let dropped = grid.replication().and_then(|replication| replication.replicator.abandon_map(id));
-            if let Err(error) = dropped {
-                tracing::warn!("a map that was to replace another one stays until this member has left: {error}");
+            while let Err(error) = grid.replication().and_then(|replication| replication.replicator.abandon_map(id)) {
+                tracing::warn!("a map that was to replace another one is not abandoned yet: {error}");
+                if grid.shared.check_active().is_err() {
+                    return;
+                }
+                std::thread::sleep(PAUSE);
             }
+            drop(kept);
         });
     }
 }

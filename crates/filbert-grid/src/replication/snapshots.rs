@@ -204,7 +204,7 @@ impl Grid {
     pub(super) fn propose_ends(&self, partition: PartitionId, state: &mut CellState) {
         let Some(replication) = &self.shared.replication else { return };
         let gone: Vec<MapId> = state.partition.map_ids().filter(|id| !replication.replicator.knows_map(*id)).collect();
-        let mut members: Vec<Uuid> = state.partition.claimants().collect();
+        let mut members: Vec<Uuid> = state.partition.claims().map(|(_, owner)| owner.client).collect();
         members.sort_unstable();
         members.dedup();
         members.retain(|member| replication.replicator.is_gone(*member));

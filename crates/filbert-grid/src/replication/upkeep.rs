@@ -157,12 +157,14 @@ impl Grid {
         let shared = &self.shared;
         let mut state = cell.lock();
         cell.nothing_due();
-        let ended = state.waiters.take_ended_turns(now);
         shared.answer_late(&mut state, now);
         if replication.lease_of(partition).is_err() {
-            // The leader sweeps. If this member becomes the leader, it checks the due work.
+            // The leader sweeps. This member looks for due work when it gets the lease, see
+            // `Grid::lease_gained`. Its waiters time out without a lease, too.
+            cell.due_by(state.waiters.first_deadline().unwrap_or(Millis::MAX));
             return;
         }
+        let ended = state.waiters.take_ended_turns(now);
         let expiry = state.partition.next_expiry();
         let deadline = state.waiters.first_deadline();
         let due = expiry.filter(|expiry| *expiry > now).into_iter().chain(deadline).min();

@@ -191,6 +191,9 @@ fn invalidations_are_numbered_without_a_gap() {
     let member = member();
     let map = member.grid.map("m").unwrap();
     put(&map, caller(1, 1), 1, b"before anyone listens");
+    let partition = map.partition_of(&key(1)).0;
+    let sequence = |member: &Member| member.grid.invalidation_metadata(["m"]).sequences[0].1[partition as usize].1;
+    let before = sequence(&member);
     type Seen = (u32, Option<Vec<u8>>, Uuid, Uuid, i64);
     let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
     let sink = seen.clone();
@@ -206,22 +209,40 @@ fn invalidations_are_numbered_without_a_gap() {
     change(&map, caller(8, 1), Change::Delete { key: &key(1) });
     put(&map, caller(7, 1), 1, b"b");
     map.clear(caller(9, 1)).unwrap();
-    let partition = map.partition_of(&key(1)).0;
     let metadata = member.grid.invalidation_metadata(["m", "no such map"]);
     let uuid = metadata.partition_uuids[partition as usize].1;
     let of_partition: Vec<Seen> = seen.lock().unwrap().iter().filter(|(p, ..)| *p == partition).cloned().collect();
     assert_eq!(
         of_partition,
         [
-            (partition, Some(key(1)), Uuid::from_u128(7), uuid, 2),
-            (partition, Some(key(1)), Uuid::from_u128(8), uuid, 3),
-            (partition, Some(key(1)), Uuid::from_u128(7), uuid, 4),
-            (partition, None, Uuid::from_u128(9), uuid, 5),
+            (partition, Some(key(1)), Uuid::from_u128(7), uuid, before + 1),
+            (partition, Some(key(1)), Uuid::from_u128(8), uuid, before + 2),
+            (partition, Some(key(1)), Uuid::from_u128(7), uuid, before + 3),
+            (partition, None, Uuid::from_u128(9), uuid, before + 4),
         ]
     );
     assert_eq!(metadata.partition_uuids.len(), 271);
     assert_eq!(metadata.sequences.len(), 1);
-    assert!(metadata.sequences[0].1.contains(&(map.partition_of(&key(1)), 5)));
+    assert_eq!(metadata.sequences[0].1.len(), 271);
+    assert_eq!(sequence(&member), before + 4);
+}
+
+/// A near cache takes a lower sequence for an old invalidation, and would not notice missed ones.
+#[test]
+fn a_later_map_of_the_same_name_has_greater_sequences() {
+    let member = member();
+    let all = || member.grid.invalidation_metadata(["m"]).sequences[0].1.clone();
+    let map = member.grid.map("m").unwrap();
+    (0..100).for_each(|_| _ = put(&map, caller(1, 1), 1, b"v"));
+    let first = all();
+    let mut replacement = member.grid.succeed(&map, "m").unwrap();
+    replacement.put_in_place().unwrap();
+    drop(replacement);
+    let second = all();
+    assert!(first.iter().zip(&second).all(|((_, first), (_, second))| second > &(first + 1)));
+    assert!(member.destroy_map("m"));
+    member.grid.map("m").unwrap();
+    assert!(second.iter().zip(&all()).all(|((_, second), (_, third))| third > &(second + 1)));
 }
 
 #[test]

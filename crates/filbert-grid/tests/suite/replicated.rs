@@ -1,6 +1,7 @@
 //! Behavior that only exists with a log: changes of leadership, followers, refusals, and the
 //! contents of entries.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -553,4 +554,109 @@ fn a_statement_claims_all_keys_once_nobody_else_holds_one() {
     assert_eq!(put(&map, caller(1, 1), 1, b"w"), Said::Previous(Some(b"v".to_vec())));
     drop(other);
     assert_eq!(map.size(), 2);
+}
+
+#[test]
+fn a_leader_finds_due_work_again_when_its_lease_returns() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    let (said, group) = (Answers::default(), group_of(&map, 7));
+    assert_eq!(
+        change(&map, caller(1, 1), Change::Lock { key: &key(7), lease_ms: Some(1_000), reference: 0 }),
+        Said::Flag(true)
+    );
+    park(&map, caller(2, 1), owned_lock(7), None, &said, 1);
+    assert_eq!(put_ttl(&map, 7, b"v", 1_000), Said::Previous(None));
+    loopback.end_lease(group);
+    member.clock.advance(2_000);
+    member.run_expiry();
+    assert_eq!(answers(&said), [], "without a lease nothing is proposed");
+    loopback.renew_lease(&member.grid, group);
+    member.run_expiry();
+    loopback.settle();
+    assert_eq!(answers(&said), [(1, Said::Flag(true))], "the lease of the lock has ended");
+    assert_eq!(map.statistics().entries, 0, "the entry has expired");
+}
+
+#[test]
+fn changes_wait_only_at_leaders() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    let (said, group) = (Answers::default(), group_of(&map, 7));
+    lock(&map, caller(1, 1), 7);
+    loopback.pause();
+    park(&map, caller(2, 1), owned_lock(7), None, &said, 1);
+    // The change is in the log. It is applied by a member that has lost its leadership, but was the
+    // leader when it began to apply the entry.
+    member.grid.leadership_lost(group, "a test says so");
+    loopback.resume();
+    loopback.settle();
+    assert_eq!(answers(&said).iter().map(|(_, said)| kind(said)).collect::<Vec<_>>(), [Some(ErrorKind::NotLeader)]);
+    assert_eq!(member.grid.statistics().parked_changes, 0);
+    member.grid.leadership_gained(group);
+    park(&map, caller(2, 1), owned_lock(7), None, &said, 2);
+    loopback.settle();
+    assert_eq!(member.grid.statistics().parked_changes, 1);
+}
+
+#[test]
+fn claims_of_a_dropped_map_leave_no_commands() {
+    let (member, loopback) = replicated(GridConfig::default(), Whims { keeps_log: true, ..Whims::default() });
+    let map = member.grid.map("m").unwrap();
+    let mut claim = map.whole_claim();
+    assert_eq!(claim.attempt(), Ok(true));
+    assert!(member.destroy_map("m"));
+    loopback.settle();
+    drop(claim);
+    loopback.settle();
+    let entries = loopback.log().len();
+    member.run_expiry();
+    loopback.settle();
+    assert_eq!(loopback.log().len(), entries, "the releases are not proposed again");
+}
+
+#[test]
+fn claims_of_statements_that_have_ended_are_released() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    let mut claim = map.whole_claim();
+    assert_eq!(claim.attempt(), Ok(true));
+    let owner = claim.owner();
+    assert_eq!(member.grid.claim_owners(), BTreeSet::from([owner]));
+    assert_eq!(member.grid.running_statements(&[owner.thread, owner.thread + 1_000]), [owner.thread]);
+    // The release of the claims is lost.
+    loopback.refuse(100);
+    drop(claim);
+    loopback.settle();
+    assert_eq!(member.grid.running_statements(&[owner.thread]), [0; 0]);
+    assert_eq!(member.grid.claim_owners(), BTreeSet::from([owner]));
+    loopback.refuse(0);
+    member.grid.release_claims(&BTreeSet::from([owner]));
+    loopback.settle();
+    assert_eq!(member.grid.claim_owners(), BTreeSet::new());
+    assert_eq!(put(&map, caller(1, 1), 1, b"w"), Said::Previous(None));
+}
+
+#[test]
+fn listeners_stay_when_a_member_learns_of_two_replacements_at_once() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    let heard = Arc::new(AtomicUsize::new(0));
+    let count = heard.clone();
+    let spec = ListenerSpec { key: None, filter: None, include_value: true, kinds: EventKinds::ALL, connection: None };
+    let sink = move |event: &EntryEvent<'_>| _ = count.fetch_add(event.affected, Ordering::Relaxed);
+    map.add_listener(spec, Arc::new(sink)).unwrap();
+    // The member knew the first replacement while it was filled. The second one has replaced it.
+    member.grid.hidden_map(MapId(2), "m", MapSettings::default()).unwrap();
+    member.grid.map_replaced(MapId(2), (MapId(3), "m", MapSettings::default())).unwrap();
+    member.grid.map_dropped(MapId(1));
+    member.grid.map_dropped(MapId(2));
+    loopback.settle();
+    assert!(map.is_destroyed());
+    let map = member.grid.map("m").unwrap();
+    assert_eq!(map.replacement(), Some(3));
+    assert_eq!(put(&map, caller(1, 1), 1, b"v"), Said::Previous(None));
+    loopback.settle();
+    assert_eq!(heard.load(Ordering::Relaxed), 1);
+    assert_eq!(member.grid.statistics().listeners, 1);
 }

@@ -171,6 +171,19 @@ impl Loopback {
         grid.leadership_lost(group, "a test has deposed it");
     }
 
+    /// Ends the lease of a group. The member stays its leader.
+    pub fn end_lease(&self, group: GroupId) {
+        self.lock().terms[group.0 as usize] = None;
+    }
+
+    /// Gives the lease of a group back, in the same term.
+    pub fn renew_lease(&self, grid: &Grid, group: GroupId) {
+        let mut state = self.lock();
+        state.terms[group.0 as usize] = Some(state.last_term);
+        drop(state);
+        grid.lease_gained(group);
+    }
+
     /// Makes the member the leader of a group again.
     pub fn elect(&self, grid: &Grid, group: GroupId) {
         grid.forget_reads(group);
@@ -178,6 +191,8 @@ impl Loopback {
         let mut state = self.lock();
         state.last_term += 1;
         state.terms[group.0 as usize] = Some(state.last_term);
+        drop(state);
+        grid.lease_gained(group);
     }
 
     /// The number of queued submissions.
