@@ -344,3 +344,27 @@ def test_dates_and_timestamps_as_parameters_have_their_common_type(member):
         assert session.execute("select array[%s, %s]", (later, first)).fetchall() == [([later, midnight],)]
         assert session.execute("select %s in (%s, %s)", (later, first, later)).fetchall() == [(True,)]
         assert session.execute("select greatest(%s, %s)", (first, later)).fetchall() == [(later,)]
+
+
+@pytest.mark.parametrize("column", ["p numeric(10,2)", "g numeric(20,1)", "k numeric(20,6)", "q numeric(38,10)", "w numeric"])
+def test_numbers_without_a_declared_type_keep_their_digits(connection, table, column):
+    """psycopg sends a text without a type: the operator beside it decides the type, not the digits."""
+    numbers = table(f"id int PRIMARY KEY, {column}")
+    name = column.split()[0]
+    connection.execute(f"INSERT INTO {numbers} VALUES (1, 4.5), (2, -2), (3, NULL)")
+    forms = [f"{name} {operator} {{}}" for operator in "+ - * / % = < >= <>".split()]
+    forms += [f"{{}} {operator} {name}" for operator in "+ - * / % = < >= <>".split()]
+    forms += [f"case {name} when {{}} then 1 else 0 end", f"{name} in ({{}}, 5)", f"{name} between {{}} and 9"]
+    forms += [f"coalesce({name}, {{}})", f"greatest({name}, {{}})", f"{name} is distinct from {{}}"]
+    forms += [f"abs({name} * {{}})", f"sum({name} * {{}}) over ()", f"1.5 * {{}} + {name}", f"{name} * {{0}} * {{0}}"]
+    for form in forms:
+        for number in ["1", "2.5", "4.501", "1.255", "0.123456789", "-1000"]:
+            declared = form.format(f"'{number}'::numeric")
+            expected = connection.execute(f"SELECT id, {declared} FROM {numbers} ORDER BY id").fetchall()
+            given = [number] * form.count("{")
+            undeclared = form.replace("{0}", "{}").format(*["%s"] * len(given)).replace(" % ", " %% ")
+            found = connection.execute(f"SELECT id, {undeclared} FROM {numbers} ORDER BY id", given).fetchall()
+            assert found == expected, (undeclared, number)
+    connection.execute(f"UPDATE {numbers} SET {name} = {name} * %s WHERE id = 1", ["1.255"])
+    stored = connection.execute(f"SELECT {name} = (4.5 * 1.255)::{column.split()[1]} FROM {numbers} WHERE id = 1")
+    assert stored.fetchone() == (True,)

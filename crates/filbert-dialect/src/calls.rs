@@ -3,6 +3,9 @@
 
 /// `array_like(values, item)`: an array with elements of the second argument's type.
 pub const ARRAY_LIKE: &str = "array_like";
+/// `cast_items(array, cast(NULL))`: the array with elements that are cast as the second argument
+/// casts NULL.
+pub const CAST_ITEMS: &str = "cast_items";
 /// `x operator ANY (array)`.
 pub const COMPARE_ANY: &str = "compare_any";
 /// `x operator ALL (array)`.

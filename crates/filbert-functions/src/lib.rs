@@ -198,6 +198,13 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
         state.add_analyzer_rule(Arc::new(postgres::dates::Dates { dialect }));
         state.add_analyzer_rule(Arc::new(Keys));
     }
+    if dialect == Dialect::Postgres {
+        let rules = postgres::item_casts::Rules::default();
+        state.add_analyzer_rule(Arc::new(postgres::item_casts::ItemCasts { rules: rules.clone() }));
+        // The casts of elements pass all other rules.
+        let others = state.analyzer().rules.iter().filter(|rule| rule.name() != postgres::item_casts::RULE);
+        let _first = rules.set(others.cloned().collect());
+    }
     // The storage zone of `TIMESTAMP WITH TIME ZONE`.
     state.config_mut().options_mut().execution.time_zone = Some("UTC".into());
 }

@@ -8,15 +8,15 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, cast};
-use filbert_dialect::calls::{COMPARE_ALL, COMPARE_ANY};
+use filbert_dialect::calls::{CAST_ITEMS, COMPARE_ALL, COMPARE_ANY};
 use filbert_grid::query::Dialect;
 
 use crate::elements::ARRAY_LIKE_UDF;
 use crate::named::{map_named, schema_within};
 use crate::numbers::written::{exact, is_quoted, widen_operands};
 use crate::postgres::marked::field_of_items;
-use crate::postgres::operands;
 use crate::postgres::operators::{self, literal_like, type_literals};
+use crate::postgres::{item_casts, operands};
 
 /// Sets the types in a plan.
 ///
@@ -54,7 +54,11 @@ pub fn related_within(expression: Expr, schema: &DFSchema, dialect: Dialect) -> 
     }
     expression.transform_up(|mut inner| {
         let is_changed = match &mut inner {
-            Expr::Cast(cast) if dialect == Dialect::Postgres => cast_array(cast, schema),
+            Expr::Cast(cast) if dialect == Dialect::Postgres => {
+                let is_changed = cast_array(cast, schema);
+                planned_cast(&mut inner, schema) || is_changed
+            }
+            Expr::ScalarFunction(call) if call.func.name() == CAST_ITEMS => planned_cast(&mut inner, schema),
             Expr::ScalarFunction(call) if items_of(call.func.name()).is_some() => type_items(call, schema),
             Expr::ScalarFunction(call) if ALTERNATIVES.contains(&call.func.name()) => {
                 let is_typed = type_literals(call.args.iter_mut().collect(), schema);
@@ -89,6 +93,9 @@ fn concerns(expression: &Expr) -> Result<bool> {
         let is_array = |field: &FieldRef| matches!(field.data_type(), DataType::List(_));
         Ok(match inner {
             Expr::Cast(cast) => is_array(&cast.field),
+            Expr::ScalarFunction(call) => {
+                call.func.name() == CAST_ITEMS || items_of(call.func.name()).is_some() || is_quoted(inner)
+            }
             Expr::BinaryExpr(compared) => is_distinction(compared.op),
             other => is_quoted(other),
         })
@@ -148,7 +155,14 @@ fn type_items(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
     let Some(item) = field_of_items(array, schema).filter(|_| is_array) else { return false };
     let mut is_changed = false;
     for (at, arg) in call.args.iter_mut().enumerate() {
-        if at < first || at == place || !is_quoted(arg) {
+        if at < first || at == place {
+            continue;
+        }
+        if !is_quoted(arg) {
+            if arg.get_type(schema).is_ok_and(|found| becomes_item(&found, item.data_type())) {
+                *arg = cast(arg.clone(), item.data_type().clone());
+                is_changed = true;
+            }
             continue;
         }
         let number = || item.data_type().is_numeric().then(|| cast(arg.clone(), item.data_type().clone()));
@@ -160,13 +174,31 @@ fn type_items(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
     is_changed
 }
 
+/// Whether a value beside an array takes the type of its elements, which is the preferred or the
+/// wider one.
+fn becomes_item(value: &DataType, item: &DataType) -> bool {
+    match item {
+        DataType::Float64 => value.is_numeric() && value != item,
+        DataType::Float32 => value.is_integer() || value.is_decimal(),
+        DataType::Timestamp(..) => matches!(value, DataType::Date32),
+        _ => false,
+    }
+}
+
+/// Replaces a cast of an array by the function that casts elements; returns whether it did.
+fn planned_cast(expression: &mut Expr, schema: &DFSchema) -> bool {
+    match item_casts::planned(expression, schema) {
+        Some(planned) => {
+            *expression = planned;
+            true
+        }
+        None => false,
+    }
+}
+
 /// Settles a cast to an array; returns whether it changed.
 fn cast_array(cast: &mut Cast, schema: &DFSchema) -> bool {
-    if read_array(cast, schema) {
-        return true;
-    }
-    let is_deeper = deepen(cast, schema);
-    round_items(cast, schema) || is_deeper
+    read_array(cast, schema) || deepen(cast, schema)
 }
 
 /// Gives a cast to an array as many dimensions as its operand has: `text[]` is an array of any
@@ -193,26 +225,6 @@ fn read_array(cast: &mut Cast, schema: &DFSchema) -> bool {
     }
     let args = vec![cast.expr.as_ref().clone(), Expr::Literal(item, None)];
     *cast.expr = Expr::ScalarFunction(ScalarFunction { func: ARRAY_LIKE_UDF.clone(), args });
-    true
-}
-
-/// Casts the elements of an array of numbers with a fraction as PostgreSQL casts such numbers,
-/// where Arrow truncates them or shows digits that a `numeric` does not have.
-fn round_items(cast: &mut Cast, schema: &DFSchema) -> bool {
-    let Ok(from) = cast.expr.get_type(schema) else { return false };
-    let is_fraction = |item: &DataType| item.is_decimal() || item.is_floating();
-    if depth(&from) == 0 || !is_fraction(innermost(&from)) {
-        return false;
-    }
-    let name = match innermost(cast.field.data_type()) {
-        DataType::Int16 => "cast_int2s",
-        DataType::Int32 => "cast_int4s",
-        DataType::Int64 => "cast_int8s",
-        item if item.is_string() => "cast_texts",
-        _ => return false,
-    };
-    let Some(call) = operators::call(name, vec![cast.expr.as_ref().clone()]) else { return false };
-    *cast.expr = call;
     true
 }
 

@@ -12,6 +12,8 @@
 //! | `a::varchar(3)`, `a::char(3)`, `a::bytea`, `a::jsonb` | `cast_varchar(a, 3)`, .. |
 //! | `jsonb_agg(a ORDER BY b)` | `jsonb_array_of_items(array_agg(json_item(a) ORDER BY b))` |
 
+use std::ops::ControlFlow;
+
 use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::ast::{
     AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CastKind, CharacterLength, DataType, DuplicateTreatment, Expr,
@@ -20,7 +22,8 @@ use sqlparser::ast::{
 };
 
 use super::super::json::{call, text};
-use super::{members, taken};
+use super::{dates, members, taken};
+use crate::calls::CAST_ITEMS;
 use crate::like::{escaped_pattern, lower};
 
 /// The maximum length of a text in characters, as in PostgreSQL.
@@ -91,7 +94,11 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
             }
         }
         Expr::Array(array) => array.elem.iter_mut().for_each(as_integer),
-        Expr::Cast { expr, data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)), .. } => {
+        Expr::Cast { expr, data_type: data_type @ DataType::Array(ArrayElemTypeDef::SquareBracket(..)), .. } => {
+            if of == Dialect::Postgres {
+                set_dimensions(expr, data_type);
+            }
+            let DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)) = data_type else { return Ok(()) };
             let is_of_its_own = cast_function(item, of).is_some() || is_varchar(item);
             // Each element is cast separately.
             if let Expr::Array(array) = expr.as_mut() {
@@ -113,6 +120,8 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
                 *expression = call("marked_as_varchars", vec![taken(expression)], Vec::new(), None);
             } else if let Some(function) = cast_of_arrays(item).filter(|_| of == Dialect::Postgres) {
                 *expression = call(function, vec![taken(expr)], Vec::new(), None);
+            } else if let Some(template) = cast_of_item(item, of)? {
+                *expression = call(CAST_ITEMS, vec![taken(expr), template], Vec::new(), None);
             }
         }
         Expr::Cast { expr, data_type, array: false, format: None, .. } => {
@@ -219,6 +228,44 @@ fn array_of_cast_items(mut items: Vec<Expr>, item: DataType, of: Dialect) -> Res
         true => call("array_section", vec![array, number(1), number(0)], Vec::new(), None),
         false => array,
     })
+}
+
+/// The cast of NULL to an element type that has a length or precision; `None` for other types. Each
+/// element of an array is cast like that.
+fn cast_of_item(item: &DataType, of: Dialect) -> Result<Option<Expr>, SqlError> {
+    let mut template = cast(Expr::value(Value::Null), item.clone());
+    let is_timed = matches!(item, DataType::Timestamp(Some(_), _) | DataType::Time(Some(_), _));
+    if of != Dialect::Postgres || !(is_timed || cast_function(item, of).is_some()) {
+        return Ok(None);
+    }
+    if is_timed {
+        if let ControlFlow::Break(error) = dates::rewrite(&mut template) {
+            return Err(error);
+        }
+    } else {
+        rewrite(&mut template, of)?;
+    }
+    Ok(Some(template))
+}
+
+/// Sets the number of dimensions of an array type. The declared number does not count: a literal
+/// has its own, and other values keep theirs.
+fn set_dimensions(value: &Expr, data_type: &mut DataType) {
+    fn item_of(data_type: &DataType) -> &DataType {
+        match data_type {
+            DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)) => item_of(item),
+            item => item,
+        }
+    }
+    let dimensions = match value {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(written), .. }) => {
+            let opened = written.chars().filter(|found| !found.is_whitespace()).take_while(|found| *found == '{');
+            opened.count().max(1)
+        }
+        _ => 1,
+    };
+    let array = |item: DataType, _| DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(item), None));
+    *data_type = (0..dimensions).fold(item_of(data_type).clone(), array);
 }
 
 /// The function that casts to arrays of a type that Arrow lacks.

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_grid::query::{QUOTIENT_SCALE, SqlSubject};
 
 use super::super::row::is_text;
-use super::decimals::scale_of;
+use super::decimals::{FREE, scale_of};
 use crate::error::{carried, parsing_error};
 use crate::types::{field, field_type_of_arrow};
 
@@ -38,18 +38,20 @@ fn operand_type(operand: &Expr, data_type: &DataType) -> DataType {
 }
 
 /// An operand of unknown type in the type of the other operand: a parameter, a null, or a string
-/// literal.
+/// literal. Decimals keep their own digits.
 fn as_other(operand: &Expr, other: &DataType) -> Option<Expr> {
     match operand {
         Expr::Placeholder(placeholder) if placeholder.field.is_none() => {
-            let field = field(&placeholder.id, &field_type_of_arrow(other), true);
+            let own = if other.is_decimal() { &FREE } else { other };
+            let field = field(&placeholder.id, &field_type_of_arrow(own), true);
             Some(Expr::Placeholder(Placeholder::new_with_field(placeholder.id.clone(), Some(Arc::new(field)))))
         }
         Expr::Literal(ScalarValue::Null, _) => Some(Expr::Literal(ScalarValue::try_from(other).ok()?, None)),
         Expr::Literal(value, _) if is_text(&value.data_type()) && !value.is_null() => {
             let to = match (other.is_decimal(), value.try_as_str().flatten().and_then(digits_of)) {
                 (true, Some(exact)) => exact,
-                _ => other.clone(),
+                (true, None) => FREE,
+                (false, _) => other.clone(),
             };
             Some(cast(operand.clone(), to))
         }
@@ -102,6 +104,7 @@ pub(in super::super) fn plan(raw: &RawBinaryExpr, left: &DataType, right: &DataT
     let (left, right) = (operand_type(&raw.left, left), operand_type(&raw.right, right));
     let cast_type = |typed: &Expr, other: &DataType| match typed {
         Expr::Cast(cast) => cast.field.data_type().clone(),
+        Expr::Placeholder(Placeholder { field: Some(field), .. }) => field.data_type().clone(),
         _ => other.clone(),
     };
     let (left_expr, left) = match as_other(&raw.left, &right) {

@@ -1,8 +1,7 @@
-//! Casts to `varchar(n)`, `char(n)`, `bytea` and `boolean`, of any value to text, and of arrays of
-//! numbers.
+//! Casts to `varchar(n)`, `char(n)`, `bytea` and `boolean`, of any value to text, and to arrays of
+//! UUIDs and documents.
 
-use bigdecimal::{RoundingMode, ToPrimitive};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use filbert_data::dates::{self, Zone};
 use filbert_data::{FieldType, Value};
 use filbert_dialect::DeclaredType;
@@ -57,45 +56,6 @@ pub(super) const FUNCTIONS: &[Native] = &[
     .of_pg_type(|_| Some(ARRAY_OF_JSON)),
     pure("cast_jsonbs", &[Take::Any], |_| array_of(FieldType::Json), |call| array(call, &DeclaredType::Jsonb))
         .of_pg_type(|_| Some(ARRAY_OF_JSONB)),
-    // Arrays of numbers with a fraction as arrays of texts and of whole numbers.
-    pure(
-        "cast_texts",
-        &[Take::Any],
-        |types| with_items(types, &FieldType::Varchar),
-        |call| each(call, &|item| Ok(of_text(cast_output(Some(item))))),
-    ),
-    pure(
-        "cast_int2s",
-        &[Take::Any],
-        |types| with_items(types, &FieldType::SmallInt),
-        |call| {
-            each(call, &|item| {
-                whole(item)
-                    .and_then(|number| i16::try_from(number).ok())
-                    .map(Value::Int16)
-                    .ok_or_else(|| beyond("smallint"))
-            })
-        },
-    ),
-    pure(
-        "cast_int4s",
-        &[Take::Any],
-        |types| with_items(types, &FieldType::Integer),
-        |call| {
-            each(call, &|item| {
-                whole(item)
-                    .and_then(|number| i32::try_from(number).ok())
-                    .map(Value::Int32)
-                    .ok_or_else(|| beyond("integer"))
-            })
-        },
-    ),
-    pure(
-        "cast_int8s",
-        &[Take::Any],
-        |types| with_items(types, &FieldType::BigInt),
-        |call| each(call, &|item| whole(item).map(Value::Int64).ok_or_else(|| beyond("bigint"))),
-    ),
     pure("cast_text", &[Take::Any], text, |call| Ok(of_text(cast_output(call.values.first())))),
 ];
 
@@ -117,43 +77,6 @@ fn array(call: &Call<'_>, item: &DeclaredType) -> Result<Value<'static>> {
     let Value::Array(items) = array else { return Ok(Value::Null) };
     let items = items.into_iter().map(|value| Ok(fit(item, "array", value).map_err(carried)?.into_owned()));
     Ok(Value::Array(items.collect::<Result<_>>()?))
-}
-
-/// The type of the first argument with other elements, in as many dimensions.
-fn with_items(types: &[FieldType], item: &FieldType) -> FieldType {
-    fn of(array: &FieldType, item: &FieldType) -> FieldType {
-        match array {
-            FieldType::Array(inner) => array_of(of(inner, item)),
-            _ => item.clone(),
-        }
-    }
-    types.first().map_or_else(|| array_of(item.clone()), |array| of(array, item))
-}
-
-/// The first argument, an array, with converted elements.
-fn each(call: &Call<'_>, convert: &dyn Fn(&Value<'_>) -> Result<Value<'static>>) -> Result<Value<'static>> {
-    fn of(value: &Value<'_>, convert: &dyn Fn(&Value<'_>) -> Result<Value<'static>>) -> Result<Value<'static>> {
-        match value {
-            Value::Null => Ok(Value::Null),
-            Value::Array(items) => Ok(Value::Array(items.iter().map(|item| of(item, convert)).collect::<Result<_>>()?)),
-            item => convert(item),
-        }
-    }
-    call.values.first().map_or(Ok(Value::Null), |array| of(array, convert))
-}
-
-/// A number rounded to a whole one; `None` out of range.
-fn whole(number: &Value<'_>) -> Option<i64> {
-    match number {
-        Value::Decimal(number) => number.with_scale_round(0, RoundingMode::HalfUp).to_i64(),
-        Value::Float64(number) => number.round_ties_even().to_i64(),
-        Value::Float32(number) => number.round_ties_even().to_i64(),
-        _ => None,
-    }
-}
-
-fn beyond(name: &str) -> DataFusionError {
-    refused("22003", format!("{name} out of range"))
 }
 
 fn bytea(_: &[FieldType]) -> FieldType {

@@ -13,6 +13,7 @@
 //! | `keys`, `extremes` | comparison by keys: intervals, documents, arrays with nulls |
 //! | `aggregates`, `gathered` | types and memory of aggregates that return their values |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
+//! | `item_casts` | casts of arrays, by the casts of their elements |
 //! | `quoted` | string literals of other types |
 //! | `operators`, `operands` | operators that depend on operand types; undefined operators |
 //! | `signatures` | argument types of functions of texts, bytes and arrays |
@@ -33,6 +34,7 @@ mod expand;
 mod expressions;
 mod extremes;
 mod gathered;
+pub(crate) mod item_casts;
 mod items;
 mod json;
 mod keys;
@@ -90,6 +92,7 @@ pub(super) fn functions(dialect: Dialect) -> Vec<ScalarUDF> {
         .chain(dates::functions())
         .chain([
             super::elements::ARRAY_LIKE_UDF.as_ref().clone(),
+            item_casts::udf(),
             expand::udf(),
             rows::udf(),
             super::text::random_uuid(),

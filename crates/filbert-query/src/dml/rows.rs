@@ -272,6 +272,7 @@ impl RowMaker {
         let value = match &rule.array {
             None => self.writer.convert(column, value)?,
             Some(field_type) => {
+                let value = if self.rounds { self.items(value, field_type)? } else { value };
                 literals::convert(value, field_type, rule.declared.as_ref(), self.zone.as_ref()).map_err(|error| {
                     SqlError { message: format!("column {:?}: {}", self.column_name(column), error.message), ..error }
                 })?
@@ -282,6 +283,21 @@ impl RowMaker {
             None => value,
         };
         Ok(if rule.is_key { canonical_key(value) } else { value })
+    }
+
+    /// Converts the elements of an array to their column's type, as PostgreSQL assigns single
+    /// values.
+    fn items<'v>(&self, value: Value<'v>, to: &FieldType) -> Result<Value<'v>, SqlError> {
+        let item = if let FieldType::Array(item) = to { item } else { to };
+        Ok(match (value, &self.zone) {
+            (Value::Array(items), _) => {
+                Value::Array(items.into_iter().map(|value| self.items(value, item)).collect::<Result<_, _>>()?)
+            }
+            (text @ (Value::Text(_) | Value::Null), _) => text,
+            (value, Some(zone)) if *to == FieldType::Varchar => Value::Text(cast_to_text(&value, zone).into()),
+            (number @ (Value::Decimal(_) | Value::Float64(_) | Value::Float32(_)), _) => numbers::assigned(number, to)?,
+            (value, _) => value,
+        })
     }
 
     /// Whether a value is cast to the type of a table's column, `text`, as in PostgreSQL.

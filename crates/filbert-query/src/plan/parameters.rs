@@ -163,10 +163,13 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema) -> Result<Transformed<E
                 let wanted = common_type(results.chain(case.else_expr.as_deref()), schema);
                 let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
                 let mut changed = give(results.chain(case.else_expr.as_deref_mut()), wanted.as_ref());
-                if case.expr.is_none() {
-                    let conditions = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
-                    changed |= give(conditions, Some(&of_type(DataType::Boolean)));
-                }
+                let whens = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
+                let of_whens = match case.expr.as_deref() {
+                    None => Some(of_type(DataType::Boolean)),
+                    Some(operand) => common_type(whens.chain([operand]), schema),
+                };
+                let whens = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+                changed |= give(whens.chain(case.expr.as_deref_mut()), of_whens.as_ref());
                 Transformed::new_transformed(Expr::Case(case), changed)
             }
             Expr::InList(mut list) if is_open(&list.expr) => {

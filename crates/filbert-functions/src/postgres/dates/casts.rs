@@ -19,6 +19,7 @@ use filbert_data::dates::{
 use filbert_grid::query::Dialect;
 
 use super::super::super::row::{Function, wrong_arguments};
+use super::super::item_casts;
 use super::calculate::micros_of;
 use super::cells::{Cell, Kind, compute};
 use super::operators::call_of;
@@ -126,12 +127,16 @@ impl Dates {
                 let is_temporal = |argument: &Expr| {
                     argument.get_type(schema).is_ok_and(|data_type| Kind::of(&data_type).is_temporal())
                 };
-                if !function.args.iter().any(is_temporal) {
+                let has_zone =
+                    |argument: &Expr| argument.get_type(schema).is_ok_and(|found| is_array_with_zone(&found));
+                if !function.args.iter().any(|argument| is_temporal(argument) || has_zone(argument)) {
                     return Ok(Transformed::no(Expr::ScalarFunction(function)));
                 }
                 for argument in &mut function.args {
                     if is_temporal(argument) {
                         *argument = call(&TO_TEXT, vec![argument.clone()]);
+                    } else if has_zone(argument) {
+                        *argument = item_casts::as_texts(argument.clone());
                     }
                 }
                 Ok(Transformed::yes(Expr::ScalarFunction(function)))
@@ -141,9 +146,26 @@ impl Dates {
     }
 }
 
+/// Whether the text form of an array depends on the session time zone.
+fn is_array_with_zone(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) => is_array_with_zone(item.data_type()) || Kind::of(item.data_type()) == Kind::Timestamptz,
+        _ => false,
+    }
+}
+
 /// Functions that take the text forms of their arguments.
-const OF_TEXTS: [&str; 8] =
-    ["concat", "concat_ws", "cast_text", "cast_varchar", "cast_char", "quote_literal", "quote_nullable", "format"];
+const OF_TEXTS: [&str; 9] = [
+    "array_to_string",
+    "cast_char",
+    "cast_text",
+    "cast_varchar",
+    "concat",
+    "concat_ws",
+    "format",
+    "quote_literal",
+    "quote_nullable",
+];
 
 pub(super) fn call(function: &LazyLock<Arc<ScalarUDF>>, args: Vec<Expr>) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), args))
