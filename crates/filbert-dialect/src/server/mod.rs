@@ -137,7 +137,11 @@ impl VisitorMut for Rewriter {
             return ControlFlow::Continue(());
         }
         match expression {
-            Expr::Case { conditions, else_result, .. } if self.of == Dialect::Postgres => {
+            Expr::Case { operand, conditions, else_result, .. } if self.of == Dialect::Postgres => {
+                if let Some(operand) = operand {
+                    marked_as_varchar(operand);
+                    conditions.iter_mut().for_each(|when| marked_as_varchar(&mut when.condition));
+                }
                 let results = conditions.iter_mut().map(|when| &mut when.result);
                 results.chain(else_result.as_deref_mut()).for_each(marked_as_varchar);
             }
@@ -242,7 +246,12 @@ impl VisitorMut for Rewriter {
             | Expr::IsNull(_)
             | Expr::IsNotNull(_)
             | Expr::IsDistinctFrom(..)
-            | Expr::IsNotDistinctFrom(..) => rows::rewrite(expression)?,
+            | Expr::IsNotDistinctFrom(..) => {
+                if self.of == Dialect::Postgres {
+                    compared_mut(expression).into_iter().for_each(marked_as_varchar);
+                }
+                rows::rewrite(expression)?;
+            }
             Expr::Value(ValueWithSpan { value, .. }) => plain_text(value),
             _ => {}
         }
@@ -303,7 +312,7 @@ pub(super) fn tell_items(items: &mut [SelectItem], of: Dialect) {
 }
 
 /// Functions whose results distinguish `varchar` from `text`.
-const TELLING: [&str; 10] = [
+const TELLING: [&str; 11] = [
     "array_agg",
     "coalesce",
     "first_value",
@@ -313,12 +322,37 @@ const TELLING: [&str; 10] = [
     "lead",
     "least",
     "nth_value",
+    "nullif",
     "pg_typeof",
 ];
 
-/// A cast to `varchar` where its type is reported. Computations treat it as text, and comparisons
-/// stay unchanged.
-fn marked_as_varchar(expression: &mut Expr) {
+/// The operands of a comparison, which may be beside a fixed-length text.
+fn compared_mut(expression: &mut Expr) -> Vec<&mut Expr> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    match expression {
+        Expr::BinaryOp { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right }
+        | Expr::IsDistinctFrom(left, right)
+        | Expr::IsNotDistinctFrom(left, right) => {
+            let operands = [left.as_mut(), right.as_mut()].into_iter();
+            operands
+                .flat_map(|operand| match operand {
+                    Expr::Tuple(items) => items.iter_mut().collect(),
+                    other => vec![other],
+                })
+                .collect()
+        }
+        Expr::InList { expr, list, .. } => std::iter::once(expr.as_mut()).chain(list).collect(),
+        Expr::InSubquery { expr, .. } => vec![expr.as_mut()],
+        Expr::Between { expr, low, high, .. } => vec![expr.as_mut(), low.as_mut(), high.as_mut()],
+        _ => Vec::new(),
+    }
+}
+
+/// A cast to `varchar` where its type is reported or compared. Computations treat it as text.
+fn marked_as_varchar(mut expression: &mut Expr) {
+    while let Expr::Nested(inner) = expression {
+        expression = inner.as_mut();
+    }
     let (Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. })) = &*expression else {
         return;
     };

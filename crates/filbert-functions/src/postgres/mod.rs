@@ -15,6 +15,7 @@
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
 //! | `item_casts` | casts of arrays, by the casts of their elements |
 //! | `quoted` | string literals of other types |
+//! | `blanks` | comparisons of `char(n)` with lists and rows |
 //! | `operators`, `operands` | operators that depend on operand types; undefined operators |
 //! | `signatures` | argument types of functions of texts, bytes and arrays |
 //! | `marked` | types that Arrow lacks, for `CASE`, `coalesce`, `UNION` and similar expressions |
@@ -23,6 +24,7 @@ mod aggregates;
 mod array_order;
 mod array_shapes;
 mod arrays;
+mod blanks;
 mod bytes;
 pub(crate) mod casts;
 mod clock;

@@ -12,7 +12,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::string;
-use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::expr::{InList, Placeholder, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
@@ -55,7 +55,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-fn kind_of(field: &FieldRef) -> Kind {
+pub(super) fn kind_of(field: &FieldRef) -> Kind {
     match field_type_of(field) {
         FieldType::Json if pg_type_of(field) == Some(JSONB) => Kind::Jsonb,
         FieldType::Json => Kind::Json,
@@ -122,13 +122,26 @@ pub struct Values {
 }
 
 impl ExprPlanner for Values {
-    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    fn plan_binary_op(&self, mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        untell(&mut expr, schema);
         let planned = if self.is_strict { operands::planned(&expr, schema)? } else { None };
         Ok(match planned.or_else(|| binary(&expr, schema)) {
             Some(planned) => PlannerResult::Planned(planned),
             None => PlannerResult::Original(expr),
         })
     }
+}
+
+/// Removes the type of a cast to `varchar` from the operands of a comparison, unless a fixed-length
+/// text is beside it.
+fn untell(expr: &mut RawBinaryExpr, schema: &DFSchema) {
+    let (left, right) = (marked::untold(&expr.left), marked::untold(&expr.right));
+    let is_beside_char = |other: &Expr| kind(other, schema) == Kind::Char;
+    if left.is_some() && is_beside_char(&expr.right) || right.is_some() && is_beside_char(&expr.left) {
+        return;
+    }
+    left.into_iter().for_each(|left| expr.left = left);
+    right.into_iter().for_each(|right| expr.right = right);
 }
 
 /// A comparison with a column of a subquery, for types with another order in Arrow: documents and
@@ -166,10 +179,25 @@ pub(crate) fn compared(op: Operator, left: Expr, right: Expr, schema: &DFSchema)
         }
         (Kind::Char, Kind::Text) => joined(Some(left), Some(beside_char(&right, schema)?)),
         (Kind::Text, Kind::Char) => joined(Some(beside_char(&left, schema)?), Some(right)),
+        // The type of such a value is not in its field, from which DataFusion would take it.
+        (Kind::Char, Kind::Unknown) if marked::loses(&left) => {
+            let parameter = parameter_like(&right, &left, schema)?;
+            joined(Some(left), Some(parameter))
+        }
+        (Kind::Unknown, Kind::Char) if marked::loses(&right) => {
+            joined(Some(parameter_like(&left, &right, schema)?), Some(right))
+        }
         (Kind::Bytes, Kind::Text) => joined(Some(left), call("cast_bytea", vec![right])),
         (Kind::Text, Kind::Bytes) => joined(call("cast_bytea", vec![left]), Some(right)),
         _ => None,
     }
+}
+
+/// A parameter without a type, with the type of a value beside it.
+fn parameter_like(parameter: &Expr, like: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Expr::Placeholder(Placeholder { id, field: None }) = parameter else { return None };
+    let field = marked::field_of(like, schema)?.with_name(id).with_nullable(true);
+    Some(Expr::Placeholder(Placeholder::new_with_field(id.clone(), Some(Arc::new(field)))))
 }
 
 /// The expression for an operator of documents, arrays or UUIDs; `None` for other operands.
@@ -234,7 +262,7 @@ pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
 
 /// A literal or a `varchar` without trailing blanks, for comparison with a text whose trailing
 /// blanks are insignificant; `None` if it stays unchanged.
-fn beside_char(operand: &Expr, schema: &DFSchema) -> Option<Expr> {
+pub(super) fn beside_char(operand: &Expr, schema: &DFSchema) -> Option<Expr> {
     let is_varchar = || marked::mark_of(operand, schema).is_some_and(|mark| mark.oid == Some(VARCHAR));
     without_blanks(operand).or_else(|| is_varchar().then(|| string::rtrim().call(vec![operand.clone()])))
 }

@@ -17,6 +17,7 @@ use super::super::around::{Around, around};
 use super::super::numbers::common_type;
 use super::super::numbers::written::common_of_arguments;
 use super::super::row::is_text;
+use super::blanks::{in_list, trim_beside_rows, untell};
 use super::dates;
 use super::marked::field_of;
 use super::operands::{self, OF_ONE_TYPE};
@@ -57,6 +58,7 @@ fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             operands::check(inner, &schema)?;
             is_concerned |= match inner {
                 Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
+                Expr::InSubquery(_) | Expr::SetComparison(_) => true,
                 Expr::ScalarFunction(call) => {
                     let name = call.func.name();
                     OF_ONE_TYPE.contains(&name) || OF_ELEMENTS.contains(&name)
@@ -68,21 +70,25 @@ fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         if !is_concerned {
             return Ok(Transformed::no(expression));
         }
-        expression.transform_up(|expression| Ok(typed(expression, &schema)))
+        expression.transform_up(|expression| typed(expression, &schema))
     })
 }
 
-fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn typed(mut expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is_changed = match &mut expression {
+        Expr::InSubquery(compared) => trim_beside_rows(&mut compared.expr, &mut compared.subquery, schema)?,
+        Expr::SetComparison(compared) => trim_beside_rows(&mut compared.expr, &mut compared.subquery, schema)?,
         Expr::Between(between) => {
             let is_trimmed = trim_literals(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema);
             unify(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema) || is_trimmed
         }
-        Expr::InList(list) => {
-            let operands = std::iter::once(&mut *list.expr).chain(&mut list.list);
-            let is_trimmed = trim_literals(operands.collect(), schema);
-            unify(std::iter::once(&mut *list.expr).chain(&mut list.list).collect(), schema) || is_trimmed
-        }
+        Expr::InList(list) => match in_list(list, schema) {
+            Some(trimmed) => return Ok(Transformed::yes(trimmed)),
+            None => {
+                let is_untold = untell(std::iter::once(&mut *list.expr).chain(&mut list.list));
+                unify(std::iter::once(&mut *list.expr).chain(&mut list.list).collect(), schema) || is_untold
+            }
+        },
         Expr::Case(case) => {
             let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
             let is_changed = unify(results.chain(case.else_expr.as_deref_mut()).collect(), schema);
@@ -105,7 +111,7 @@ fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
         },
         _ => false,
     };
-    if is_changed { Transformed::yes(expression) } else { Transformed::no(expression) }
+    Ok(if is_changed { Transformed::yes(expression) } else { Transformed::no(expression) })
 }
 
 fn is_quoted(operand: &Expr) -> bool {

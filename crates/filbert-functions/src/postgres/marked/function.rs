@@ -18,10 +18,22 @@ pub(in crate::postgres) fn marked_as(expression: Expr, mark: Mark) -> Expr {
     Expr::ScalarFunction(ScalarFunction { func, args: vec![expression] })
 }
 
+/// The function that marks a cast to `varchar` without a length.
+const VARCHAR_MARK: &str = "marked_as_varchar";
+
+/// The argument of the function with which a statement tells that a cast is to `varchar`; `None`
+/// for other expressions.
+pub(in crate::postgres) fn untold(expression: &Expr) -> Option<Expr> {
+    match expression {
+        Expr::ScalarFunction(call) if call.func.name() == VARCHAR_MARK => call.args.first().cloned(),
+        _ => None,
+    }
+}
+
 /// The functions that statements are rewritten to.
 pub(in crate::postgres) fn functions() -> [ScalarUDF; 2] {
     let varchar = Mark::of_oid(VARCHAR, Length::Unknown);
-    [("marked_as_varchar", varchar), ("marked_as_varchars", varchar.of_array())]
+    [(VARCHAR_MARK, varchar), ("marked_as_varchars", varchar.of_array())]
         .map(|(name, mark)| ScalarUDF::new_from_impl(MarkedAs::new(name, mark)))
 }
 

@@ -26,7 +26,7 @@ use super::operators::call;
 use crate::choices;
 use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
 
-pub(super) use function::{functions, marked_as};
+pub(super) use function::{functions, marked_as, untold};
 pub use pass::mark_types;
 
 /// Functions with arguments of one type, which is the type of the result.
@@ -35,8 +35,10 @@ const OF_ONE_TYPE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "ifnull"
 const ARRAY: &str = "make_array";
 /// Functions that return an element of their first argument.
 const ITEMS: [&str; 2] = ["array_item", "array_item_of_two"];
-/// The function that returns an array like its first argument.
-const SECTION: &str = "array_section";
+/// Functions that return an array like their first argument.
+const SECTIONS: [&str; 2] = ["array_section", "trim_array"];
+/// The function that returns an array with copies of its first argument.
+const FILLED: &str = "array_fill";
 /// Functions of arrays and elements with a common type, which the resulting array has.
 const TOGETHER: [&str; 5] = ["array_append", "array_cat", "array_prepend", "array_remove", "array_replace"];
 
@@ -63,6 +65,9 @@ pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
         Expr::ScalarFunction(call) if TOGETHER.contains(&call.func.name()) => {
             let items = call.args.iter().filter_map(|arg| mark_of_items(arg, schema));
             Some(items.reduce(both).unwrap_or_default().of_array())
+        }
+        Expr::ScalarFunction(call) if call.func.name() == FILLED => {
+            Some(call.args.first().and_then(|item| mark_of(item, schema)).unwrap_or_default().of_array())
         }
         Expr::ScalarFunction(call) if is_of_array(call) => {
             let array = call.args.first().and_then(|array| mark_of(array, schema)).unwrap_or_default();
@@ -128,7 +133,7 @@ pub(super) fn loses(expression: &Expr) -> bool {
 
 fn is_of_array(call: &ScalarFunction) -> bool {
     let name = call.func.name();
-    ITEMS.contains(&name) || TOGETHER.contains(&name) || name == SECTION
+    ITEMS.contains(&name) || TOGETHER.contains(&name) || SECTIONS.contains(&name) || name == FILLED
 }
 
 /// The alternatives of an expression; `None` if it has a type of its own.
@@ -224,12 +229,15 @@ fn trimmed(text: Expr) -> Expr {
 /// The arguments of functions of arrays and elements in their common type: fixed-length texts are
 /// padded or trimmed. `None` if nothing changes.
 fn as_of_one(function: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
-    let result = function.args.iter().filter_map(|arg| mark_of_items(arg, schema)).reduce(both)?;
+    let concerned = match function.func.name() {
+        FILLED => 1,
+        name if TOGETHER.contains(&name) => function.args.len(),
+        _ => 0,
+    };
+    let result = function.args.iter().take(concerned).filter_map(|arg| mark_of_items(arg, schema)).reduce(both)?;
     let mut is_changed = false;
-    let args = function.args.iter().map(|arg| {
-        let (Some(mark), true) = (mark_of_items(arg, schema), TOGETHER.contains(&function.func.name())) else {
-            return arg.clone();
-        };
+    let args = function.args.iter().enumerate().map(|(at, arg)| {
+        let Some(mark) = mark_of_items(arg, schema).filter(|_| at < concerned) else { return arg.clone() };
         let converted = match (result.oid == Some(BPCHAR), mark.oid == Some(BPCHAR), mark.length) {
             (true, true, Length::Of(length)) => Some(filled(arg.clone(), length)),
             (false, true, Length::Own) if is_array(arg, schema) => without_blanks_of_items(arg),

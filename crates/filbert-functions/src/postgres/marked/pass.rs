@@ -18,12 +18,13 @@ use super::{
     marked_as, rtrim, trimmed, without_blanks_of_items,
 };
 use crate::named::{map_named, number_of, schema_within};
-use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
+use crate::types::{ARRAY_OF_VARCHAR, BPCHAR, JSONB, Length, Mark, VARCHAR};
 
 /// Aggregates with results that keep the blanks of their values.
 const OF_VALUES: [&str; 6] = ["array_agg", "first_value", "last_value", "max", "min", "single_value"];
 /// Functions, most of them of any type, that see trailing blanks of a fixed-length text.
-const OF_ANY: [&str; 14] = [
+const OF_ANY: [&str; 15] = [
+    "cast_bytea",
     "concat",
     "concat_ws",
     "format",
@@ -241,15 +242,20 @@ impl Pass {
             Expr::ScalarFunction(mut call) if OF_ITEMS.contains(&call.func.name()) => {
                 let is_concerned =
                     |array: &Expr| mark_of(array, schema).is_some_and(|mark| mark.of_item().length == Length::Own);
+                let is_of =
+                    |operand: &Expr, oid: u32| mark_of(operand, schema).is_some_and(|mark| mark.oid == Some(oid));
                 let mut has_changed = false;
                 if call.args.iter().any(is_concerned) {
-                    // Beside them a string literal is a fixed-length text.
-                    for text in call.args.iter_mut().filter(|text| is_text(text)) {
+                    // Beside them a string literal and a `varchar` are fixed-length texts.
+                    for text in call.args.iter_mut().filter(|text| is_text(text) || is_of(text, VARCHAR)) {
                         *text = rtrim(std::mem::take(text));
                         has_changed = true;
                     }
                 }
-                for array in call.args.iter_mut().filter(|array| is_concerned(array)) {
+                let is_beside_fixed = call.args.iter().any(|item| is_of(item, BPCHAR));
+                let is_trimmed =
+                    |array: &Expr| is_concerned(array) || is_beside_fixed && is_of(array, ARRAY_OF_VARCHAR);
+                for array in call.args.iter_mut().filter(|array| is_trimmed(array)) {
                     if let Some(trimmed) = without_blanks_of_items(array) {
                         *array = trimmed;
                         has_changed = true;
