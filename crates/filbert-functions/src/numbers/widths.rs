@@ -1,5 +1,6 @@
 //! Numbers with another common type than in DataFusion, or with none there.
 //!
+//! Decimals of 128 bits that together need more digits are combined as decimals of 256 bits.
 //! Decimals that together would exceed the maximum precision get the largest of their scales; a
 //! number that does not fit then is an overflow. Beside floating-point numbers all decimals become
 //! floating-point. In PostgreSQL's dialect a `real` and an exact number are compared as
@@ -29,6 +30,8 @@ use crate::named::{map_named, with_types_of_inputs};
 
 /// The maximum precision of a decimal.
 const DIGITS_MAX: i32 = 76;
+/// The maximum precision of a decimal of 128 bits.
+const SHORT_DIGITS_MAX: i32 = 38;
 
 /// The common type of decimals, if DataFusion has none.
 pub(super) fn wide<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
@@ -40,8 +43,22 @@ pub(super) fn wide<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Opt
         before = before.max(i32::from(precision) - i32::from(scale));
         behind = behind.max(i32::from(scale));
     }
-    let behind_max = i8::try_from(behind).ok()?;
-    (has_wide && before + behind > DIGITS_MAX).then_some(DataType::Decimal256(76, behind_max))
+    let digits_max = if has_wide { DIGITS_MAX } else { SHORT_DIGITS_MAX };
+    if before + behind <= digits_max {
+        return None;
+    }
+    let precision = u8::try_from((before + behind).min(DIGITS_MAX)).ok()?;
+    Some(DataType::Decimal256(precision, i8::try_from(behind).ok()?))
+}
+
+/// The common type of two exact numbers, if DataFusion has none.
+fn wide_of_two(left: &DataType, right: &DataType) -> Option<DataType> {
+    let both = [left, right];
+    both.iter().all(|found| is_exact(found)).then(|| wide(both.into_iter())).flatten()
+}
+
+fn is_exact(data_type: &DataType) -> bool {
+    data_type.is_decimal() || data_type.is_integer()
 }
 
 /// The floating-point type that decimals beside it are converted to.
@@ -53,9 +70,14 @@ fn floating<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<Dat
     Some(if has(|found| *found == DataType::Float64) { DataType::Float64 } else { DataType::Float32 })
 }
 
+/// The type in which two numbers are compared, if it differs from DataFusion's.
+pub fn compared_as(left: &DataType, right: &DataType, dialect: Dialect) -> Option<DataType> {
+    with_float_as(left, right, dialect).or_else(|| wide_of_two(left, right))
+}
+
 /// The type in which a floating-point number and an exact number are compared, if it differs from
 /// DataFusion's.
-pub fn compared_as(left: &DataType, right: &DataType, dialect: Dialect) -> Option<DataType> {
+fn with_float_as(left: &DataType, right: &DataType, dialect: Dialect) -> Option<DataType> {
     if dialect != Dialect::Postgres {
         return floating([left, right].into_iter());
     }
@@ -81,7 +103,7 @@ pub fn common_type(types: &[&DataType]) -> Option<DataType> {
 }
 
 fn as_common(expr: &Expr, found: &DataType, to: &DataType) -> Expr {
-    match found.is_decimal() || found.is_integer() {
+    match is_exact(found) {
         true if found != to => cast(expr.clone(), to.clone()),
         _ => expr.clone(),
     }
@@ -99,8 +121,7 @@ pub(super) fn comparison(raw: &RawBinaryExpr, left: &DataType, right: &DataType)
         _ => return None,
     };
     scale_of(left).or(scale_of(right))?;
-    let both = [left, right].into_iter().all(|found| found.is_decimal() || found.is_integer());
-    let to = wide([left, right].into_iter()).filter(|_| both)?;
+    let to = wide_of_two(left, right)?;
     let (left, right) = (as_common(&raw.left, left, &to), as_common(&raw.right, right, &to));
     Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
 }
@@ -185,13 +206,14 @@ fn whole<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataTy
     (is_mixed && types.clone().all(DataType::is_integer)).then_some(DataType::Int64)
 }
 
-/// A union in which a column is decimal in some queries and floating-point in others.
+/// A union in which a column has numbers of different types.
 fn united(union: Union) -> Result<Transformed<LogicalPlan>> {
     let union = with_types_of_inputs(union)?;
     let types =
         |at: usize| union.inputs.iter().filter_map(move |input| Some(input.schema().fields().get(at)?.data_type()));
-    let wanted: Vec<Option<DataType>> =
-        (0..union.schema.fields().len()).map(|at| floating(types(at)).or_else(|| whole(types(at)))).collect();
+    let exact = |at| types(at).all(|found| is_exact(found) || found.is_null()).then(|| wide(types(at))).flatten();
+    let wanted = |at| floating(types(at)).or_else(|| whole(types(at))).or_else(|| exact(at));
+    let wanted: Vec<Option<DataType>> = (0..union.schema.fields().len()).map(wanted).collect();
     if wanted.iter().all(Option::is_none) {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
@@ -247,8 +269,7 @@ fn one(mut expression: Expr, schema: &DFSchema, dialect: Dialect) -> Result<Tran
     Ok(if is_changed { Transformed::yes(expression) } else { Transformed::no(expression) })
 }
 
-/// Gives a floating-point number and an exact number the type in which they are compared; returns
-/// whether it changed them.
+/// Gives two numbers the type in which they are compared; returns whether it changed them.
 fn compare(left: &mut Expr, right: &mut Expr, schema: &DFSchema, dialect: Dialect) -> bool {
     let (Ok(of_left), Ok(of_right)) = (left.get_type(schema), right.get_type(schema)) else { return false };
     let Some(to) = compared_as(&of_left, &of_right, dialect) else { return false };
@@ -306,7 +327,7 @@ fn unify(operands: Vec<&mut Expr>, schema: &DFSchema, compared: Option<Dialect>)
     }
     // Otherwise the common type of all of them is the type of the comparison.
     let first = types.first().filter(|_| compared == Some(Dialect::Postgres));
-    let as_compared = |first| types.iter().find_map(|other| compared_as(first, other, Dialect::Postgres));
+    let as_compared = |first| types.iter().find_map(|other| with_float_as(first, other, Dialect::Postgres));
     if let Some(to) = first.and_then(as_compared) {
         for (operand, found) in operands.into_iter().zip(&types) {
             *operand = as_type(operand, found, &to);
