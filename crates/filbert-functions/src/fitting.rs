@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use chrono::SubsecRound;
+use chrono::{DateTime, SubsecRound};
+use filbert_data::dates::round_timestamp;
 use filbert_data::{FieldType, Value};
 use filbert_dialect::DeclaredType;
 use filbert_grid::query::SqlError;
@@ -44,10 +45,14 @@ pub fn fit<'v>(declared: &DeclaredType, column: &str, value: Value<'v>) -> Resul
             Ok(Value::TimestampTz(timestamp.to_utc().fixed_offset()))
         }
         (DeclaredType::Rounded(_, digits), Value::TimestampTz(timestamp)) => {
-            Ok(Value::TimestampTz(timestamp.to_utc().round_subsecs((*digits).into()).fixed_offset()))
+            let micros = round_timestamp(timestamp.timestamp_micros(), (*digits).into());
+            let rounded = DateTime::from_timestamp_micros(micros).unwrap_or_else(|| timestamp.to_utc());
+            Ok(Value::TimestampTz(rounded.fixed_offset()))
         }
         (DeclaredType::Rounded(_, digits), Value::Timestamp(timestamp)) => {
-            Ok(Value::Timestamp(timestamp.round_subsecs((*digits).into())))
+            let micros = round_timestamp(timestamp.and_utc().timestamp_micros(), (*digits).into());
+            let rounded = DateTime::from_timestamp_micros(micros);
+            Ok(Value::Timestamp(rounded.map_or(timestamp, |rounded| rounded.naive_utc())))
         }
         (DeclaredType::Rounded(_, digits), Value::Time(time)) => Ok(Value::Time(time.round_subsecs((*digits).into()))),
         (DeclaredType::GeoPoint, Value::Array(items)) => {

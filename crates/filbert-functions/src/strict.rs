@@ -67,6 +67,7 @@ const FUNCTIONS: &[&str] = &[
     "isfinite",
     "json_array_length",
     "json_object",
+    "json_strip_nulls",
     "json_typeof",
     "jsonb_array_length",
     "jsonb_concat",

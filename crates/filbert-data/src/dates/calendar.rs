@@ -11,6 +11,8 @@ pub const MINUTE_US: i64 = 60 * SECOND_US;
 pub const HOUR_US: i64 = 60 * MINUTE_US;
 /// Microseconds of a day of 24 hours.
 pub const DAY_US: i64 = 24 * HOUR_US;
+/// 2000-01-01 in microseconds since 1970-01-01.
+const MILLENNIUM_US: i64 = 10_957 * DAY_US;
 
 /// The Julian day 0, 4714-11-24 BC: the earliest date in PostgreSQL.
 const DAYS_MIN: i64 = -2_440_588;
@@ -79,6 +81,23 @@ pub fn iso_week(days: i64) -> (i64, i64, i64) {
     let year = civil_of_days(thursday).year;
     let first = days_of_civil(Civil { year, month: 1, day: 1 });
     (year, (thursday - first) / 7 + 1, day + 1)
+}
+
+/// Rounds microseconds to this number of fractional digits of a second. Halves are rounded away
+/// from zero.
+pub fn round_micros(micros: i64, digits: u32) -> i64 {
+    let unit = 10_i64.pow(6_u32.saturating_sub(digits));
+    let half = unit / 2;
+    match micros {
+        0.. => (micros + half) / unit * unit,
+        _ => -((half - micros) / unit * unit),
+    }
+}
+
+/// Rounds a timestamp, given in microseconds since 1970-01-01. Halves are rounded away from
+/// 2000-01-01, as in PostgreSQL.
+pub fn round_timestamp(micros: i64, digits: u32) -> i64 {
+    round_micros(micros - MILLENNIUM_US, digits) + MILLENNIUM_US
 }
 
 /// Splits microseconds into whole days, and microseconds since midnight.

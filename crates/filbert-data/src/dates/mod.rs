@@ -3,6 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | `calendar` | days and microseconds as years, months and days; the ranges of both |
+//! | `abbreviations` | PostgreSQL's abbreviations of time zones |
 //! | `zone` | time zones: names, abbreviations, offsets |
 //! | `tokens` | the tokens in the text of a date or a time |
 //! | `read` | reading of dates, times and timestamps from text |
@@ -13,6 +14,7 @@
 //! midnight, a timestamp is the number of microseconds since 1970-01-01. The PostgreSQL front door
 //! and the query engine share this module, so that a value has the same text in both.
 
+mod abbreviations;
 mod calendar;
 mod error;
 mod read;
@@ -23,7 +25,7 @@ mod zone;
 
 pub use calendar::{
     Civil, DAY_US, HOUR_US, MINUTE_US, SECOND_US, check_days, check_micros, civil_of_days, days_in_month,
-    days_of_civil, iso_week, split_micros, weekday,
+    days_of_civil, iso_week, round_micros, round_timestamp, split_micros, weekday,
 };
 pub use error::DateError;
 pub use read::{read_date, read_time, read_timestamp, read_timestamptz};

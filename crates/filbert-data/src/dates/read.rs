@@ -2,8 +2,7 @@
 //! order month, day, year.
 
 use super::calendar::{
-    Civil, DAY_US, HOUR_US, MINUTE_US, SECOND_US, check_days, check_micros, civil_of_days, days_in_month,
-    days_of_civil, split_micros,
+    Civil, DAY_US, HOUR_US, MINUTE_US, SECOND_US, check_days, check_micros, days_in_month, days_of_civil, split_micros,
 };
 use super::error::DateError;
 use super::tokens::{Token, is_weekday, month, tokens};
@@ -394,10 +393,9 @@ impl<'t> Parts<'t> {
             return Err(self.out_of_range());
         }
         if let Some(day) = self.day_of_year {
+            // As in PostgreSQL, any year may have a 366th day.
             let first = days_of_civil(Civil { year, month: 1, day: 1 });
-            let days = first + day - 1;
-            let is_of_year = day >= 1 && civil_of_days(days).year == year;
-            return if is_of_year { Ok(Some(days)) } else { Err(self.out_of_range()) };
+            return if (1..=366).contains(&day) { Ok(Some(first + day - 1)) } else { self.wrong() };
         }
         let (Some(month), Some(day)) = (self.month, self.day) else { return self.wrong() };
         let part = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);

@@ -1,5 +1,4 @@
-//! Time zones: names of the tz database, fixed offsets in POSIX notation, and abbreviations of
-//! fixed offsets.
+//! Time zones: names of the tz database, fixed offsets in POSIX notation, and abbreviations.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,6 +8,7 @@ use std::sync::LazyLock;
 use chrono::{DateTime, LocalResult, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::{OffsetName, TZ_VARIANTS, Tz};
 
+use super::abbreviations::{FIXED, OF_ZONES};
 use super::calendar::{Civil, DAY_US, SECOND_US, civil_of_days, days_of_civil, split_micros, weekday};
 
 /// From this year on, the tz database contains no transitions. The rules of its last years are
@@ -48,10 +48,13 @@ impl Zone {
         named(name).or_else(|| posix(name))
     }
 
-    /// The zone of an abbreviation with a fixed offset, such as `CEST`.
+    /// The zone of an abbreviation, such as `CEST`.
     pub fn of_abbreviation(name: &str) -> Option<Zone> {
-        let found = ABBREVIATIONS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
-        found.map(|(name, seconds)| Zone::Fixed { seconds: *seconds, name: Cow::Borrowed(name) })
+        let is_it = |known: &str| name.eq_ignore_ascii_case(known);
+        if let Some((name, seconds)) = FIXED.iter().find(|(known, _)| is_it(known)) {
+            return Some(Zone::Fixed { seconds: *seconds, name: Cow::Borrowed(name) });
+        }
+        OF_ZONES.iter().find(|(known, _)| is_it(known)).map(|(_, zone)| Zone::Named(*zone))
     }
 
     /// The zone of an abbreviation or a name, as in `AT TIME ZONE` and in the text of a timestamp.
@@ -107,7 +110,10 @@ impl Zone {
                 None => name.trim_end_matches(|char: char| !char.is_ascii_alphabetic()).to_owned(),
             },
             Zone::Named(zone) => naive(known(micros))
-                .and_then(|timestamp| zone.offset_from_utc_datetime(&timestamp).abbreviation().map(str::to_owned))
+                .map(|timestamp| {
+                    let offset = zone.offset_from_utc_datetime(&timestamp);
+                    offset.abbreviation().map_or_else(|| numeric_name(offset.fix().local_minus_utc()), str::to_owned)
+                })
                 .unwrap_or_default(),
         }
     }
@@ -137,6 +143,14 @@ impl Zone {
             LocalResult::None => self.offset_at(shifted - DAY_US).min(self.offset_at(shifted + DAY_US)),
         }
     }
+}
+
+/// The name of an offset without an abbreviation in the tz database, such as `-03` or `+0545`.
+fn numeric_name(seconds: i32) -> String {
+    let mut name = String::new();
+    super::write_offset(seconds, &mut name);
+    name.retain(|char| char != ':');
+    name
 }
 
 fn naive(micros: i64) -> Option<NaiveDateTime> {
@@ -227,80 +241,6 @@ pub(super) fn unsigned_offset(digits: &str) -> Option<i64> {
     }
     (seconds < OFFSET_SECONDS_MAX).then_some(seconds)
 }
-
-/// The abbreviations of fixed offsets, in seconds east of Greenwich.
-const ABBREVIATIONS: &[(&str, i32)] = &[
-    ("ACDT", 37_800),
-    ("ACST", 34_200),
-    ("ADT", -10_800),
-    ("AEDT", 39_600),
-    ("AEST", 36_000),
-    ("AKDT", -28_800),
-    ("AKST", -32_400),
-    ("AST", -14_400),
-    ("AWST", 28_800),
-    ("BST", 3_600),
-    ("CADT", 37_800),
-    ("CAST", 34_200),
-    ("CCT", 28_800),
-    ("CDT", -18_000),
-    ("CEST", 7_200),
-    ("CET", 3_600),
-    ("CETDST", 7_200),
-    ("CST", -21_600),
-    ("EAT", 10_800),
-    ("EDT", -14_400),
-    ("EEST", 10_800),
-    ("EET", 7_200),
-    ("EETDST", 10_800),
-    ("EST", -18_000),
-    ("FET", 10_800),
-    ("GMT", 0),
-    ("HKT", 28_800),
-    ("HST", -36_000),
-    ("ICT", 25_200),
-    ("IDT", 10_800),
-    ("IST", 7_200),
-    ("JST", 32_400),
-    ("KST", 32_400),
-    ("MDT", -21_600),
-    ("MEST", 7_200),
-    ("MESZ", 7_200),
-    ("MET", 3_600),
-    ("METDST", 7_200),
-    ("MEZ", 3_600),
-    ("MMT", 23_400),
-    ("MST", -25_200),
-    ("MUT", 14_400),
-    ("MVT", 18_000),
-    ("NDT", -9_000),
-    ("NST", -12_600),
-    ("NZDT", 46_800),
-    ("NZST", 43_200),
-    ("NZT", 43_200),
-    ("PDT", -25_200),
-    ("PGT", 36_000),
-    ("PHT", 28_800),
-    ("PKST", 21_600),
-    ("PKT", 18_000),
-    ("PST", -28_800),
-    ("SADT", 37_800),
-    ("SAST", 7_200),
-    ("SCT", 14_400),
-    ("TJT", 18_000),
-    ("TVT", 43_200),
-    ("UCT", 0),
-    ("UT", 0),
-    ("UTC", 0),
-    ("WADT", 28_800),
-    ("WAST", 25_200),
-    ("WAT", 3_600),
-    ("WET", 0),
-    ("WETDST", 3_600),
-    ("WGST", -7_200),
-    ("Z", 0),
-    ("ZULU", 0),
-];
 
 #[cfg(test)]
 mod tests {

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 
 use bigdecimal::{BigDecimal, RoundingMode};
-use chrono::TimeDelta;
+use chrono::{NaiveDateTime, TimeDelta};
 use datafusion::common::{DataFusionError, Result};
-use filbert_data::dates::Zone;
+use filbert_data::dates::{Zone, write_timestamp};
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlSubject;
 
-use super::super::json::Node;
+use super::super::json::{Kind, Node};
 use super::super::numbers::{text_of_double, text_of_real};
 use super::{refused, unserved};
 use crate::context::StatementContext;
@@ -78,6 +78,12 @@ pub(super) const FUNCTIONS: &[Native] = &[
     .of_pg_type(jsonb),
     pure("jsonb_strip_nulls", &[Take::Any], json, |call| Ok(value_of(&document(call, 0)?.without_nulls())))
         .of_pg_type(jsonb),
+    pure("json_strip_nulls", &[Take::Text], json, |call| {
+        let node = Node::parse(call.text(0)).map_err(|_| malformed(call.text(0)))?;
+        let mut out = String::with_capacity(call.text(0).len());
+        push_without_nulls(node, &mut out);
+        Ok(Value::Json(out.into()))
+    }),
     pure("jsonb_pretty", &[Take::Any], text, |call| {
         let mut out = String::new();
         document(call, 0)?.pretty(0, &mut out);
@@ -269,11 +275,11 @@ fn in_zone<'v>(value: Value<'v>, zone: &Zone) -> Value<'v> {
             let local = utc.checked_add_signed(TimeDelta::seconds(i64::from(seconds))).unwrap_or(utc);
             let (sign, offset) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs());
             let (hours, minutes) = (offset / 3600, offset / 60 % 60);
-            let mut text = format!("{}{sign}{hours:02}:{minutes:02}", super::texts::timestamp_text(&local, 'T'));
+            let mut zone = format!("{sign}{hours:02}:{minutes:02}");
             if offset % 60 != 0 {
-                text.push_str(&format!(":{:02}", offset % 60));
+                zone.push_str(&format!(":{:02}", offset % 60));
             }
-            Value::Text(text.into())
+            Value::Text(iso_text(&local, &zone).into())
         }
         Value::Array(items) => Value::Array(items.into_iter().map(|item| in_zone(item, zone)).collect()),
         other => other,
@@ -318,12 +324,49 @@ fn is_number(value: &Value<'_>) -> bool {
     }
 }
 
+/// Writes a document without members that are null, and without blanks.
+fn push_without_nulls(node: Node<'_>, out: &mut String) {
+    let (open, close) = match node.kind() {
+        Kind::Object => ('{', '}'),
+        Kind::Array => ('[', ']'),
+        _ => return out.push_str(node.text()),
+    };
+    out.push(open);
+    let mut is_first = true;
+    for (name, child) in node.children() {
+        if name.is_some() && child.text() == "null" {
+            continue;
+        }
+        if !std::mem::replace(&mut is_first, false) {
+            out.push(',');
+        }
+        if let Some(name) = name {
+            out.push('"');
+            out.push_str(name);
+            out.push_str("\":");
+        }
+        push_without_nulls(child, out);
+    }
+    out.push(close);
+}
+
+/// A timestamp in ISO 8601's form, before its zone; the era comes last.
+fn iso_text(timestamp: &NaiveDateTime, zone: &str) -> String {
+    let mut text = String::new();
+    write_timestamp(timestamp.and_utc().timestamp_micros(), &mut text);
+    let text = text.replacen(' ', "T", 1);
+    match text.strip_suffix(" BC") {
+        Some(text) => format!("{text}{zone} BC"),
+        None => text + zone,
+    }
+}
+
 /// The JSON text of a value that is no document; timestamps have a `T`.
 fn plain_text(value: &Value<'_>) -> Result<String> {
     Ok(match value {
         Value::Text(text) | Value::Json(text) => text.to_string(),
-        Value::Timestamp(timestamp) => super::texts::timestamp_text(timestamp, 'T'),
-        Value::TimestampTz(timestamp) => format!("{}+00:00", super::texts::timestamp_text(&timestamp.naive_utc(), 'T')),
+        Value::Timestamp(timestamp) => iso_text(timestamp, ""),
+        Value::TimestampTz(timestamp) => iso_text(&timestamp.naive_utc(), "+00:00"),
         Value::Decimal(number) => number.to_plain_string(),
         Value::Interval(_) | Value::Time(_) | Value::Date(_) => super::texts::output(Some(value)),
         Value::Bytes(bytes) => bytes.iter().fold(String::from("\\x"), |out, byte| format!("{out}{byte:02x}")),

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use chrono::NaiveDateTime;
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value, dates};
 
@@ -253,12 +252,6 @@ pub(super) fn written_bytes(value: Option<&Value<'_>>) -> Result<Vec<u8>> {
         Some(Value::Text(text)) => super::casts::bytes(text),
         other => Ok(bytes_of(other)),
     }
-}
-
-/// The date and time, with significant microseconds only.
-pub(super) fn timestamp_text(timestamp: &NaiveDateTime, separator: char) -> String {
-    let text = format!("{}{separator}{}", timestamp.format("%Y-%m-%d"), timestamp.format("%H:%M:%S%.6f"));
-    text.trim_end_matches('0').strip_suffix('.').map_or_else(|| text.trim_end_matches('0').to_owned(), str::to_owned)
 }
 
 /// The text of a value as PostgreSQL displays it.

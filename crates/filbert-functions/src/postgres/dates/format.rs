@@ -51,6 +51,10 @@ pub(super) fn to_char(cell: &Cell, template: &str, zone: &Zone) -> Result<Option
         Cell::Time(time) => Source { year: 0, month: 0, day: 0, days: None, time: *time, zone: None },
         _ => return Ok(None),
     };
+    // As in PostgreSQL, an empty template has no result.
+    if template.is_empty() {
+        return Ok(None);
+    }
     let mut out = String::new();
     for part in parts(template) {
         match part {
@@ -74,6 +78,8 @@ impl Source {
         // In some patterns the minus sign replaces a digit.
         let is_narrow = name.starts_with("FF") || matches!(name.as_str(), "MS" | "US" | "DD" | "DDD" | "WW");
         let digits = match pattern.is_bare {
+            // The digits of a fraction stay.
+            true if name.starts_with("FF") || matches!(name.as_str(), "MS" | "US") => format!("{number:0width$}"),
             true => number.to_string(),
             false if is_narrow || number >= 0 => format!("{number:0width$}"),
             false => format!("-{:0width$}", number.unsigned_abs()),

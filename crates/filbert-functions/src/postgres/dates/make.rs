@@ -7,7 +7,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Volatility};
 use filbert_data::dates::{
     Civil, DAY_US, DateError, HOUR_US, MINUTE_US, SECOND_US, Zone, check_days, check_micros, days_in_month,
-    days_of_civil, split_micros,
+    days_of_civil, round_micros, round_timestamp, split_micros,
 };
 use filbert_data::{FieldType, Interval};
 
@@ -20,9 +20,6 @@ use super::cells::{Cell, Kind, compute, compute_all};
 use super::fields::zone_of_text;
 use super::{refused, wrong, zone_of};
 use crate::context::StatementContext;
-
-/// 2000-01-01 in microseconds since 1970-01-01.
-const EPOCH_US: i64 = 10_957 * DAY_US;
 
 macro_rules! function {
     ($constant:ident, $name:literal, $coerce:expr, $type:ident, $invoke:expr) => {
@@ -424,14 +421,8 @@ fn rounded(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     compute(args, |cells| {
         let [of, Cell::Integer(digits)] = cells else { return Ok(Cell::Null) };
         let digits = u32::try_from(*digits).unwrap_or(6).min(6);
-        let unit = 10_i64.pow(6 - digits);
-        let half = unit / 2;
-        let plain = |micros: i64| match micros {
-            0.. => (micros + half) / unit * unit,
-            _ => -((half - micros) / unit * unit),
-        };
-        // Halves are rounded away from zero, counted from 2000-01-01 as in PostgreSQL.
-        let round = |micros: i64| plain(micros - EPOCH_US) + EPOCH_US;
+        let plain = |micros: i64| round_micros(micros, digits);
+        let round = |micros: i64| round_timestamp(micros, digits);
         Ok(match of {
             _ if digits == 6 => of.clone(),
             Cell::Timestamp(micros) => Cell::Timestamp(round(*micros)),

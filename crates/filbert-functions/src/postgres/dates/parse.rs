@@ -18,16 +18,16 @@ struct Found {
     day: Option<i64>,
     day_of_year: Option<i64>,
     julian: Option<i64>,
-    hours: i64,
+    hours: Option<i64>,
     is_twelve: bool,
     is_afternoon: Option<bool>,
-    minutes: i64,
-    seconds: i64,
+    minutes: Option<i64>,
+    seconds: Option<i64>,
     micros: i64,
     seconds_of_day: Option<i64>,
     zone_sign: i64,
     zone_hours: Option<i64>,
-    zone_minutes: i64,
+    zone_minutes: Option<i64>,
 }
 
 /// Days, microseconds of the day, and the offset east of Greenwich in seconds if the text has one.
@@ -114,29 +114,26 @@ impl Found {
         let name = pattern.name.to_ascii_uppercase();
         let of = |width: usize| number(rest, width, is_open, pattern.name);
         let after = match name.as_str() {
-            "YYYY" => {
-                let (year, _, after) = of(4)?;
-                self.year = Some(year);
-                after
-            }
+            "YYYY" => set(&mut self.year, pattern, of(4)?)?,
             "YYY" | "YY" | "Y" => {
                 // A year of fewer than four digits is near 2020.
                 let (year, digits, after) = of(name.len())?;
+                set(&mut self.year, pattern, (year, digits, after))?;
                 self.year = Some(if digits < 4 { near(year) } else { year });
                 after
             }
-            "MM" => set(&mut self.month, of(2)?),
-            "DD" => set(&mut self.day, of(2)?),
-            "DDD" => set(&mut self.day_of_year, of(3)?),
-            "J" => set(&mut self.julian, number(rest, 9, true, pattern.name)?),
-            "SSSS" | "SSSSS" => set(&mut self.seconds_of_day, of(5)?),
-            "HH24" => plain(&mut self.hours, of(2)?),
+            "MM" => set(&mut self.month, pattern, of(2)?)?,
+            "DD" => set(&mut self.day, pattern, of(2)?)?,
+            "DDD" => set(&mut self.day_of_year, pattern, of(3)?)?,
+            "J" => set(&mut self.julian, pattern, number(rest, 9, true, pattern.name)?)?,
+            "SSSS" | "SSSSS" => set(&mut self.seconds_of_day, pattern, of(5)?)?,
+            "HH24" => set(&mut self.hours, pattern, of(2)?)?,
             "HH" | "HH12" => {
                 self.is_twelve = true;
-                plain(&mut self.hours, of(2)?)
+                set(&mut self.hours, pattern, of(2)?)?
             }
-            "MI" => plain(&mut self.minutes, of(2)?),
-            "SS" => plain(&mut self.seconds, of(2)?),
+            "MI" => set(&mut self.minutes, pattern, of(2)?)?,
+            "SS" => set(&mut self.seconds, pattern, of(2)?)?,
             "MS" | "FF3" => self.fraction(of(3)?, 3),
             "US" | "FF6" => self.fraction(of(6)?, 6),
             "FF1" => self.fraction(of(1)?, 1),
@@ -151,8 +148,8 @@ impl Found {
                 });
                 let Some(at) = month else { return Err(invalid(rest, pattern.name)) };
                 let length = if is_whole { MONTHS.get(at).map_or(0, |month| month.len()) } else { 3 };
-                self.month = i64::try_from(at + 1).ok();
-                rest.get(length..).unwrap_or_default()
+                let number = i64::try_from(at + 1).unwrap_or_default();
+                set(&mut self.month, pattern, (number, length, rest.get(length..).unwrap_or_default()))?
             }
             "DAY" | "DY" => rest.trim_start_matches(|char: char| char.is_ascii_alphabetic()),
             "D" | "ID" | "Q" => of(1)?.2,
@@ -168,11 +165,13 @@ impl Found {
             }
             "TZH" => {
                 self.zone_sign = if rest.starts_with('-') { -1 } else { 1 };
-                let (hours, _, after) = number(rest.trim_start_matches(['+', '-']), 2, false, pattern.name)?;
-                self.zone_hours = Some(hours);
-                after
+                set(
+                    &mut self.zone_hours,
+                    pattern,
+                    number(rest.trim_start_matches(['+', '-']), 2, false, pattern.name)?,
+                )?
             }
-            "TZM" => plain(&mut self.zone_minutes, number(rest, 2, false, pattern.name)?),
+            "TZM" => set(&mut self.zone_minutes, pattern, number(rest, 2, false, pattern.name)?)?,
             "FX" => return Err(refused("the modifier FX is not served", "0A000")),
             _ => return Err(refused(format!("the pattern {name} is served by to_char only"), "0A000")),
         };
@@ -190,7 +189,9 @@ impl Found {
 
     fn timestamp(&self, text: &str) -> Result<Parsed> {
         let out_of_range = || wrong(&DateError::Field { text: text.to_owned() });
-        let mut hours = self.hours;
+        let mut hours = self.hours.unwrap_or(0);
+        let (minutes, seconds) = (self.minutes.unwrap_or(0), self.seconds.unwrap_or(0));
+        let zone_minutes = self.zone_minutes.unwrap_or(0);
         if self.is_twelve {
             if !(1..=12).contains(&hours) {
                 return Err(refused(format!("hour \"{hours}\" is invalid for the 12-hour clock"), "22007"));
@@ -201,16 +202,16 @@ impl Found {
                 _ => {}
             }
         }
-        let is_time = (0..24).contains(&hours) && (0..60).contains(&self.minutes) && (0..60).contains(&self.seconds);
-        let of_clock = hours * HOUR_US + self.minutes * MINUTE_US + self.seconds * SECOND_US;
+        let is_time = (0..24).contains(&hours) && (0..60).contains(&minutes) && (0..60).contains(&seconds);
+        let of_clock = hours * HOUR_US + minutes * MINUTE_US + seconds * SECOND_US;
         let time = self.seconds_of_day.map_or(of_clock, |seconds| seconds * SECOND_US) + self.micros;
         if !is_time || !(0..DAY_US).contains(&time) || self.micros >= SECOND_US {
             return Err(out_of_range());
         }
         let days = self.days().ok_or_else(out_of_range)?;
         filbert_data::dates::check_days(days).map_err(|_| out_of_range())?;
-        let offset = self.zone_hours.map(|hours| self.zone_sign * (hours * 3600 + self.zone_minutes * 60));
-        if self.zone_minutes > 59 || offset.is_some_and(|offset| offset.abs() > 15 * 3600 + 3599) {
+        let offset = self.zone_hours.map(|hours| self.zone_sign * (hours * 3600 + zone_minutes * 60));
+        if zone_minutes > 59 || offset.is_some_and(|offset| offset.abs() > 15 * 3600 + 3599) {
             return Err(out_of_range());
         }
         Ok(Parsed { days, time, offset })
@@ -220,20 +221,17 @@ impl Found {
         if let Some(julian) = self.julian {
             return Some(julian - 2_440_588);
         }
-        // Without a year it is year 0.
-        let year = match self.year {
-            None => 0,
-            Some(0) => 0,
-            Some(year) if year < 0 => year + 1,
-            Some(year) if self.is_bc => 1 - year,
-            Some(year) => year,
-        };
-        if let Some(day) = self.day_of_year {
+        // Without a year it is year 0. The era reverses the sign of the year.
+        let year = if self.is_bc { -self.year.unwrap_or(0) } else { self.year.unwrap_or(0) };
+        let year = if year < 0 { year + 1 } else { year };
+        // As in PostgreSQL, a zero counts as no value.
+        let given = |part: Option<i64>| part.filter(|part| *part != 0);
+        if let Some(day) = given(self.day_of_year) {
             let days = days_of_civil(Civil { year, month: 1, day: 1 }) + day - 1;
             return Some(days).filter(|days| day >= 1 && civil_of_days(*days).year == year);
         }
-        let month = u32::try_from(self.month.unwrap_or(1)).ok().filter(|month| (1..=12).contains(month))?;
-        let day = u32::try_from(self.day.unwrap_or(1)).ok()?;
+        let month = u32::try_from(given(self.month).unwrap_or(1)).ok().filter(|month| (1..=12).contains(month))?;
+        let day = u32::try_from(given(self.day).unwrap_or(1)).ok()?;
         let is_day = (1..=days_in_month(year, month)).contains(&day);
         is_day.then(|| days_of_civil(Civil { year, month, day }))
     }
@@ -244,14 +242,17 @@ fn invalid(rest: &str, name: &str) -> datafusion::common::DataFusionError {
     refused(format!("invalid value \"{shown}\" for \"{name}\""), "22007")
 }
 
-fn set<'t>(place: &mut Option<i64>, (value, _, after): (i64, usize, &'t str)) -> &'t str {
+/// Keeps the value of a pattern; returns the rest of the text.
+///
+/// # Errors
+/// The value is another one than before.
+fn set<'t>(place: &mut Option<i64>, pattern: &Pattern, (value, _, after): (i64, usize, &'t str)) -> Result<&'t str> {
+    if place.is_some_and(|known| known != 0 && known != value) {
+        let text = format!("conflicting values for \"{}\" field in formatting string", pattern.name);
+        return Err(refused(text, "22007"));
+    }
     *place = Some(value);
-    after
-}
-
-fn plain<'t>(place: &mut i64, (value, _, after): (i64, usize, &'t str)) -> &'t str {
-    *place = value;
-    after
+    Ok(after)
 }
 
 /// The full year for fewer than four digits.

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow_array::ListArray;
-use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_array::{Array, ListArray};
+use arrow_buffer::{IntervalMonthDayNano, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_nested::range::gen_series_udf;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -94,6 +94,7 @@ impl ScalarUDFImpl for Series {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        check_steps(&args)?;
         count_series(&args)?;
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let Some(item) = item(&types) else { return of_numbers(args, &types) };
@@ -112,6 +113,40 @@ impl ScalarUDFImpl for Series {
         let offsets = OffsetBuffer::from_lengths(lengths);
         let list = ListArray::try_new(field, offsets, values, Some(NullBuffer::from(valid)))?;
         Ok(ColumnarValue::Array(Arc::new(list)))
+    }
+}
+
+/// Rejects steps of zero, before the elements of an endless series are counted.
+fn check_steps(args: &ScalarFunctionArgs) -> Result<()> {
+    let [from, to, step] = args.args.as_slice() else { return Ok(()) };
+    let bounds = [from.to_array(args.number_rows)?, to.to_array(args.number_rows)?];
+    let rows = if let ColumnarValue::Scalar(_) = step { args.number_rows.min(1) } else { args.number_rows };
+    for row in 0..rows {
+        let is_zero = match step {
+            ColumnarValue::Scalar(step) => is_zero(step),
+            ColumnarValue::Array(steps) => is_zero(&ScalarValue::try_from_array(steps, row)?),
+        };
+        // A series with a NULL is NULL.
+        let is_there = match step {
+            ColumnarValue::Scalar(_) => bounds.iter().all(|bound| bound.null_count() < bound.len()),
+            ColumnarValue::Array(_) => bounds.iter().all(|bound| bound.is_valid(row)),
+        };
+        if is_zero && is_there {
+            return Err(refused("step size cannot equal zero", "22023"));
+        }
+    }
+    Ok(())
+}
+
+fn is_zero(step: &ScalarValue) -> bool {
+    match step {
+        ScalarValue::Int32(step) => *step == Some(0),
+        ScalarValue::Int64(step) => *step == Some(0),
+        ScalarValue::IntervalMonthDayNano(Some(step)) => {
+            let IntervalMonthDayNano { months, days, nanoseconds } = *step;
+            length(&Interval { months, days, nanoseconds }) == 0
+        }
+        _ => false,
     }
 }
 

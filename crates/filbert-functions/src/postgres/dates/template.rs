@@ -66,6 +66,8 @@ pub(super) fn parts(template: &str) -> Vec<Part> {
                 (_, Some(after)) => (Some(Ordinal::Lower), after),
                 _ => (None, after),
             };
+            // The suffix for numbers in words has no effect.
+            let after = if ordinal.is_none() { after.strip_prefix("SP").unwrap_or(after) } else { after };
             parts.push(Part::Pattern(Pattern { name, is_bare, ordinal }));
             (is_bare, rest) = (false, after);
             continue;
