@@ -51,8 +51,41 @@ pub fn assigned<'v>(number: Value<'v>, to: &FieldType) -> std::result::Result<Va
         Value::Float32(number) if is_whole => Value::Float32(number.round_ties_even()),
         Value::Float64(number) if matches!(to, FieldType::Decimal(_)) => digits(number, 15)?,
         Value::Float32(number) if matches!(to, FieldType::Decimal(_)) => digits(f64::from(number), 6)?,
+        Value::Float64(number) if *to == FieldType::Real && number != 0.0 && number as f32 == 0.0 => {
+            return Err(data_error("value out of range: underflow").with_sqlstate("22003"));
+        }
+        Value::Decimal(number) if matches!(to, FieldType::Real | FieldType::Double) && is_lost(&number, to) => {
+            let name = if *to == FieldType::Real { "real" } else { "double precision" };
+            let text = format!("\"{}\" is out of range for type {name}", number.to_plain_string());
+            return Err(data_error(text).with_sqlstate("22003"));
+        }
         other => other,
     })
+}
+
+/// Rejects the text of a number that a floating-point type does not hold. Other texts pass.
+///
+/// # Errors
+/// 22003: the number would be infinite or zero.
+pub fn check_range(text: &str, to: &FieldType) -> std::result::Result<(), SqlError> {
+    let word = text.trim_matches(is_space);
+    let is_small = *to == FieldType::Real;
+    let near = if is_small { word.parse::<f32>().map(f64::from) } else { word.parse::<f64>() };
+    let digits = word.split(['e', 'E']).next().unwrap_or(word);
+    let has_digits = digits.contains(|char: char| matches!(char, '1'..='9'));
+    match near {
+        Ok(number) if has_digits && (number.is_infinite() || number == 0.0) => {
+            let name = if is_small { "real" } else { "double precision" };
+            Err(data_error(format!("\"{word}\" is out of range for type {name}")).with_sqlstate("22003"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a number is so small that it would be zero.
+fn is_lost(number: &BigDecimal, to: &FieldType) -> bool {
+    let near = || number.to_string().parse::<f64>().unwrap_or(0.0);
+    !number.is_zero() && (if *to == FieldType::Real { near() as f32 == 0.0 } else { near() == 0.0 })
 }
 
 /// The call for a cast, if PostgreSQL's cast differs from Arrow's.

@@ -43,7 +43,7 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 use super::row::Function;
 
-pub use casts::assigned;
+pub use casts::{assigned, check_range};
 pub(crate) use casts::{text_of_double, text_of_real};
 pub(super) use extremes::extreme;
 pub(super) use floats::{NEGATE, ORDER, one_nan, with_one_nan_each};

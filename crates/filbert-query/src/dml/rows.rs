@@ -313,6 +313,10 @@ impl RowMaker {
         Ok(match self.mapping.columns.get(column).map(|column| &column.field_type) {
             Some(FieldType::Boolean) => truth_of(&text).map_or(Value::Text(text), Value::Boolean),
             Some(FieldType::Binary) => Value::Bytes(bytes_of_text(&text)?.into()),
+            Some(field_type @ (FieldType::Real | FieldType::Double)) => {
+                numbers::check_range(&text, field_type)?;
+                Value::Text(text)
+            }
             _ => Value::Text(text),
         })
     }
