@@ -250,6 +250,17 @@ impl VisitorMut for Rewriter {
             Expr::UnaryOp { op, expr } if self.of == Dialect::Postgres && function_of_sign(*op).is_some() => {
                 narrow(expr, self.of);
                 let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+                // The operator is for `double precision` only, the function for `numeric` too.
+                let inner = match op {
+                    UnaryOperator::PGSquareRoot => Expr::Cast {
+                        kind: CastKind::Cast,
+                        expr: Box::new(Expr::Nested(Box::new(inner))),
+                        data_type: DataType::DoublePrecision,
+                        array: false,
+                        format: None,
+                    },
+                    _ => inner,
+                };
                 if let Some(function) = function_of_sign(*op) {
                     *expression = call(function, vec![inner], Vec::new(), None);
                 }

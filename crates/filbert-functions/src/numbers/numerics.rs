@@ -504,9 +504,22 @@ fn width_bucket(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         let number = BigDecimal::try_from(number);
         number.map(Some).map_err(|_| refused("operand, lower bound, and upper bound cannot be NaN", "2201G"))
     };
+    // The sign of an infinite operand, which is outside of all buckets.
+    let infinite = |array: &ArrayRef, row: usize| {
+        let numbers = array.as_primitive_opt::<Float64Type>()?;
+        Some(numbers.value(row)).filter(|number| numbers.is_valid(row) && number.is_infinite())
+    };
     let mut buckets = Vec::with_capacity(rows);
     for row in 0..rows {
-        let numbers = (exact(operands, row)?, exact(lows, row)?, exact(highs, row)?);
+        for bound in [lows, highs] {
+            if infinite(bound, row).is_some() {
+                return Err(refused("lower and upper bounds must be finite", "2201G"));
+            }
+        }
+        let endless = infinite(operands, row);
+        // In its place, any number will do.
+        let operand = if endless.is_some() { exact(lows, row)? } else { exact(operands, row)? };
+        let numbers = (operand, exact(lows, row)?, exact(highs, row)?);
         let (Some(operand), Some(low), Some(high)) = numbers else {
             buckets.push(None);
             continue;
@@ -526,8 +539,14 @@ fn width_bucket(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
             true => (&operand - &low, &high - &low),
             false => (&low - &operand, &low - &high),
         };
-        let bucket = if distance.is_negative() {
+        let is_before = match endless {
+            Some(number) => (number < 0.0) == (low < high),
+            None => distance.is_negative(),
+        };
+        let bucket = if is_before {
             0
+        } else if endless.is_some() {
+            count + 1
         } else if distance >= width {
             count + 1
         } else {

@@ -237,7 +237,8 @@ impl Accumulator for Ordered {
         match &self.part {
             _ if self.kind == Kind::Mode => self.mode(&sorted),
             ScalarValue::Float64(part) => self.at(&sorted, *part),
-            ScalarValue::List(parts) if !parts.is_null(0) => {
+            // Without values, an array of fractions has no result either.
+            ScalarValue::List(parts) if !parts.is_null(0) && !sorted.is_empty() => {
                 let parts = parts.value(0);
                 let parts = parts.as_primitive_opt::<arrow_array::types::Float64Type>();
                 let found =

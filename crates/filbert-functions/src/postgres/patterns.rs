@@ -147,7 +147,12 @@ fn matches(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let mut builder = BooleanBuilder::with_capacity(args.number_rows);
     // Usually the expression is the same for all rows.
     let constant = match (&patterns, &options) {
-        (Texts::Constant(Some(pattern)), Texts::Constant(Some(options))) => Some(Matcher::new(pattern, options)?),
+        // A pattern beside NULL only is not compiled, so it may be invalid.
+        (Texts::Constant(Some(pattern)), Texts::Constant(Some(options)))
+            if (0..args.number_rows).any(|row| texts.get(row).is_some()) =>
+        {
+            Some(Matcher::new(pattern, options)?)
+        }
         _ => None,
     };
     for row in 0..args.number_rows {

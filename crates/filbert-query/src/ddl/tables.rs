@@ -275,6 +275,13 @@ pub(crate) async fn create_as(
     if !planned.parameters.is_empty() {
         return Err(parsing_error("a table cannot be made of a query with parameters").with_sqlstate("0A000"));
     }
+    let names = planned.columns.iter().enumerate().map(|(at, column)| statement.names.get(at).unwrap_or(&column.name));
+    let names: Vec<&String> = names.collect();
+    if let Some((_, name)) =
+        names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|other| other == *name))
+    {
+        return Err(parsing_error(format!("column {name:?} specified more than once")).with_sqlstate("42701"));
+    }
     let optimized = state.optimize(&planned.plan).map_err(|error| of_datafusion(&error))?;
     let columns = columns_after(&optimized, &planned.columns);
     if statement.names.len() > columns.len() {

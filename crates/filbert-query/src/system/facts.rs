@@ -29,9 +29,21 @@ pub(crate) struct ColumnFacts {
     pub(crate) not_null: bool,
     pub(crate) default: Option<String>,
     pub(crate) generated: Option<String>,
+    /// The sequence of `GENERATED ALWAYS AS IDENTITY`. `BY DEFAULT` is stored like `serial`.
+    pub(crate) identity: Option<SequenceFacts>,
     pub(crate) comment: Option<String>,
     /// The name of its type in CrateDB.
     pub(crate) crate_type: String,
+}
+
+/// The bounds of a sequence.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SequenceFacts {
+    pub(crate) start: i64,
+    pub(crate) step: i64,
+    pub(crate) least: i64,
+    pub(crate) most: i64,
+    pub(crate) cycles: bool,
 }
 
 /// An index, or the index of a primary key.
@@ -202,6 +214,7 @@ pub(super) fn plain_column(name: &str, field_type: &FieldType) -> ColumnFacts {
         not_null: false,
         default: None,
         generated: None,
+        identity: None,
         comment: None,
         crate_type: pg_types::crate_type(field_type),
     }

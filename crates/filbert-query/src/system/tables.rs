@@ -8,7 +8,9 @@ use filbert_functions::pg_types;
 use filbert_functions::types::JSONB;
 use filbert_grid::{IndexKind, Map};
 
-use super::facts::{ColumnFacts, ConstraintFacts, IndexFacts, Place, RelationFacts, RelationKind, plain_column};
+use super::facts::{
+    ColumnFacts, ConstraintFacts, IndexFacts, Place, RelationFacts, RelationKind, SequenceFacts, plain_column,
+};
 use crate::catalog::{self, Mapping, MappingColumn};
 use crate::oids::Oids;
 use crate::tables::Tables;
@@ -88,12 +90,17 @@ fn columns<'m>(mapping: &'m Mapping, table: &str) -> Vec<(&'m MappingColumn, Col
 fn of_declared(plain: ColumnFacts, facts: &catalog::ColumnFacts, table: &str) -> ColumnFacts {
     let counts = facts.identity.as_ref();
     let next = || format!("nextval(\'{table}_{}_seq\'::regclass)", plain.name);
+    let identity = counts.filter(|identity| identity.always).map(|identity| {
+        let (start, step, least, most, cycles) = identity.sequence.bounds();
+        SequenceFacts { start, step, least, most, cycles }
+    });
     let default = facts.default.as_ref().map(|default| default.text.clone());
     ColumnFacts {
         declared: of_declared_type(&facts.declared),
         crate_type: crate_type(&facts.declared),
         not_null: facts.not_null,
-        default: default.or_else(|| counts.map(|_| next())),
+        default: default.or_else(|| counts.filter(|identity| !identity.always).map(|_| next())),
+        identity,
         generated: facts.generated.as_ref().map(|generated| generated.text.clone()),
         comment: facts.comment.clone(),
         ..plain

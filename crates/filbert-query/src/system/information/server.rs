@@ -78,6 +78,13 @@ fn columns(scene: &Scene, rows: &mut Rows<'_>) {
                 udt_catalog: &database,
                 udt_name: udt,
                 dtd_identifier: (at + 1).to_string(),
+                is_identity: if column.identity.is_some() { "YES" } else { "NO" },
+                identity_generation: column.identity.map(|_| "ALWAYS"),
+                identity_start: column.identity.map(|sequence| sequence.start.to_string()),
+                identity_increment: column.identity.map(|sequence| sequence.step.to_string()),
+                identity_maximum: column.identity.map(|sequence| sequence.most.to_string()),
+                identity_minimum: column.identity.map(|sequence| sequence.least.to_string()),
+                identity_cycle: if column.identity.is_some_and(|sequence| sequence.cycles) { "YES" } else { "NO" },
                 is_generated: if column.generated.is_some() { "ALWAYS" } else { "NEVER" },
                 generation_expression: column.generated.clone(),
             );

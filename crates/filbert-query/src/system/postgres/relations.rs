@@ -146,6 +146,7 @@ fn attributes(scene: &Scene, rows: &mut Rows<'_>) {
                 column.default.is_some(),
                 (oid, modifier),
                 if column.generated.is_some() { "s" } else { "" },
+                if column.identity.is_some() { "a" } else { "" },
             );
         }
     }
@@ -153,7 +154,7 @@ fn attributes(scene: &Scene, rows: &mut Rows<'_>) {
         for (at, (place, name)) in index.columns.iter().zip(&index.attributes).enumerate() {
             let column = usize::try_from(*place - 1).ok().and_then(|at| relation.columns.get(at));
             let declared = column.map_or((25, -1), |column| column.declared);
-            attribute(rows, index.oid, at, name, false, false, declared, "");
+            attribute(rows, index.oid, at, name, false, false, declared, "", "");
         }
     }
 }
@@ -168,6 +169,7 @@ fn attribute(
     has_default: bool,
     (oid, modifier): pg_types::Declared,
     generated: &str,
+    identity: &str,
 ) {
     let found = pg_types::by_oid(oid);
     let size = match found {
@@ -188,6 +190,7 @@ fn attribute(
         attnotnull: not_null,
         atthasdef: has_default || !generated.is_empty(),
         attgenerated: generated,
+        attidentity: identity,
         attcollation: if is_text { oids::COLLATION } else { 0 },
     );
 }
