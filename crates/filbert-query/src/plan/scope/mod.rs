@@ -27,6 +27,7 @@
 mod decided;
 mod keys;
 mod names;
+mod same;
 mod sets;
 mod sizes;
 mod sources;
@@ -35,9 +36,9 @@ mod whole_rows;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, Ident, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByKind, Query, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAliasColumnDef, Value,
-    ValueWithSpan, Values, With,
+    Distinct, Expr, GroupByExpr, Ident, LimitClause, NamedWindowExpr, ObjectName, OrderBy, OrderByExpr, OrderByKind,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier,
+    TableAliasColumnDef, Value, ValueWithSpan, Values, With,
 };
 use filbert_dialect::{self as dialect, REPEATED, ROWS, narrow_values, reads_one_behind, walk};
 use filbert_functions::error::parsing_error;
@@ -64,7 +65,8 @@ const LEVELS_MAX: usize = 250;
 /// Functions with a different result for each call.
 const VOLATILE: [&str; 6] = ["clock_timestamp", "gen_random_uuid", "nextval", "rand", "random", "timeofday"];
 
-/// The names of a result's columns; `None` = only DataFusion knows them.
+/// The names of a result's columns in the plan ([`shown_name`]); `None` = only DataFusion knows
+/// them.
 type Names = Option<Vec<String>>;
 
 /// Resolves the names of a query.
@@ -323,13 +325,20 @@ impl Resolver<'_> {
     fn order_of_set(&mut self, order: Option<&mut OrderBy>, names: Option<&[String]>) -> Result<(), SqlError> {
         let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = order else { return Ok(()) };
         for item in items {
-            match &item.expr {
-                Expr::Identifier(_) | Expr::Value(_) => {}
+            match &mut item.expr {
+                Expr::Identifier(name) => {
+                    let is_it = |planned: &&String| shown_name(planned) == name.value;
+                    let planned = names.into_iter().flatten().find(is_it).filter(|planned| **planned != name.value);
+                    if let Some(planned) = planned {
+                        *name = Ident::with_quote('"', planned);
+                    }
+                }
+                Expr::Value(_) => {}
                 _ if self.dialect == Dialect::Postgres && names.is_some() => {
                     let text = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause: expected a column of the result";
                     return Err(parsing_error(text).with_sqlstate("0A000"));
                 }
-                _ => self.expression(&mut item.expr, &Clause::Plain)?,
+                expr => self.expression(expr, &Clause::Plain)?,
             }
         }
         Ok(())
@@ -346,14 +355,18 @@ impl Resolver<'_> {
     /// The rest of the resolution, once the relations are known.
     fn select_within(&mut self, select: &mut Select, mut order: Option<&mut OrderBy>) -> Result<Names, SqlError> {
         self.qualified(&select.projection)?;
-        self.write_out(&mut select.projection);
+        let is_distinct_on = matches!(select.distinct, Some(Distinct::On(_)));
+        self.write_out(&mut select.projection, is_distinct_on);
         for item in &mut select.projection {
             self.item(item)?;
         }
         part(&mut select.projection, self.depth > 1);
+        if let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = order.as_deref() {
+            self.part_from_columns(&mut select.projection, items);
+        }
         // Only keys refer to the expressions of the result, which may be long.
         let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
-        let has_keys = is_grouped || matches!(select.distinct, Some(Distinct::On(_))) || order.is_some();
+        let has_keys = is_grouped || is_distinct_on || order.is_some();
         let outputs: Vec<Output> = select.projection.iter().map(|item| Output::of(item, has_keys)).collect();
         for condition in select.selection.iter_mut().chain(&mut select.qualify) {
             self.expression(condition, &Clause::Plain)?;
@@ -377,17 +390,39 @@ impl Resolver<'_> {
         }
         if let Some(Distinct::On(keys)) = &mut select.distinct {
             for key in keys {
-                self.sort_key(key, &outputs)?;
+                self.distinct_key(key, &outputs)?;
             }
         }
+        let is_distinct = matches!(select.distinct, Some(Distinct::Distinct)) && self.dialect == Dialect::Postgres;
         if let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = &mut order {
             self.rows_in_order(items, &outputs)?;
-            for item in items {
-                self.sort_key(&mut item.expr, &outputs)?;
+            for item in items.iter_mut() {
+                self.sort_key(&mut item.expr, &outputs, is_distinct)?;
             }
+            self.in_order(&mut select.distinct, items, &outputs);
         }
         self.group_by_decided(select, order.as_deref(), &outputs);
-        Ok(outputs.into_iter().map(|output| output.name).collect())
+        Ok(outputs.into_iter().map(|output| output.planned.or(output.name)).collect())
+    }
+
+    /// Gives another name in the plan to a column of the result that has the name of a relation's
+    /// column, if a key of the sort refers to the latter: `SELECT lower(s) AS s .. ORDER BY t.s`.
+    fn part_from_columns(&self, items: &mut [SelectItem], keys: &[OrderByExpr]) {
+        let Some(scope) = self.scopes.last().filter(|_| self.dialect == Dialect::Postgres) else { return };
+        let is_named = |key: &Expr, alias: &Ident| {
+            let inner = |expr: &Expr| match Output::of_expression(expr) {
+                Some(name) if name == alias.value => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            };
+            !matches!(key, Expr::Identifier(_) | Expr::Value(_)) && walk::expressions(key, inner).is_break()
+        };
+        for (at, item) in items.iter_mut().enumerate() {
+            let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
+            let is_column = |alias: &Ident| scope.count(&alias.value) > 0 || !scope.named(&alias.value).is_empty();
+            if keys.iter().any(|key| is_named(&key.expr, alias)) && is_column(alias) {
+                *alias = Ident::with_quote('"', format!("{}{REPEATED}{at}", alias.value));
+            }
+        }
     }
 
     /// An item of a SELECT list; keeps its name.
@@ -465,12 +500,17 @@ impl Resolver<'_> {
     }
 
     /// A key of `ORDER BY` or `DISTINCT ON`. A plain name refers to a column of the result if one
-    /// has it.
-    fn sort_key(&mut self, key: &mut Expr, outputs: &[Output]) -> Result<(), SqlError> {
+    /// has it. Of distinct rows only the columns are left, so a key that is the expression of a
+    /// column becomes its position.
+    fn sort_key(&mut self, key: &mut Expr, outputs: &[Output], is_distinct: bool) -> Result<(), SqlError> {
         if let Expr::Identifier(name) = key {
             let mut named = outputs.iter().filter(|output| output.name.as_deref() == Some(name.value.as_str()));
             if let Some(first) = named.next() {
-                if named.any(|other| other.expression != first.expression) && self.dialect == Dialect::Postgres {
+                let differs = |other: &Output| match (&first.expression, &other.expression) {
+                    (Some(first), Some(other)) => !self.are_same(first, other),
+                    (first, other) => first != other,
+                };
+                if self.dialect == Dialect::Postgres && named.any(differs) {
                     return Err(ambiguous(name));
                 }
                 if let Some(planned) = &first.planned {
@@ -480,7 +520,14 @@ impl Resolver<'_> {
             }
         }
         self.no_constant(key, "ORDER BY")?;
-        self.expression(key, &Clause::Order(outputs))
+        self.expression(key, &Clause::Order(outputs))?;
+        if is_distinct
+            && !matches!(key, Expr::Value(_))
+            && let Some(place) = self.place_of(key, outputs)
+        {
+            *key = Expr::value(Value::Number(place.to_string(), false));
+        }
+        Ok(())
     }
 
     /// Rejects a constant key, which sorts and groups nothing, unless it is a position in the
@@ -545,15 +592,23 @@ fn part(items: &mut [SelectItem], nested: bool) {
         SelectItem::UnnamedExpr(expr) => Output::of_expression(expr),
         _ => None,
     };
-    let qualified: Vec<String> = items
-        .iter()
-        .filter(|item| matches!(item, SelectItem::UnnamedExpr(Expr::CompoundIdentifier(_))))
-        .filter_map(name_of)
-        .collect();
+    // Columns of relations keep their qualifiers, also if none is written.
+    let qualified: Vec<String> =
+        items.iter().filter(|item| matches!(item, SelectItem::UnnamedExpr(_))).filter_map(name_of).collect();
     let mut names: Vec<String> = Vec::new();
+    let mut columns: Vec<Vec<Ident>> = Vec::new();
     for (at, item) in items.iter_mut().enumerate() {
         let Some(name) = name_of(&*item) else { continue };
-        let repeats = nested && names.contains(&name);
+        let column = match &*item {
+            SelectItem::UnnamedExpr(Expr::Identifier(name)) => std::slice::from_ref(name),
+            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.as_slice(),
+            _ => &[],
+        };
+        let is_one = |known: &Vec<Ident>| !column.is_empty() && (ends_with(known, column) || ends_with(column, known));
+        let repeats = if nested { names.contains(&name) } else { columns.iter().any(is_one) };
+        if !nested && !column.is_empty() {
+            columns.push(column.to_vec());
+        }
         let marked = Ident::with_quote('"', format!("{name}{REPEATED}{at}"));
         match item {
             // Beside a column `t.c`, an alias `c` alone would be ambiguous.
@@ -564,6 +619,21 @@ fn part(items: &mut [SelectItem], nested: bool) {
             _ => {}
         }
         names.push(name);
+    }
+}
+
+/// Whether a name ends with these parts.
+fn ends_with(name: &[Ident], parts: &[Ident]) -> bool {
+    let values = |name: &[Ident]| name.iter().rev().map(|part| part.value.clone()).collect::<Vec<_>>();
+    values(name).starts_with(&values(parts))
+}
+
+/// The name of a column for the queries around, without the mark that makes it unique in the plan.
+fn shown_name(planned: &str) -> &str {
+    match planned.split_once(REPEATED) {
+        // A column without a name.
+        None | Some(("", _)) => planned,
+        Some((shown, _)) => shown,
     }
 }
 
@@ -588,9 +658,11 @@ fn complete(columns: &mut Vec<TableAliasColumnDef>, names: Names, relation: &str
         return Err(parsing_error(text).with_sqlstate("42P10"));
     }
     let given = columns.iter().map(|column| column.name.value.clone());
-    let all: Vec<String> = given.chain(names.into_iter().skip(columns.len())).collect();
+    let is_marked = names.iter().skip(columns.len()).any(|name| shown_name(name) != name);
+    let shown = names.iter().skip(columns.len()).map(|name| shown_name(name).to_owned());
+    let all: Vec<String> = given.chain(shown).collect();
     let repeats = all.iter().enumerate().any(|(at, name)| all.iter().take(at).any(|earlier| earlier == name));
-    if !columns.is_empty() || repeats {
+    if !columns.is_empty() || repeats || is_marked {
         let unique = all.iter().enumerate().map(|(at, name)| {
             let repeated = all.iter().take(at).any(|earlier| earlier == name);
             let name = if repeated { format!("{name}{REPEATED}{at}") } else { name.clone() };

@@ -95,7 +95,7 @@ impl Resolver<'_> {
 const ANY_SCHEMA: &str = "$any";
 
 impl Relation {
-    fn is_relation(&self, name: &str) -> bool {
+    pub(super) fn is_relation(&self, name: &str) -> bool {
         self.name.last().is_some_and(|own| own.value == name)
     }
 }

@@ -15,7 +15,7 @@ use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError};
 
 use super::names::Clause;
-use super::{Named, Names, Resolver, VIEW_DEPTH_MAX, complete};
+use super::{Named, Names, Resolver, VIEW_DEPTH_MAX, complete, shown_name};
 use crate::tables::ViewQuery;
 
 /// The relations and columns that a query reads.
@@ -314,7 +314,7 @@ impl Resolver<'_> {
             // In PostgreSQL, `*` stands for the columns that there were when the view was created.
             // The columns of a `*` that is not written out are not known.
             if dialect == Dialect::Postgres && names.as_ref().is_none_or(|names| has_more(names, &columns)) {
-                query = columns_of(query, &columns)?;
+                query = columns_of(query, names, &columns)?;
                 names = Some(columns);
             }
             let called = name.0.last().and_then(|part| part.as_ident().cloned());
@@ -391,10 +391,12 @@ impl Resolver<'_> {
         names
     }
 
-    /// Expands `*` where DataFusion would expand it differently.
-    pub(super) fn write_out(&self, items: &mut Vec<SelectItem>) {
+    /// Expands `*` where DataFusion would expand it differently, and beside other items, which may
+    /// have the names of its columns. `is_needed` = the positions of columns are needed.
+    pub(super) fn write_out(&self, items: &mut Vec<SelectItem>, is_needed: bool) {
         let Some(scope) = self.scopes.last() else { return };
-        if scope.open || !scope.rewritten {
+        let is_expanded = scope.rewritten || is_needed || items.len() > 1;
+        if scope.open || !is_expanded {
             return;
         }
         for item in std::mem::take(items) {
@@ -584,18 +586,15 @@ fn all_of(tree: &TableWithJoins, scope: &Scope) -> Result<Query, SqlError> {
 
 /// Whether there are other columns beside all of these.
 fn has_more(names: &[String], columns: &[String]) -> bool {
-    names.len() > columns.len() && columns.iter().all(|column| names.contains(column))
+    names.len() > columns.len() && columns.iter().all(|column| names.iter().any(|name| shown_name(name) == column))
 }
 
-/// Some columns of a query.
-fn columns_of(query: Query, columns: &[String]) -> Result<Query, SqlError> {
+/// Some columns of a query with these names.
+fn columns_of(query: Query, names: Names, columns: &[String]) -> Result<Query, SqlError> {
+    let mut alias = alias_of(Ident::with_quote('"', "view"));
+    complete(&mut alias.columns, names, "view")?;
     let items = columns.iter().map(|column| SelectItem::UnnamedExpr(Expr::Identifier(Ident::with_quote('"', column))));
-    let relation = TableFactor::Derived {
-        lateral: false,
-        subquery: Box::new(query),
-        alias: Some(alias_of(Ident::with_quote('"', "view"))),
-        sample: None,
-    };
+    let relation = TableFactor::Derived { lateral: false, subquery: Box::new(query), alias: Some(alias), sample: None };
     query_of(items.collect(), TableWithJoins { relation, joins: Vec::new() })
 }
 
