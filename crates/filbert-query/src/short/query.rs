@@ -77,6 +77,9 @@ impl ShortQuery {
         if filters.iter().chain(of_steps).map(operations).fold(0, usize::saturating_add) > OPERATIONS_MAX {
             return None;
         }
+        if filters.iter().any(is_undecided) {
+            return None;
+        }
         let asked: Vec<usize> = match &scan.projection {
             Some(projection) => projection.clone(),
             None => (0..table.columns().len()).collect(),
@@ -511,6 +514,25 @@ fn operations(expr: &Expr) -> usize {
 
 fn has_placeholder(expr: &Expr) -> bool {
     expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_)))).unwrap_or(true)
+}
+
+/// Whether a filter has a parameter of unknown type: only its value decides the types around it,
+/// and so which operator is meant. Whether it is null does not depend on its type.
+fn is_undecided(filter: &Expr) -> bool {
+    let mut found = false;
+    let searched = filter.apply(|inner| {
+        Ok(match inner {
+            Expr::IsNull(operand) | Expr::IsNotNull(operand) if matches!(**operand, Expr::Placeholder(_)) => {
+                TreeNodeRecursion::Jump
+            }
+            Expr::Placeholder(placeholder) if placeholder.field.is_none() => {
+                found = true;
+                TreeNodeRecursion::Stop
+            }
+            _ => TreeNodeRecursion::Continue,
+        })
+    });
+    found || searched.is_err()
 }
 
 fn has_subquery(expr: &Expr) -> bool {
