@@ -1,7 +1,8 @@
 //! Classifies subqueries by their form.
 
+use arrow_schema::Field;
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Column, Result};
+use datafusion::common::{ExprSchema, Result};
 use datafusion::logical_expr::utils::{split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
@@ -118,6 +119,13 @@ pub(super) fn is_of_table(rows: &LogicalPlan) -> bool {
     }
 }
 
+/// Whether two columns are compared by an operator of DataFusion. A decimal and a number of another
+/// type may be compared by a function.
+fn are_compared_plainly(left: &Field, right: &Field) -> bool {
+    let (left, right) = (left.data_type(), right.data_type());
+    left == right || !(left.is_decimal() || right.is_decimal())
+}
+
 /// Whether a subquery is an aggregate over rows with `inner = outer`, which DataFusion turns into
 /// an aggregation.
 pub(super) fn is_plain_aggregate(rows: &LogicalPlan) -> bool {
@@ -131,8 +139,11 @@ pub(super) fn is_plain_aggregate(rows: &LogicalPlan) -> bool {
     let of_outer = |expression: &Expr| expression.contains_outer() || has_subquery(expression);
     let is_known = |term: &Expr| match term {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
-            let is_pair = |inner: &Expr, outer: &Expr| {
-                matches!(inner, Expr::Column(Column { .. })) && matches!(outer, Expr::OuterReferenceColumn(..))
+            let is_pair = |inner: &Expr, outer: &Expr| match (inner, outer) {
+                (Expr::Column(column), Expr::OuterReferenceColumn(outer, _)) => {
+                    source.schema().field_from_column(column).is_ok_and(|inner| are_compared_plainly(inner, outer))
+                }
+                _ => false,
             };
             is_pair(left, right) || is_pair(right, left)
         }

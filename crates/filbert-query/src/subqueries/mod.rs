@@ -34,7 +34,7 @@ use datafusion::common::{Column, DFSchema, ExprSchema, Result, ScalarValue, Span
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
-use datafusion::logical_expr::expr_rewriter::{NamePreserver, strip_outer_reference};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort, SortExpr,
@@ -416,7 +416,7 @@ impl Unnest {
             .into_iter()
             .partition(|term| term.contains_outer() && term.column_refs().is_empty() && !has_subquery(term));
         // A condition on the outer row alone holds for all rows or for none.
-        let outside = guards::all_of(outside).map(strip_outer_reference);
+        let outside = guards::all_of(outside).map(|term| within_reach(term, input.rows.schema())).transpose()?;
         let outside = outside.map(|condition| coalesce(vec![condition, lit(false)]));
         let (rows, within) = distinctly_named(form.rows.clone(), within)?;
         let mut plan = LogicalPlanBuilder::from(rows);
@@ -727,6 +727,20 @@ fn outer(expression: Expr, schema: &DFSchema) -> Result<Expr> {
             Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
         }
         other => Ok(Transformed::no(other)),
+    })?;
+    Ok(transformed.data)
+}
+
+/// A condition over outer rows as a condition over rows of the enclosing query. Columns of the
+/// queries around it stay outer columns.
+fn within_reach(term: Expr, schema: &DFSchema) -> Result<Expr> {
+    let transformed = term.transform_up(|inner| {
+        Ok(match inner {
+            Expr::OuterReferenceColumn(_, column) if schema.has_column(&column) => {
+                Transformed::yes(Expr::Column(column))
+            }
+            other => Transformed::no(other),
+        })
     })?;
     Ok(transformed.data)
 }
