@@ -216,20 +216,45 @@ fn items_filled(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>
 }
 
 /// For `range` and `generate_series`: the stop, or the start, the stop and the step; also for dates
-/// and timestamps.
+/// and timestamps. A step away from the stop gives no items.
 fn numbered(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
     let places = (0..args.args.len()).map(|at| array(args, at)).collect::<Result<Vec<_>>>()?;
     Ok(Box::new(move |row| {
+        if places.iter().any(|places| places.is_null(row)) {
+            return 0;
+        }
         let place = |at: usize| places.get(at).map(|places| place_of(places, row));
         let (first, last, step) = match (place(0), place(1)) {
             (Some(last), None) => (0.0, last, 1.0),
             (Some(first), Some(last)) => (first, last, place(2).unwrap_or(1.0)),
             _ => return 0,
         };
+        let direction = places.get(2).map_or(Some(1.0), |steps| direction_of(steps, row));
+        if direction.is_some_and(|direction| (last - first) * direction < 0.0) {
+            return 0;
+        }
         let bytes = (last - first).abs() / step.abs().max(1.0) * ITEM_OF_SERIES;
         // Out of range values saturate at the maximum.
         bytes as usize
     }))
+}
+
+/// Whether a step leads to larger or to smaller values, as a sign; `None` if the length of months
+/// decides it.
+fn direction_of(steps: &ArrayRef, row: usize) -> Option<f64> {
+    match ScalarValue::try_from_array(steps, row) {
+        Ok(ScalarValue::Int64(Some(number))) => Some((number as f64).signum()),
+        Ok(ScalarValue::Int32(Some(number))) => Some(f64::from(number).signum()),
+        Ok(ScalarValue::IntervalMonthDayNano(Some(step))) => {
+            let parts = [i64::from(step.months), i64::from(step.days), step.nanoseconds];
+            match (parts.iter().any(|part| *part > 0), parts.iter().any(|part| *part < 0)) {
+                (true, false) => Some(1.0),
+                (false, true) => Some(-1.0),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// A bound or a step of a series: a number, or a time in nanoseconds with months of 28 days; 0 for
