@@ -36,6 +36,7 @@
 //! | `counted` | operators that become functions which count their results |
 //! | `distinct` | `array_agg(DISTINCT ..)`, `string_agg(DISTINCT ..)` |
 //! | `fields` | members of objects: `object['member']` |
+//! | `frames` | distances of window frames during planning |
 //! | `joined` | `\|\|` of texts |
 //! | `like` | `LIKE` with long or computed patterns |
 //! | `lists` | conditions that are hidden from the optimizer |
@@ -61,6 +62,7 @@ pub mod fallible;
 mod fields;
 mod fitting;
 mod float_totals;
+pub mod frames;
 pub mod guards;
 mod joined;
 mod json;
@@ -177,6 +179,9 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
         }
     }
     for function in choices::functions().into_iter().chain([numbers::free::udf()]) {
+        context.register_udf(function);
+    }
+    for function in frames::udfs() {
         context.register_udf(function);
     }
     context.register_udf(apart::udf());

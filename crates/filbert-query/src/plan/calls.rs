@@ -10,6 +10,7 @@
 //! - DataFusion plans `BETWEEN` as an operator of its own, although it stands for two comparisons.
 //! - DataFusion takes the types of a recursive query from its first part. Numbers there may get
 //!   more digits in each round.
+//! - Frames of windows have constant distances only ([`frames`]).
 
 use std::ops::ControlFlow;
 
@@ -30,6 +31,7 @@ use filbert_functions::named::map_named;
 use filbert_functions::numbers::free::{self, WITH_FREE_SCALE};
 use filbert_functions::operand;
 
+use crate::plan::frames;
 use crate::plan::session::dialect_of;
 
 /// The function that makes an array of its arguments.
@@ -77,6 +79,7 @@ impl VisitorMut for Calls {
                 self.is_to_be_settled = true;
             }
             Expr::Between { .. } => self.is_to_be_settled = true,
+            Expr::Function(function) if function.over.is_some() => frames::written(function),
             _ => {}
         }
         ControlFlow::Continue(())

@@ -14,6 +14,7 @@ pub(crate) mod ended;
 pub(crate) mod fairness;
 mod filtered;
 mod forgetting;
+mod frames;
 mod giving_way;
 pub(crate) mod groups;
 mod growth;

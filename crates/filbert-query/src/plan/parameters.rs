@@ -19,6 +19,7 @@ use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, cast};
+use filbert_functions::frames::{FIRST_ROW, LAST_ROW};
 use filbert_functions::named::map_named;
 use filbert_functions::numbers::decimals::{FREE, is_free};
 use filbert_functions::taken_as;
@@ -205,6 +206,7 @@ fn taken(call: &ScalarFunction, at: usize, schema: &DFSchema) -> Option<FieldRef
         ("generate_series", _) => of_siblings().or_else(|| Some(of_type(DataType::Int32))),
         ("array_append" | "array_position" | "array_positions" | "array_remove" | "array_replace", 1..)
         | ("array_prepend", 0) => of_items(),
+        (FIRST_ROW | LAST_ROW, _) => Some(of_type(DataType::Int64)),
         ("make_date", _)
         | ("round" | "trunc" | "left" | "right" | "repeat" | "lpad" | "rpad", 1)
         | ("split_part", 2) => Some(of_type(DataType::Int32)),

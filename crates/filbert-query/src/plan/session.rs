@@ -28,7 +28,7 @@ use crate::memory::{MemoryLimits, QueryMemory, ServerMemory};
 use crate::plan::filtered::Filtered;
 use crate::plan::guarded::Guarded;
 use crate::plan::ternary::Lists;
-use crate::plan::windows::Frames;
+use crate::plan::windows::{FinishedFrames, Frames};
 use crate::plan::{ended, rules};
 use crate::scan::scanner::BATCH_ROWS;
 use crate::scan::view::ViewOfRun;
@@ -286,6 +286,7 @@ fn state(
     rules.push(Arc::new(functions::numbers::Widths { dialect }));
     rules.push(Arc::new(Frames));
     rules.extend(Analyzer::new().rules);
+    rules.push(Arc::new(FinishedFrames));
     rules.push(Arc::new(Filtered));
     rules.push(Arc::new(Lists));
     rules.push(Arc::new(functions::CountedOperators));

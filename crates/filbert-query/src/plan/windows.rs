@@ -4,7 +4,7 @@
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result as Planned, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result as Planned, ScalarValue};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -12,13 +12,16 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use filbert_functions::error::{carried, data_error, of_datafusion, parsing_error};
+use filbert_functions::key_of;
 use filbert_functions::named::map_named;
 use filbert_functions::numbers::is_shift;
 use filbert_grid::query::SqlError;
 
-/// Turns a `RANGE` between peer rows into `GROUPS`, which is equivalent, for types without `RANGE`
-/// support. Widens whole numbers in the order of a `RANGE` with a distance, because a bound beyond
-/// their type would include rows of NULL.
+use crate::plan::frames;
+
+/// Gives frames their distances. Turns a `RANGE` between peer rows into `GROUPS`, which is
+/// equivalent, for types without `RANGE` support. Widens whole numbers in the order of a `RANGE`
+/// with a distance, because a bound beyond their type would include rows of NULL.
 #[derive(Debug)]
 pub(crate) struct Frames;
 
@@ -27,24 +30,53 @@ impl AnalyzerRule for Frames {
         "frames_of_groups"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Planned<LogicalPlan> {
-        let transformed = plan.transform_up_with_subqueries(|node| {
-            if !matches!(node, LogicalPlan::Window(_)) {
-                return Ok(Transformed::no(node));
-            }
-            let schema = merge_schema(&node.inputs());
-            let transformed = map_named(node, |expression| expression.transform_up(|inner| framed(inner, &schema)))?;
-            if transformed.transformed { transformed.map_data(LogicalPlan::recompute_schema) } else { Ok(transformed) }
-        })?;
-        Ok(transformed.data)
+    fn analyze(&self, plan: LogicalPlan, options: &ConfigOptions) -> Planned<LogicalPlan> {
+        each(plan, |function, schema| {
+            let is_settled = frames::settle(function, options)?;
+            Ok(framed(function, schema)? || is_settled)
+        })
     }
 }
 
-fn framed(expression: Expr, schema: &DFSchema) -> Planned<Transformed<Expr>> {
-    let Expr::WindowFunction(mut function) = expression else { return Ok(Transformed::no(expression)) };
-    if !lacks_ranges(&function, schema) {
-        let is_widened = widen(&mut function, schema);
-        return Ok(Transformed::new_transformed(Expr::WindowFunction(function), is_widened));
+/// Checks frames with distances of their final types.
+#[derive(Debug)]
+pub(crate) struct FinishedFrames;
+
+impl AnalyzerRule for FinishedFrames {
+    fn name(&self) -> &str {
+        "finished_frames"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, options: &ConfigOptions) -> Planned<LogicalPlan> {
+        each(plan, |function, schema| frames::finish(function, schema, options))
+    }
+}
+
+/// Changes the window functions of a plan. `change` returns whether it changed the function.
+fn each(
+    plan: LogicalPlan,
+    mut change: impl FnMut(&mut WindowFunction, &DFSchema) -> Planned<bool>,
+) -> Planned<LogicalPlan> {
+    let transformed = plan.transform_up_with_subqueries(|node| {
+        if !matches!(node, LogicalPlan::Window(_)) {
+            return Ok(Transformed::no(node));
+        }
+        let schema = merge_schema(&node.inputs());
+        let transformed = map_named(node, |expression| {
+            expression.transform_up(|inner| {
+                let Expr::WindowFunction(mut function) = inner else { return Ok(Transformed::no(inner)) };
+                let is_changed = change(&mut function, &schema)?;
+                Ok(Transformed::new_transformed(Expr::WindowFunction(function), is_changed))
+            })
+        })?;
+        if transformed.transformed { transformed.map_data(LogicalPlan::recompute_schema) } else { Ok(transformed) }
+    })?;
+    Ok(transformed.data)
+}
+
+fn framed(function: &mut WindowFunction, schema: &DFSchema) -> Planned<bool> {
+    if !lacks_ranges(function, schema) {
+        return Ok(widen(function, schema));
     }
     let frame = &function.params.window_frame;
     let is_open = |bound: &WindowFrameBound| match bound {
@@ -52,8 +84,7 @@ fn framed(expression: Expr, schema: &DFSchema) -> Planned<Transformed<Expr>> {
         WindowFrameBound::CurrentRow => true,
     };
     if !is_open(&frame.start_bound) || !is_open(&frame.end_bound) {
-        let text = "RANGE with a distance is not served in an order of values of this type";
-        return Err(carried(parsing_error(text).with_sqlstate("0A000")));
+        return in_order_of_lengths(function, schema);
     }
     let groups = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
@@ -62,7 +93,25 @@ fn framed(expression: Expr, schema: &DFSchema) -> Planned<Transformed<Expr>> {
     };
     let (start, end) = (groups(&frame.start_bound), groups(&frame.end_bound));
     function.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
-    Ok(Transformed::yes(Expr::WindowFunction(function)))
+    Ok(true)
+}
+
+/// Orders intervals by their lengths, which are numbers, and turns the distances into lengths.
+fn in_order_of_lengths(function: &mut WindowFunction, schema: &DFSchema) -> Planned<bool> {
+    let [sort] = function.params.order_by.as_mut_slice() else { return Ok(false) };
+    let (_, field) = sort.expr.to_field(schema)?;
+    let is_interval = matches!(field.data_type(), DataType::Interval(_));
+    let Some((key, _)) = key_of(&field).filter(|_| is_interval) else {
+        let text = "RANGE with a distance is not served in an order of values of this type";
+        return Err(carried(parsing_error(text).with_sqlstate("0A000")));
+    };
+    sort.expr = key(std::mem::take(&mut sort.expr));
+    let frame = &function.params.window_frame;
+    let length =
+        |bound: &WindowFrameBound| Ok::<_, DataFusionError>(frames::as_length(bound)?.unwrap_or_else(|| bound.clone()));
+    let (start, end) = (length(&frame.start_bound)?, length(&frame.end_bound)?);
+    function.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Range, start, end);
+    Ok(true)
 }
 
 /// Gives the order of a `RANGE` with a distance a type that holds all bounds; returns whether the
