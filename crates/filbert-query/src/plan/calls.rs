@@ -8,8 +8,8 @@
 //! - The result of `nullif` has the type that an operator coerces its first argument to
 //!   ([`operand`]).
 //! - DataFusion plans `BETWEEN` as an operator of its own, although it stands for two comparisons.
-//! - DataFusion takes the types of a recursive query from its first part. Numbers there may get
-//!   more digits in each round.
+//! - DataFusion takes the types of a recursive query from its first part. If numbers get more digits
+//!   in later rounds, the first ones have to have all digits.
 //! - Frames of windows have constant distances only ([`frames`]).
 
 use std::ops::ControlFlow;
@@ -18,18 +18,20 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::expr::Between;
+use datafusion::logical_expr::logical_plan::RecursiveQuery;
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr as PlannedExpr, LogicalPlan, Operator, and, or};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Query, SelectItem, SetExpr, SetOperator, VisitMut, VisitorMut,
+    BinaryOperator, DataType, Expr, Query, SelectItem, SetExpr, SetOperator, Value, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 use filbert_dialect::{call, walk};
 use filbert_functions::choices::{self, OF_CONDITIONS, OF_VALUE};
 use filbert_functions::error::{carried, parsing_error};
 use filbert_functions::named::map_named;
 use filbert_functions::numbers::free::{self, WITH_FREE_SCALE};
-use filbert_functions::operand;
+use filbert_functions::{AS_CAST, operand};
 
 use crate::plan::frames;
 use crate::plan::session::dialect_of;
@@ -41,14 +43,17 @@ const DOUBLED_NODES_MAX: usize = 2_000;
 
 /// Replaces the arrays and `CASE` expressions of a statement or an expression by calls. Returns
 /// whether its plan has to be [`settled`].
-pub(crate) fn written(statement: &mut impl VisitMut) -> bool {
-    let mut calls = Calls { is_to_be_settled: false };
+///
+/// `has_free_scales` = numbers of recursive queries get all digits.
+pub(crate) fn written(statement: &mut impl VisitMut, has_free_scales: bool) -> bool {
+    let mut calls = Calls { is_to_be_settled: false, has_free_scales };
     let _ = walk::change(statement, &mut calls);
     calls.is_to_be_settled
 }
 
 struct Calls {
     is_to_be_settled: bool,
+    has_free_scales: bool,
 }
 
 impl VisitorMut for Calls {
@@ -58,8 +63,8 @@ impl VisitorMut for Calls {
         let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return ControlFlow::Continue(()) };
         for table in &mut with.cte_tables {
             if let SetExpr::SetOperation { op: SetOperator::Union, left, .. } = table.query.body.as_mut() {
-                with_free_scales(left);
-                self.is_to_be_settled = true;
+                self.is_to_be_settled |= self.has_free_scales;
+                each_item(left, &|item| first_of_recursion(item, self.has_free_scales));
             }
         }
         ControlFlow::Continue(())
@@ -86,20 +91,66 @@ impl VisitorMut for Calls {
     }
 }
 
-/// Removes the scale of numbers in the first part of a recursive query.
-fn with_free_scales(first: &mut SetExpr) {
+/// A column of the first part of a recursive query. The later parts get its type, so a cast to text
+/// must not keep the type of its operand.
+fn first_of_recursion(item: &mut Expr, has_free_scale: bool) {
+    if matches!(item, Expr::Cast { data_type: DataType::Text, .. }) {
+        let label = Expr::value(Value::SingleQuotedString(item.to_string()));
+        let inner = std::mem::replace(item, Expr::Identifier("".into()));
+        *item = call(AS_CAST, vec![label, inner], Vec::new(), None);
+    }
+    if has_free_scale {
+        let inner = std::mem::replace(item, Expr::Identifier("".into()));
+        *item = call(WITH_FREE_SCALE, vec![inner], Vec::new(), None);
+    }
+}
+
+fn each_item(first: &mut SetExpr, change: &impl Fn(&mut Expr)) {
     match first {
         SetExpr::Select(select) => {
             for item in &mut select.projection {
                 if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-                    let inner = std::mem::replace(expr, Expr::Identifier("".into()));
-                    *expr = call(WITH_FREE_SCALE, vec![inner], Vec::new(), None);
+                    change(expr);
                 }
             }
         }
-        SetExpr::Query(query) => with_free_scales(&mut query.body),
+        SetExpr::Query(query) => each_item(&mut query.body, change),
         _ => {}
     }
+}
+
+/// Whether a statement has a recursive query.
+pub(crate) fn has_recursion(statement: &impl Visit) -> bool {
+    struct Queries;
+    impl Visitor for Queries {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            match &query.with {
+                Some(with) if with.recursive => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    walk::read(statement, &mut Queries).is_break()
+}
+
+/// Whether a recursive query gives its later numbers fewer digits than they have: the planner casts
+/// them to the types of the first ones. The casts of the statement itself look the same.
+pub(crate) fn narrows_numbers(plan: &LogicalPlan) -> bool {
+    let narrows = |query: &RecursiveQuery| match query.recursive_term.as_ref() {
+        LogicalPlan::Projection(projection) => projection.expr.iter().any(|item| {
+            let item = item.clone().unalias_nested().data;
+            matches!(item, PlannedExpr::Cast(cast) if cast.field.data_type().is_decimal())
+        }),
+        other => other.schema().fields().iter().any(|field| field.data_type().is_decimal()),
+    };
+    let mut found = false;
+    let _ = plan.apply_with_subqueries(|node| {
+        found |= matches!(node, LogicalPlan::RecursiveQuery(query) if narrows(query));
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    found
 }
 
 /// Turns the calls of a plan back into `CASE`. Turns `BETWEEN` into comparisons where these are

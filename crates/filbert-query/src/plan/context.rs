@@ -54,11 +54,19 @@ pub(crate) async fn plan_statement(
         }
     }
     let mut statement = Statement::Query(Box::new(query));
-    let is_to_be_settled = calls::written(&mut statement);
+    let again = calls::has_recursion(&statement).then(|| statement.clone());
+    let mut is_to_be_settled = calls::written(&mut statement, false);
     // These steps are long for a long statement, and copy it.
     ending::check()?;
     let planner = SqlToRel::new_with_options(&context, options(state));
-    let plan = planner.sql_statement_to_plan_with_context(statement, &mut with_types(types))?;
+    let mut plan = planner.sql_statement_to_plan_with_context(statement, &mut with_types(types));
+    if let Some(mut statement) = again
+        && plan.as_ref().map_or(true, calls::narrows_numbers)
+    {
+        is_to_be_settled = calls::written(&mut statement, true);
+        plan = planner.sql_statement_to_plan_with_context(statement, &mut with_types(types));
+    }
+    let plan = plan?;
     extent::check(&plan)?;
     growth::check(&plan)?;
     let plan = if is_to_be_settled { calls::settled(state, plan)? } else { plan };
@@ -82,7 +90,7 @@ pub(crate) fn plan_expression(
     schema: &DFSchema,
     types: &ParameterTypes,
 ) -> Result<Expr> {
-    let is_to_be_settled = calls::written(&mut expr);
+    let is_to_be_settled = calls::written(&mut expr, false);
     let context = Context::new(state);
     let planner = SqlToRel::new_with_options(&context, options(state));
     let expr = planner.sql_to_expr_with_alias(ExprWithAlias { expr, alias: None }, schema, &mut with_types(types))?;
