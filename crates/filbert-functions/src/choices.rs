@@ -24,7 +24,6 @@ use super::around::{Around, around};
 use super::numbers::{self, written};
 use super::postgres::{dates, operands, operators};
 use super::row::{is_text, types_of, wrong_arguments};
-use crate::elements::ARRAY_LIKE_UDF;
 use crate::types::is_untyped;
 
 /// `CASE WHEN condition THEN result .. ELSE result END`: alternating conditions and results,
@@ -117,7 +116,7 @@ pub fn settled(mut case: Case, schema: &DFSchema, dialect: Dialect) -> Result<Ex
     }
     if dialect == Dialect::Postgres {
         for result in results_mut(&mut case).into_iter().filter(|result| is_quoted(result)) {
-            read(result, &wanted)?;
+            read(result, &wanted);
         }
     }
     Ok(Expr::Case(case))
@@ -161,18 +160,13 @@ fn is_subquery(expression: &Expr) -> bool {
     matches!(expression, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
 }
 
-/// Parses a string literal as a number or an array.
-fn read(quoted: &mut Expr, wanted: &DataType) -> Result<()> {
-    match wanted {
-        wanted if wanted.is_numeric() => *quoted = cast(quoted.clone(), wanted.clone()),
-        DataType::List(item) => {
-            let item = Expr::Literal(ScalarValue::try_from(item.data_type())?, None);
-            let func = Arc::clone(&ARRAY_LIKE_UDF);
-            *quoted = Expr::ScalarFunction(ScalarFunction { func, args: vec![quoted.clone(), item] });
-        }
-        _ => {}
-    }
-    Ok(())
+/// Parses a string literal as a value of the common type, unless this is a text.
+fn read(quoted: &mut Expr, wanted: &DataType) {
+    let value = match wanted.is_numeric() {
+        true => Some(cast(quoted.clone(), wanted.clone())),
+        false => operators::literal_like(quoted.clone(), &Field::new("", wanted.clone(), true)),
+    };
+    value.into_iter().for_each(|value| *quoted = value);
 }
 
 fn results(case: &Case) -> impl Iterator<Item = &Expr> {
