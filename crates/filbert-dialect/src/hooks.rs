@@ -1,8 +1,8 @@
 //! Expressions that our dialects parse themselves.
 //!
 //! Chains of `AND` and `OR` become balanced trees: a condition of ten thousand terms is fourteen
-//! levels deep instead of ten thousand. `POSITION` has a `FROM`, and `IS DISTINCT FROM` ends before
-//! `AND`.
+//! levels deep instead of ten thousand. `POSITION` has a `FROM`, `IS DISTINCT FROM` ends before
+//! `AND`, and `COLLATE` may follow a cast.
 
 use sqlparser::ast::{BinaryOperator, Expr, Interval, UnaryOperator};
 use sqlparser::dialect::{Dialect, Precedence};
@@ -105,7 +105,8 @@ pub(super) fn infix(
     } else {
         return distinct_from(dialect, parser, first)
             .or_else(|| symmetric_between(dialect, parser, first))
-            .or_else(|| in_list(parser, first));
+            .or_else(|| in_list(parser, first))
+            .or_else(|| collated(parser, first));
     };
     let mut terms = vec![first.clone()];
     while parser.parse_keyword(keyword) {
@@ -151,6 +152,16 @@ fn distinct_from(dialect: &dyn Dialect, parser: &mut Parser<'_>, first: &Expr) -
         true => Expr::IsNotDistinctFrom(left, Box::new(right)),
         false => Expr::IsDistinctFrom(left, Box::new(right)),
     }))
+}
+
+/// Parses `COLLATE` behind a cast, `x::text COLLATE "C"`. sqlparser parses it behind a plain operand
+/// only.
+fn collated(parser: &mut Parser<'_>, first: &Expr) -> Option<Result<Expr, ParserError>> {
+    if !parser.parse_keyword(Keyword::COLLATE) {
+        return None;
+    }
+    let collation = parser.parse_object_name(false);
+    Some(collation.map(|collation| Expr::Collate { expr: Box::new(first.clone()), collation }))
 }
 
 /// Parses `[NOT] IN ((SELECT ..), ..)`. sqlparser parses the first subquery as the whole list.
