@@ -54,6 +54,15 @@ pub fn related_within(expression: Expr, schema: &DFSchema, dialect: Dialect) -> 
     }
     expression.transform_up(|mut inner| {
         let is_changed = match &mut inner {
+            // DataFusion casts the second part of a recursive query to the types of the first one.
+            Expr::Cast(cast)
+                if dialect == Dialect::Postgres && is_quoted(&cast.expr) && cast.field.data_type().is_binary() =>
+            {
+                let read = literal_like(cast.expr.as_ref().clone(), &cast.field);
+                let is_read = read.is_some();
+                read.into_iter().for_each(|read| inner = read);
+                is_read
+            }
             Expr::Cast(cast) if dialect == Dialect::Postgres => {
                 let is_changed = cast_array(cast, schema);
                 planned_cast(&mut inner, schema) || is_changed

@@ -38,7 +38,11 @@ impl Around for Rectangular {
         // them is rejected.
         let others: Vec<DataType> = known.iter().filter(|found| !is_text(found)).map(|of| (*of).clone()).collect();
         if others.is_empty() || others.len() == known.len() {
-            return inner.coerce_types(types);
+            // DataFusion does not know a type beside NULL for all types.
+            return inner.coerce_types(types).or_else(|_| {
+                let common = inner.coerce_types(&known.into_iter().cloned().collect::<Vec<_>>())?;
+                Ok(common.first().map_or_else(|| types.to_vec(), |common| vec![common.clone(); types.len()]))
+            });
         }
         let common = inner.coerce_types(&others)?;
         Ok(common.first().map_or_else(|| types.to_vec(), |common| vec![common.clone(); types.len()]))

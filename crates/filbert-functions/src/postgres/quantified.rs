@@ -25,7 +25,7 @@ use filbert_dialect::calls::{COMPARE_ALL, COMPARE_ANY};
 use filbert_grid::query::Dialect;
 
 use super::super::numbers::compared_as;
-use super::super::row::{failed, text_of, wrong_arguments};
+use super::super::row::{failed, is_text, text_of, wrong_arguments};
 use super::compared_items::Items;
 use crate::error::{carried, parsing_error};
 use crate::lists;
@@ -73,6 +73,8 @@ impl ScalarUDFImpl for Quantified {
         };
         let common = compared_as(item, of_array, self.dialect)
             .or_else(|| comparison_coercion(item, of_array))
+            // A string literal is parsed as an element; a rule rejects any other text.
+            .or_else(|| (self.dialect == Dialect::Postgres && is_text(item)).then(|| of_array.clone()))
             .ok_or_else(wrong)?;
         let list = (0..depth).fold(common.clone(), |item, _| DataType::new_list(item, true));
         Ok(vec![operator.clone(), common, list])

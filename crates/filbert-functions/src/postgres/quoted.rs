@@ -10,7 +10,7 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::core::{coalesce, greatest, least, nullif};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarUDF};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarUDF, cast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::super::around::{Around, around};
@@ -122,6 +122,12 @@ fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     if !operands.iter().any(|operand| is_quoted(operand)) {
         return false;
     }
+    if let Some(float) = common_float(&operands, schema) {
+        for literal in operands.into_iter().filter(|operand| is_quoted(operand)) {
+            *literal = cast(std::mem::take(literal), float.clone());
+        }
+        return true;
+    }
     let others = operands.iter().filter(|operand| !is_quoted(operand));
     let known = others.filter_map(|operand| field_of(operand, schema)).find(|field| !field.data_type().is_null());
     // Arrays are parsed elsewhere, and numbers are compared with texts directly.
@@ -131,6 +137,15 @@ fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         !is_of_text && !found.is_nested() && !found.is_numeric()
     };
     known.is_some_and(|field| is_typed(&field)) && type_literals(operands, schema)
+}
+
+/// The common type of the operands that are no string literals, if these are floating-point numbers
+/// and others.
+fn common_float(operands: &[&mut Expr], schema: &DFSchema) -> Option<DataType> {
+    let others = operands.iter().filter(|operand| !is_quoted(operand));
+    let types: Vec<DataType> = others.map(|operand| operand.get_type(schema)).collect::<Result<_>>().ok()?;
+    let known: Vec<&DataType> = types.iter().filter(|found| !found.is_null()).collect();
+    common_type(&known).filter(DataType::is_floating)
 }
 
 /// Parses string literals beside an array as arrays.

@@ -71,7 +71,7 @@ pub(crate) async fn plan_statement(
     growth::check(&plan)?;
     let plan = if is_to_be_settled { calls::settled(state, plan)? } else { plan };
     let plan = with_related_types(plan, dialect_of(state))?;
-    let plan = set_operations::with_common_types(infer_in_plan(plan)?)?;
+    let plan = set_operations::with_common_types(infer_in_plan(plan)?, dialect_of(state))?;
     with_marked_types(state, plan)
 }
 
@@ -133,7 +133,7 @@ struct Context<'s> {
 
 impl<'s> Context<'s> {
     fn new(state: &'s SessionState) -> Context<'s> {
-        Context { state, tables: HashMap::new(), relations: [Arc::new(Relations::default())] }
+        Context { state, tables: HashMap::new(), relations: [Arc::new(Relations::of(dialect_of(state)))] }
     }
 
     fn resolved(&self, name: TableReference) -> ResolvedTableReference {

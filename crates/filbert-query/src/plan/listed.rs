@@ -77,6 +77,7 @@ fn type_of(cell: &Expr) -> Option<DataType> {
         Expr::Nested(inner) => type_of(inner),
         Expr::Cast { data_type, .. } => Some(data_type.clone()),
         Expr::TypedString(text) => Some(text.data_type.clone()),
+        Expr::Interval(_) => Some(DataType::Interval { fields: None, precision: None }),
         Expr::UnaryOp { expr, .. } => type_of(expr),
         Expr::Value(ValueWithSpan { value: Value::Boolean(_), .. }) => Some(DataType::Boolean),
         Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => Some(match digits.parse::<i64>() {

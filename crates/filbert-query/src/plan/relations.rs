@@ -10,14 +10,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use datafusion::common::Result;
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::sql::sqlparser::ast::TableFactor;
+use filbert_grid::query::Dialect;
 
 use super::{dependencies, set_operations};
 
 /// Plans the relations of one statement.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Relations {
+    dialect: Dialect,
     /// Whether this planner itself requests the next relation.
     is_own: AtomicBool,
+}
+
+impl Relations {
+    /// A planner of relations in a dialect.
+    pub(super) fn of(dialect: Dialect) -> Relations {
+        Relations { dialect, is_own: AtomicBool::default() }
+    }
 }
 
 impl RelationPlanner for Relations {
@@ -31,7 +40,8 @@ impl RelationPlanner for Relations {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         }
         self.is_own.store(true, Ordering::Relaxed);
-        let plan = dependencies::without(set_operations::with_common_types(context.plan(relation)?)?)?;
+        let plan = set_operations::with_common_types(context.plan(relation)?, self.dialect)?;
+        let plan = dependencies::without(plan)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }

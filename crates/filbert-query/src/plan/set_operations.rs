@@ -6,6 +6,7 @@
 //! different types becomes a union with no rows of the other side. The union then determines the
 //! types.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
@@ -14,24 +15,35 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::logical_expr::logical_plan::{Projection, Union};
 use datafusion::logical_expr::{Cast, Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, lit};
+use filbert_functions::error::{carried, parsing_error};
 use filbert_functions::named::with_types_of_inputs;
 use filbert_functions::numbers::written::common_with_literals;
-use filbert_functions::types::Mark;
-use filbert_functions::{common_type_of_dates, field_of, literal_like, numbers};
+use filbert_functions::types::{Mark, field_type_of, is_untyped};
+use filbert_functions::{common_type_of_dates, field_of, literal_like, numbers, pg_types};
+use filbert_grid::query::Dialect;
 
 use crate::plan::planner::unaliased;
+use crate::plan::values;
 
 /// The maximum size of a plan, in nodes, for which both sides get common types. Each operation of a
 /// chain doubles the plan below it.
 const NODES_MAX: usize = 1_000;
 
 /// Gives both sides of `EXCEPT` and `INTERSECT` their common types.
-pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+///
+/// # Errors
+/// In PostgreSQL's dialect: the columns of a `UNION` have no common type.
+pub(crate) fn with_common_types(plan: LogicalPlan, dialect: Dialect) -> Result<LogicalPlan> {
     let mut is_concerned = false;
     plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Union(union) = node
+            && dialect == Dialect::Postgres
+        {
+            check(union)?;
+        }
         is_concerned |= match node {
             LogicalPlan::Join(join) => is_set_operation(join) && types_differ(join),
-            LogicalPlan::Union(union) => !wanted(union).iter().all(Option::is_none),
+            LogicalPlan::Union(union) => !wanted(&of_rows(union)).iter().all(Option::is_none),
             _ => false,
         };
         Ok(if is_concerned { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
@@ -43,11 +55,49 @@ pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
         let node = node.recompute_schema()?;
         match node {
             LogicalPlan::Join(join) if is_set_operation(&join) && types_differ(&join) => typed(join),
-            LogicalPlan::Union(union) => united(union).map(Transformed::yes),
+            LogicalPlan::Union(union) => united(of_rows(&union).into_owned()).map(Transformed::yes),
             other => Ok(Transformed::yes(other)),
         }
     })?;
     Ok(typed.data)
+}
+
+/// The union of the rows of a `VALUES`, which nests unions of some of them: all rows together
+/// determine the types. Any other union stays as it is.
+fn of_rows(union: &Union) -> Cow<'_, Union> {
+    let is_of_rows = |union: &Union| union.schema.fields().first().is_some_and(|field| field.name() == values::PLACE);
+    if !is_of_rows(union) {
+        return Cow::Borrowed(union);
+    }
+    let mut inputs = Vec::with_capacity(union.inputs.len());
+    for input in &union.inputs {
+        match input.as_ref() {
+            LogicalPlan::Union(inner) if is_of_rows(inner) => inputs.extend(of_rows(inner).inputs.iter().cloned()),
+            _ => inputs.push(Arc::clone(input)),
+        }
+    }
+    Cow::Owned(Union { inputs, schema: Arc::clone(&union.schema) })
+}
+
+/// Rejects a text beside a date, a time, a boolean or bytes.
+fn check(union: &Union) -> Result<()> {
+    let is_of_its_own = |found: &DataType| found.is_temporal() || found.is_binary() || *found == DataType::Boolean;
+    for at in 0..union.schema.fields().len() {
+        let typed = union.inputs.iter().filter(|input| !is_quoted(input, at));
+        let mut fields: Vec<Field> = typed.filter_map(|input| field_at(input, at)).collect();
+        fields.retain(|field| !field.data_type().is_null() && !is_untyped(field));
+        let text = fields.iter().find(|field| field.data_type().is_string());
+        let other = fields.iter().find(|field| is_of_its_own(field.data_type()));
+        if let (Some(text), Some(other)) = (text, other) {
+            let name = |field: &Field| {
+                let field = Arc::new(field.clone());
+                pg_types::format(pg_types::of_field_type(&field_type_of(&field)).0, None)
+            };
+            let message = format!("UNION types {} and {} cannot be matched", name(text), name(other));
+            return Err(carried(parsing_error(message).with_sqlstate("42804")));
+        }
+    }
+    Ok(())
 }
 
 /// The types of a union's columns, if its parts have different numeric, date or timestamp types, or

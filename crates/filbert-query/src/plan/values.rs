@@ -23,7 +23,7 @@ use crate::client_context::ParameterTypes;
 /// The maximum number of rows of a `VALUES` that become queries: the plan has a node for each.
 const ROWS_MAX: usize = 1_000;
 /// The column of a row's position.
-const PLACE: &str = "$place";
+pub(super) const PLACE: &str = "$place";
 
 /// Whether a query has `VALUES` with several rows, and whether they contain items for which
 /// DataFusion determines the type too early: subqueries, computed values and floating-point
