@@ -1,9 +1,12 @@
 //! The grammar of statements that change rows: `INSERT`, `SINK`, `UPDATE`, `DELETE`.
 
+use std::ops::ControlFlow;
+
 use filbert_grid::query::Dialect;
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget as Target, Expr, FromTable, Ident, ObjectName, OnConflictAction,
-    OnInsert, Query, SelectItem, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, Value, With,
+    Assignment, AssignmentTarget, CastKind, ConflictTarget as Target, DataType, Expr, FromTable, GroupByExpr, Ident,
+    ObjectName, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement, TableFactor, TableObject,
+    TableWithJoins, Value, With,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
@@ -11,7 +14,12 @@ use sqlparser::tokenizer::Token;
 
 use super::json::{call, word};
 use super::statements::{Refusal, refused, refused_as};
-use super::{ConflictTarget, Delete, Insert, OnConflict, Parsed, Update, names, places, rewrite, served, server};
+use super::{
+    ConflictTarget, Delete, Insert, OnConflict, Parsed, Update, names, places, rewrite, served, server, walk, work,
+};
+
+/// Functions with a different result for each call.
+const VOLATILE: [&str; 6] = ["clock_timestamp", "gen_random_uuid", "nextval", "rand", "random", "timeofday"];
 
 /// `[WITH ..] INSERT` and `SINK`.
 pub(super) fn insert(parser: &mut Parser<'_>, of: Dialect, with: Option<With>) -> Result<Parsed, Refusal> {
@@ -97,12 +105,50 @@ fn assigned(assignments: Vec<Assignment>, of: Dialect) -> Result<Vec<(String, Ex
     Ok(assigned)
 }
 
+/// A query of one row as a subquery for each of its items. Its row must not depend on the time or on
+/// chance: these subqueries would find different ones.
+fn each_item(query: &Query, count: usize) -> Result<Vec<Expr>, Refusal> {
+    let refusal = "SET (a, b) = (SELECT ..) is served of a SELECT of expressions without DISTINCT, ORDER BY and LIMIT";
+    let SetExpr::Select(select) = query.body.as_ref() else { return refused_as("0A000", refusal) };
+    let is_place = |key: &Expr| matches!(key, Expr::Value(_));
+    let has_places = match &select.group_by {
+        GroupByExpr::Expressions(keys, _) => keys.iter().any(is_place),
+        GroupByExpr::All(_) => true,
+    };
+    let is_expression =
+        |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    let is_ordered = query.order_by.is_some() || query.limit_clause.is_some() || query.fetch.is_some();
+    let is_served =
+        !is_ordered && !has_places && select.distinct.is_none() && select.projection.iter().all(is_expression);
+    let is_volatile = walk::expressions(query, |expression| match expression {
+        Expr::Function(function) if VOLATILE.contains(&function.name.to_string().to_ascii_lowercase().as_str()) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    if !is_served || is_volatile.is_break() {
+        return refused_as("0A000", refusal);
+    }
+    if select.projection.len() != count {
+        return refused_as("42601", "number of columns does not match number of values");
+    }
+    let of_item = |item: &SelectItem| -> Result<Expr, Refusal> {
+        work::copy(query)?;
+        let mut query = query.clone();
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.projection = vec![item.clone()];
+        }
+        Ok(Expr::Subquery(Box::new(query)))
+    };
+    select.projection.iter().map(of_item).collect()
+}
+
 /// `(a, b) = (x, y)` as `a = x, b = y`.
 fn parted(columns: Vec<String>, value: Expr) -> Result<Vec<(String, Expr)>, Refusal> {
     let values = match value {
         Expr::Tuple(values) => values,
         Expr::Nested(value) => vec![*value],
-        Expr::Subquery(_) => return refused_as("0A000", "SET (a, b) = (SELECT ..) is not served"),
+        Expr::Subquery(query) => each_item(&query, columns.len())?,
         _ => return refused("several columns are set at once as (a, b) = (x, y)"),
     };
     if columns.len() != values.len() {
@@ -123,17 +169,6 @@ fn returning(items: Option<Vec<SelectItem>>, of: Dialect) -> Result<Option<Vec<S
         }
     }
     Ok(Some(items))
-}
-
-/// Refuses `RETURNING *` of a change with further relations: it would show their columns too.
-fn check_returned(items: Option<&[SelectItem]>, has_others: bool) -> Result<(), Refusal> {
-    let has_all = items.is_some_and(|items| items.iter().any(|item| matches!(item, SelectItem::Wildcard(_))));
-    match has_all && has_others {
-        true => {
-            refused_as("0A000", "RETURNING * with FROM or USING is not served: name the columns of the changed table")
-        }
-        false => Ok(()),
-    }
 }
 
 /// `[WITH ..] UPDATE name [[AS] alias] SET .. [FROM ..] [WHERE ..] [RETURNING ..]`.
@@ -160,7 +195,6 @@ pub(super) fn update(parser: &mut Parser<'_>, of: Dialect, with: Option<With>) -
     from.iter_mut().try_for_each(|from| rewrite::rewrite(from, of))?;
     let selection = selection(parser, of)?;
     let returning = returning_clause(parser, of)?;
-    check_returned(returning.as_deref(), !from.is_empty())?;
     Ok(Parsed::Update(Update { with, table, alias, assignments, from, selection, returning }))
 }
 
@@ -217,12 +251,33 @@ fn assignment(parser: &mut Parser<'_>, of: Dialect, assignments: &mut Assignment
         parser.expect_token(&Token::RBracket)?;
     }
     parser.expect_token(&Token::Eq)?;
-    let value = parser.parse_expr()?;
+    let mut value = parser.parse_expr()?;
+    if of == Dialect::Postgres && !path.is_empty() {
+        as_document(&mut value);
+    }
     match path.is_empty() {
         true => assignments.assigned.push((column, value)),
         false => assignments.set_member(column, path, value),
     }
     Ok(())
+}
+
+/// Parses a string literal or a parameter as a document, which PostgreSQL assigns to a member.
+fn as_document(value: &mut Expr) {
+    use Value::{DollarQuotedString, EscapedStringLiteral, Placeholder, SingleQuotedString, UnicodeStringLiteral};
+    let Expr::Value(given) = &*value else { return };
+    let is_of_any_type = matches!(
+        given.value,
+        SingleQuotedString(_)
+            | EscapedStringLiteral(_)
+            | UnicodeStringLiteral(_)
+            | DollarQuotedString(_)
+            | Placeholder(_)
+    );
+    if is_of_any_type {
+        let expr = Box::new(std::mem::replace(value, Expr::value(Value::Null)));
+        *value = Expr::Cast { kind: CastKind::Cast, expr, data_type: DataType::JSONB, array: false, format: None };
+    }
 }
 
 /// Rewrites a condition for planning.
@@ -269,7 +324,6 @@ pub(super) fn delete(parser: &mut Parser<'_>, of: Dialect, with: Option<With>) -
     let mut using = delete.using.unwrap_or_default();
     using.iter_mut().try_for_each(|from| rewrite::rewrite(from, of))?;
     let returning = returning(delete.returning, of)?;
-    check_returned(returning.as_deref(), !using.is_empty())?;
     Ok(Parsed::Delete(Delete { with, table, alias, using, selection, returning }))
 }
 

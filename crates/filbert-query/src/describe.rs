@@ -9,6 +9,7 @@ use filbert_dialect::{FileFormat, Parsed, ParsedStatement, Place, TableStatement
 use filbert_grid::query::{ColumnMeta, Command, Description, RowWriter, SqlError, WriteMode};
 
 use crate::client_context::{ClientContext, ParameterTypes};
+use crate::dml::joined::JoinedColumn;
 use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
@@ -47,14 +48,14 @@ pub(crate) fn of_plan(
             columns: Some(columns_of_query(planned, types)),
             parameters: parameters(&planned.reported_parameters, types),
         },
-        Plan::Change { statement, asked, .. } => Description {
+        Plan::Change { statement, asked, joined, .. } => Description {
             command: match statement.parsed {
                 Parsed::Update(_) => Command::Update,
                 Parsed::Delete(_) => Command::Delete,
                 _ => Command::Insert,
             },
             parameters: parameters(&wanted(engine, statement, asked)?, types),
-            columns: returned_columns(engine, client, statement)?,
+            columns: returned_columns(engine, client, statement, joined)?,
         },
         Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), parameters }) => {
             let none = self::parameters(&vec![None; *parameters], types);
@@ -125,6 +126,7 @@ fn returned_columns(
     engine: &Parts,
     client: &ClientContext,
     statement: &ParsedStatement,
+    joined: &[JoinedColumn],
 ) -> Result<Option<Arc<[ColumnMeta]>>, SqlError> {
     let (table, alias) = match &statement.parsed {
         Parsed::Insert(insert) => (&insert.table, &insert.alias),
@@ -136,7 +138,8 @@ fn returned_columns(
     let Some(mapped) = engine.tables.find(table)? else { return Err(engine.tables.not_found(table)) };
     let name = alias.as_deref().unwrap_or_else(|| schema_of(table).1);
     let state = engine.sessions.planning(client.dialect());
-    Ok(Some(Returning::of(state, &mapped.mapping, name, items, client.types())?.columns().clone()))
+    let returning = Returning::of(state, &mapped.mapping, name, joined, items, client.types())?;
+    Ok(Some(returning.columns().clone()))
 }
 
 /// The types of parameters: the column types for parameters that are column values, and the

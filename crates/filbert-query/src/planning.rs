@@ -12,6 +12,7 @@ use filbert_grid::query::{CopyFormat, Dialect, SqlError};
 
 use crate::client_context::{ClientContext, plan_key};
 use crate::copy;
+use crate::dml::joined;
 use crate::dml::literals::{is_default, parameter};
 use crate::dml::select;
 use crate::parts::Parts;
@@ -151,7 +152,8 @@ impl Parts {
                 let state = self.sessions.planning_for(client);
                 let short = ShortDml::of(&self.tables, &state, &parsed, client.types())?;
                 let asked = if parameters > 0 { self.asked_by_change(&parsed, client).await } else { Vec::new() };
-                Ok(Plan::Change { statement: ParsedStatement { parsed, parameters }, short, asked })
+                let joined = joined::of_statement(&state, &self.tables, client, &parsed).await?;
+                Ok(Plan::Change { statement: ParsedStatement { parsed, parameters }, short, asked, joined })
             }
             parsed => Ok(Plan::Other(ParsedStatement { parsed, parameters })),
         }

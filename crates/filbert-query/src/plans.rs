@@ -12,6 +12,7 @@ use filbert_grid::MemberMemory;
 use filbert_grid::query::{CopyFormat, Dialect, ParameterType, SqlError, arrow_type};
 
 use crate::client_context::ParameterTypes;
+use crate::dml::joined::JoinedColumn;
 use crate::plan::planner::{PlannedQuery, check_count};
 use crate::plan_cache::PlanCache;
 use crate::short::{ShortDml, ShortQuery};
@@ -32,6 +33,8 @@ pub(crate) enum Plan {
         short: Option<ShortDml>,
         /// The types of parameters within expressions, where the expressions determine them.
         asked: Vec<Option<FieldType>>,
+        /// The columns of joined tables that `RETURNING` may report.
+        joined: Vec<JoinedColumn>,
     },
     /// A statement about the session.
     Session { command: SessionCommand, parameters: usize },

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use filbert_data::dates::read_interval_of;
-use filbert_grid::query::{SqlError, data_error};
+use filbert_grid::query::{Dialect, SqlError, data_error};
 use sqlparser::ast::{
-    BinaryOperator, DataType, DateTimeField, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
+    BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
     IntervalFields, TypedString, Value, ValueWithSpan,
 };
 
@@ -119,6 +119,18 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
         _ => {}
     }
     ControlFlow::Continue(())
+}
+
+/// The operand of `date(x)`, which is a cast.
+pub(super) fn cast_by_name(function: &mut Function, of: Dialect) -> Option<Expr> {
+    if of != Dialect::Postgres || !function.name.to_string().trim_matches('"').eq_ignore_ascii_case("date") {
+        return None;
+    }
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    match list.args.as_mut_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(operand))] => Some(taken(operand)),
+        _ => None,
+    }
 }
 
 /// The arguments of `make_interval` without their names.

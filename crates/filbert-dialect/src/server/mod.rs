@@ -11,6 +11,7 @@
 //! | `(row).field` | `get_field(row, 'field')` |
 //! | `_pg_expandarray(x)` | `unnest(_pg_expandarray(x))` |
 //! | `x AT TIME ZONE z`, `EXTRACT(f FROM x)` | `timezone(z, x)`, `extract('f', x)` |
+//! | `date(x)` | `x::date` |
 //! | `FROM f(..) AS a(b)` | a table function, rows of an array, or one row of `f`'s value |
 //! | `(a, b) = (c, d)` | `a = c AND b = d`, and similar comparisons (`rows`) |
 //! | `x <> ALL (array)` | `compare_all('<>', x, array)` |
@@ -167,6 +168,8 @@ impl VisitorMut for Rewriter {
                 }
                 if function.name.to_string().eq_ignore_ascii_case("make_interval") {
                     dates::rewrite(expression)?;
+                } else if let Some(operand) = dates::cast_by_name(function, self.of) {
+                    *expression = values::cast(operand, DataType::Date);
                 } else {
                     members::in_call(function);
                     if let Some(query) = subqueries::array_query(function) {

@@ -28,14 +28,15 @@ use filbert_grid::query::{ColumnMeta, ParameterType, SqlError};
 
 use crate::catalog::Mapping;
 use crate::client_context::ParameterTypes;
+use crate::dml::joined::JoinedColumn;
 use crate::dml::literals::{constant, parameter};
 use crate::execution::Execution;
-use crate::plan::context::{plan_expression, with_marked_types};
+use crate::plan::context::{analyzed, plan_expression, with_marked_types};
 use crate::plan::planner::{columns_after, reported, unaliased, without_blanks};
 use crate::plan::session::dialect_of;
 
 /// The relation name of the row that could not be inserted.
-const EXCLUDED: &str = "excluded";
+pub(super) const EXCLUDED: &str = "excluded";
 /// The relation name of the columns that stand for parameters.
 const PARAMETERS: &str = "$parameters";
 
@@ -99,6 +100,15 @@ impl RowValue {
         }
     }
 
+    /// The inputs that the value reads.
+    pub(crate) fn reads(&self) -> Vec<Place> {
+        match self {
+            RowValue::Constant(_) => Vec::new(),
+            RowValue::Taken(place) => vec![*place],
+            RowValue::Computed(expression) => expression.read.iter().map(|(place, _)| *place).collect(),
+        }
+    }
+
     /// Whether the type is known only from the values themselves.
     pub(crate) fn is_untyped(&self) -> bool {
         matches!(self, RowValue::Computed(expression) if expression.is_untyped())
@@ -133,7 +143,8 @@ pub(crate) struct RowExpression {
 /// The names that an expression may use.
 pub(crate) struct RowScope {
     schema: DFSchema,
-    /// The number of columns of the row. The columns of the excluded row follow them.
+    /// The number of columns of the row, with those of joined tables. The columns of the excluded row
+    /// follow them.
     width: usize,
     /// The parameter types that the client declared.
     types: Vec<Option<ParameterType>>,
@@ -165,6 +176,20 @@ impl RowScope {
         });
         let schema = DFSchema::new_with_metadata(fields.collect(), Default::default());
         Ok(RowScope { schema: schema.map_err(failed)?, width: mapping.columns.len(), types: types.to_vec() })
+    }
+
+    /// The same scope with the columns of joined tables behind those of the row.
+    ///
+    /// # Errors
+    /// A table has two columns of one name.
+    pub(crate) fn beside(self, joined: &[JoinedColumn]) -> Result<RowScope, SqlError> {
+        let own = self.schema.iter().map(|(relation, field)| (relation.cloned(), Arc::clone(field)));
+        let others = joined.iter().map(|column| {
+            let relation = column.relation.as_deref().map(TableReference::bare);
+            (relation, Arc::new(column.field.clone()))
+        });
+        let schema = DFSchema::new_with_metadata(own.chain(others).collect(), Default::default());
+        Ok(RowScope { schema: schema.map_err(failed)?, width: self.width.saturating_add(joined.len()), ..self })
     }
 
     /// Plans a value.
@@ -343,11 +368,6 @@ fn failed(error: DataFusionError) -> SqlError {
     let is_unknown = matches!(error.find_root(), DataFusionError::SchemaError(..));
     let error = of_datafusion(&error);
     if is_unknown { error.with_sqlstate("42703") } else { error }
-}
-
-/// The query after the analyzer rules.
-fn analyzed(state: &SessionState, query: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
-    state.analyzer().execute_and_check(query, state.config_options(), |_, _| {})
 }
 
 /// Qualifies unqualified names with the row's relation.

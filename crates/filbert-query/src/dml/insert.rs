@@ -26,7 +26,7 @@ impl Dml<'_> {
         let state = self.sessions.planning_within(self.dialect, &self.execution);
         let inserter = Inserter::new(self.tables, &state, insert, mapped, self.client.types())?;
         let returning =
-            self.returning(&mapping, insert.alias.as_deref(), &insert.table, insert.returning.as_deref())?;
+            self.returning(&mapping, insert.alias.as_deref(), &insert.table, &[], insert.returning.as_deref())?;
         let mut adding = Adding::new(&inserter, self.pending(inserter.table()), returning.is_some());
         let mut targets = target_columns(&mapping, &insert.columns)?;
         let Some(source) = &insert.source else {

@@ -6,22 +6,24 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
-use filbert_data::{Blob, Value};
+use datafusion::sql::sqlparser::ast::Expr;
+use filbert_data::{Blob, Side, Value};
 use filbert_dialect::{ConflictTarget, Insert, OnConflict, catalog_of, schema_of};
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use filbert_grid::{Caller, Change, Expected, Expiry, PutMode, ReadView, Refused};
 
-use crate::catalog::Mapping;
+use crate::catalog::{Mapping, MappingColumn};
 use crate::client_context::ParameterTypes;
 use crate::dml::apply::{Outcome, is_passing, outcome};
-use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
+use crate::dml::expressions::{EXCLUDED, Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::is_default;
 use crate::dml::pending::{Pending, ROUNDS_IN_PLACE_MAX};
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::assigned_columns;
 use crate::execution::Execution;
+use crate::plan::session::dialect_of;
 use crate::scan::table::MapTable;
 use crate::tables::{Mapped, Tables};
 
@@ -382,7 +384,7 @@ fn check_target(mapping: &Mapping, target: &ConflictTarget) -> Result<(), SqlErr
         }
         (ConflictTarget::Columns(columns), None) => columns.iter().all(|name| {
             let column = mapping.columns.iter().find(|column| column.name == *name);
-            column.is_some_and(|column| column.path.side == filbert_data::Side::Key)
+            column.is_some_and(|column| column.path.side == Side::Key)
         }),
         (ConflictTarget::Constraint(_), None) => false,
     };
@@ -397,6 +399,14 @@ fn check_target(mapping: &Mapping, target: &ConflictTarget) -> Result<(), SqlErr
     Err(parsing_error(text).with_sqlstate("42P10"))
 }
 
+/// Whether an assignment is `k = excluded.k`, of a column of the key.
+fn is_own_key(mapping: &Mapping, name: &str, expr: &Expr) -> bool {
+    let Expr::CompoundIdentifier(parts) = expr else { return false };
+    let [relation, column] = parts.as_slice() else { return false };
+    let of_key = |column: &MappingColumn| column.name == name && column.path.side == Side::Key;
+    relation.value == EXCLUDED && column.value == name && mapping.columns.iter().any(of_key)
+}
+
 fn on_key(
     mapping: &Mapping,
     table: &MapTable,
@@ -406,8 +416,12 @@ fn on_key(
     maker: &RowMaker,
 ) -> Result<OnKey, SqlError> {
     let Some(assignments) = &on_conflict.update else { return Ok(OnKey::Nothing) };
+    // Both rows have the same key. Programs that write upserts assign each column.
+    let keeps_key = dialect_of(state) == Dialect::Postgres;
+    let is_set = |(name, expr): &&(String, Expr)| !(keeps_key && is_own_key(mapping, name, expr));
+    let assignments: Vec<(String, Expr)> = assignments.iter().filter(is_set).cloned().collect();
     let mut sets = Vec::with_capacity(assignments.len());
-    for (column, expr) in assigned_columns(mapping, assignments, false)? {
+    for (column, expr) in assigned_columns(mapping, &assignments, false)? {
         // A default may differ from row to row.
         let value = if is_default(expr) { None } else { Some(maker.assigned(column, expr, scope, state)?) };
         sets.push((column, value));

@@ -19,6 +19,7 @@ mod assignment;
 pub(crate) mod expressions;
 mod insert;
 pub(crate) mod inserter;
+pub(crate) mod joined;
 pub(crate) mod literals;
 pub(crate) mod pending;
 pub(crate) mod returning;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
-use datafusion::sql::sqlparser::ast::{Query, SelectItem};
+use datafusion::sql::sqlparser::ast::{Query, SelectItem, TableWithJoins, With};
 use filbert_data::{FieldType, Value};
 use filbert_dialect::schema_of;
 use filbert_functions::ending::Limits;
@@ -47,6 +48,7 @@ use crate::catalog::Mapping;
 use crate::client_context::ClientContext;
 use crate::dml::apply::Waiting;
 use crate::dml::assignment::Assigned;
+use crate::dml::joined::JoinedColumn;
 use crate::dml::pending::Pending;
 use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
@@ -134,6 +136,20 @@ impl Dml<'_> {
         }
     }
 
+    /// The columns of the tables that a statement joins, if it has a `RETURNING`.
+    async fn joined(
+        &self,
+        with: Option<&With>,
+        joined: &[TableWithJoins],
+        items: Option<&[SelectItem]>,
+    ) -> Result<Vec<JoinedColumn>, SqlError> {
+        if items.is_none() || joined.is_empty() {
+            return Ok(Vec::new());
+        }
+        let state = self.sessions.planning_within(self.dialect, &self.execution);
+        joined::columns(&state, self.tables, self.client, with, joined).await
+    }
+
     /// The `RETURNING` clause of a statement. The table has the name `alias` in it.
     ///
     /// # Errors
@@ -143,12 +159,13 @@ impl Dml<'_> {
         mapping: &Mapping,
         alias: Option<&str>,
         table: &str,
+        joined: &[JoinedColumn],
         items: Option<&[SelectItem]>,
     ) -> Result<Option<Returning>, SqlError> {
         let name = alias.unwrap_or_else(|| schema_of(table).1);
         let state = self.sessions.planning_within(self.dialect, &self.execution);
         let Some(items) = items else { return Ok(None) };
-        let returning = Returning::of(&state, mapping, name, items, self.client.types())?;
+        let returning = Returning::of(&state, mapping, name, joined, items, self.client.types())?;
         self.client.check_described(returning.columns())?;
         Ok(Some(returning))
     }

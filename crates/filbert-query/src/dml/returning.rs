@@ -16,7 +16,8 @@ use filbert_grid::query::{ColumnMeta, SqlError};
 
 use crate::catalog::Mapping;
 use crate::client_context::ParameterTypes;
-use crate::dml::expressions::{Inputs, RowScope, RowValue};
+use crate::dml::expressions::{Inputs, Place, RowScope, RowValue};
+use crate::dml::joined::JoinedColumn;
 use crate::execution::Execution;
 use crate::plan::session::dialect_of;
 
@@ -24,6 +25,8 @@ use crate::plan::session::dialect_of;
 pub(crate) struct Returning {
     columns: Arc<[ColumnMeta]>,
     values: Vec<RowValue>,
+    /// The columns of joined tables that the values read, by number.
+    joined: Vec<usize>,
 }
 
 /// The rows of the result so far.
@@ -35,7 +38,8 @@ struct ReturnedRows {
 }
 
 impl Returning {
-    /// Plans a `RETURNING` clause over the rows of a mapping with the relation name `name`.
+    /// Plans a `RETURNING` clause over the rows of a mapping with the relation name `name`, and the
+    /// columns of joined tables.
     ///
     /// # Errors
     /// An item uses an unknown name, or contains a query.
@@ -43,10 +47,11 @@ impl Returning {
         state: &SessionState,
         mapping: &Mapping,
         name: &str,
+        joined: &[JoinedColumn],
         items: &[SelectItem],
         types: &ParameterTypes,
     ) -> Result<Returning, SqlError> {
-        let scope = RowScope::of(mapping, name, false, types)?;
+        let scope = RowScope::of(mapping, name, false, types)?.beside(joined)?;
         let (mut columns, mut values) = (Vec::new(), Vec::new());
         let mut add = |name: &str, expr: &Expr| -> Result<(), SqlError> {
             let mut expr = expr.clone();
@@ -63,21 +68,43 @@ impl Returning {
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(relation), _)
                     if !is_called(relation, name) =>
                 {
-                    let text = format!(
-                        "missing FROM-clause entry for table \"{relation}\": RETURNING shows the changed table"
-                    );
-                    return Err(parsing_error(text).with_sqlstate("42P01"));
+                    let is_of = |column: &&JoinedColumn| {
+                        column.relation.as_deref().is_some_and(|joined| is_called(relation, joined))
+                    };
+                    let mut columns = joined.iter().filter(is_of).peekable();
+                    if columns.peek().is_none() {
+                        let text = format!("missing FROM-clause entry for table \"{relation}\"");
+                        return Err(parsing_error(text).with_sqlstate("42P01"));
+                    }
+                    columns.try_for_each(|column| add(column.field.name(), &column.expr()))?;
                 }
                 SelectItem::Wildcard(_)
                 | SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(_), _) => {
                     for column in mapping.columns.iter().filter(|column| !column.hidden) {
-                        add(&column.name, &Expr::Identifier(Ident::with_quote('"', &column.name)))?;
+                        let parts = [name, column.name.as_str()].map(|part| Ident::with_quote('"', part));
+                        add(&column.name, &Expr::CompoundIdentifier(parts.to_vec()))?;
                     }
+                    let mut others = joined.iter().filter(|_| matches!(item, SelectItem::Wildcard(_)));
+                    others.try_for_each(|column| add(column.field.name(), &column.expr()))?;
                 }
                 other => return Err(parsing_error(format!("RETURNING {other} is not served")).with_sqlstate("0A000")),
             }
         }
-        Ok(Returning { columns: columns.into(), values })
+        let width = mapping.columns.len();
+        let of_joined = |place| match place {
+            Place::Row(index) => index.checked_sub(width),
+            _ => None,
+        };
+        let mut joined: Vec<usize> = values.iter().flat_map(RowValue::reads).filter_map(of_joined).collect();
+        joined.sort_unstable();
+        joined.dedup();
+        Ok(Returning { columns: columns.into(), values, joined })
+    }
+
+    /// The columns of joined tables that it reads, by number. In a row they follow the columns of the
+    /// mapping, each at its number.
+    pub(crate) fn joined(&self) -> &[usize] {
+        &self.joined
     }
 
     /// The columns of the result.

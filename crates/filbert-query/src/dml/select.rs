@@ -1,4 +1,4 @@
-//! The queries that find the entries of an UPDATE or a DELETE.
+//! The queries that find the entries of an UPDATE or a DELETE, and the columns of joined tables.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, Query, SelectItem, SetExpr, Statement, TableWithJoins, Value as SqlValue, With,
@@ -32,6 +32,17 @@ pub(crate) fn entries(table: &str, alias: &str, items: &[Expr], selection: Optio
         select.projection.push(SelectItem::ExprWithAlias { expr: item.clone(), alias });
     }
     select.selection = selection.cloned();
+    Ok(*query)
+}
+
+/// `SELECT *`, without tables.
+pub(crate) fn all() -> Result<Query, SqlError> {
+    let unreadable = || parsing_error("the columns of a statement's tables cannot be queried");
+    let mut statements = Parser::parse_sql(&HazelcastDialect, "SELECT * FROM t").map_err(|_| unreadable())?;
+    let Some(Statement::Query(mut query)) = statements.pop() else { return Err(unreadable()) };
+    if let SetExpr::Select(select) = &mut *query.body {
+        select.from.clear();
+    }
     Ok(*query)
 }
 

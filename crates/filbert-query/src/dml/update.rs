@@ -12,6 +12,7 @@ use futures::StreamExt;
 
 use crate::catalog::Mapping;
 use crate::dml::assignment::{self, Assigned};
+use crate::dml::joined::JoinedColumn;
 use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
 use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
@@ -90,6 +91,9 @@ impl Dml<'_> {
                 None => Expr::CompoundIdentifier(vec![quoted(alias), quoted(&column.name)]),
             });
         }
+        let others = self.joined(update.with.as_ref(), &update.from, update.returning.as_deref()).await?;
+        let returning = self.returning(&mapping, Some(alias), &update.table, &others, update.returning.as_deref())?;
+        let beside = Beside::of(&others, returning.as_ref(), &mut items);
         let query = select::entries(&update.table, alias, &items, update.selection.as_ref())?;
         let query = select::joined(query, update.with.as_ref(), &update.from);
         let mut rewrite = |found: &Rows<'_>, at: usize| {
@@ -113,9 +117,9 @@ impl Dml<'_> {
             let value = rows.writer().value(&row)?;
             let rewrite =
                 if moves_keys { Rewrite::Entry(rows.writer().key(&row)?, value) } else { Rewrite::Value(value) };
+            beside.add_to(&mut row, found, at)?;
             Ok((rewrite, row))
         };
-        let returning = self.returning(&mapping, Some(alias), &update.table, update.returning.as_deref())?;
         let found = Found { query, alias, parameters, typed };
         self.change(found, &update.from, &table, returning.as_ref(), &rows, &mut rewrite).await
     }
@@ -125,11 +129,14 @@ impl Dml<'_> {
         let Mapped { mapping, table } = self.mapped(&delete.table)?;
         let alias = delete.alias.as_deref().unwrap_or_else(|| schema_of(&delete.table).1);
         let returned = if delete.returning.is_some() { returned_columns(&mapping) } else { Vec::new() };
-        let items: Vec<Expr> = returned
+        let mut items: Vec<Expr> = returned
             .iter()
             .filter_map(|index| mapping.columns.get(*index))
             .map(|column| Expr::CompoundIdentifier(vec![quoted(alias), quoted(&column.name)]))
             .collect();
+        let others = self.joined(delete.with.as_ref(), &delete.using, delete.returning.as_deref()).await?;
+        let returning = self.returning(&mapping, Some(alias), &delete.table, &others, delete.returning.as_deref())?;
+        let beside = Beside::of(&others, returning.as_ref(), &mut items);
         let query = select::entries(&delete.table, alias, &items, delete.selection.as_ref())?;
         let query = select::joined(query, delete.with.as_ref(), &delete.using);
         let rows = self.rows(&mapping)?;
@@ -140,9 +147,9 @@ impl Dml<'_> {
                     *place = found.get(item + STORED_COLUMNS, at)?.into_owned();
                 }
             }
+            beside.add_to(&mut row, found, at)?;
             Ok((Rewrite::Remove, row))
         };
-        let returning = self.returning(&mapping, Some(alias), &delete.table, delete.returning.as_deref())?;
         let found = Found { query, alias, parameters, typed: Vec::new() };
         self.change(found, &delete.using, &table, returning.as_ref(), &rows, &mut rewrite).await
     }
@@ -204,6 +211,40 @@ impl Dml<'_> {
             };
         }
         Err(changed_too_often())
+    }
+}
+
+/// The values of joined tables that `RETURNING` reports beside a row.
+struct Beside {
+    /// The number of columns of the joined tables.
+    width: usize,
+    /// The reported columns by number, each with the position of its values in the query.
+    places: Vec<(usize, usize)>,
+}
+
+impl Beside {
+    /// Adds the columns to the items of the query of entries.
+    fn of(joined: &[JoinedColumn], returning: Option<&Returning>, items: &mut Vec<Expr>) -> Beside {
+        let mut places = Vec::new();
+        for &index in returning.map(Returning::joined).unwrap_or_default() {
+            if let Some(column) = joined.get(index) {
+                places.push((index, items.len() + STORED_COLUMNS));
+                items.push(column.expr());
+            }
+        }
+        Beside { width: if places.is_empty() { 0 } else { joined.len() }, places }
+    }
+
+    /// Appends the values to a row.
+    fn add_to(&self, row: &mut Vec<Value<'static>>, found: &Rows<'_>, at: usize) -> Result<(), SqlError> {
+        let own = row.len();
+        row.resize(own + self.width, Value::Null);
+        for (index, place) in &self.places {
+            if let Some(value) = row.get_mut(own + index) {
+                *value = found.get(*place, at)?.into_owned();
+            }
+        }
+        Ok(())
     }
 }
 

@@ -80,6 +80,11 @@ pub(crate) fn with_marked_types(state: &SessionState, plan: LogicalPlan) -> Resu
     if dialect_of(state) == Dialect::Postgres { mark_types(plan) } else { Ok(plan) }
 }
 
+/// The plan after the analyzer rules.
+pub(crate) fn analyzed(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})
+}
+
 /// Plans an expression over columns.
 ///
 /// # Errors

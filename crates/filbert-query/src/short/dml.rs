@@ -94,7 +94,7 @@ impl ShortDml {
         };
         let Some(what) = what else { return Ok(None) };
         let returning =
-            parsed.returning().map(|items| Returning::of(state, &mapping, alias, items, types)).transpose()?;
+            parsed.returning().map(|items| Returning::of(state, &mapping, alias, &[], items, types)).transpose()?;
         Ok(Some(ShortDml { what, returning }))
     }
 
