@@ -89,8 +89,11 @@ impl VisitorMut for Rewriter {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         self.depth = self.depth.saturating_sub(1);
+        if self.of == Dialect::Postgres {
+            series::order(query);
+        }
         ControlFlow::Continue(())
     }
 

@@ -3,12 +3,18 @@
 
 use std::ops::ControlFlow;
 
-use filbert_grid::query::{SqlError, parsing_error};
-use sqlparser::ast::{Expr, OrderByKind, Query, SelectItem, SetExpr, Value, VisitorMut};
+use filbert_grid::query::{Dialect, SqlError, parsing_error};
+use sqlparser::ast::{Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, TableFactor, Value, VisitorMut};
+use sqlparser::parser::Parser;
 
 use super::super::json::call;
 use super::{taken, values};
+use crate::grammar::grammar;
+use crate::names::REPEATED;
 use crate::walk;
+
+/// The relation of the rows of a SELECT list with keys of ORDER BY beside its items.
+const ROWS: &str = "$list";
 
 /// Turns set-returning functions of a SELECT item into rows, wherever they occur in it.
 pub(super) fn as_rows(item: &mut Expr) {
@@ -47,6 +53,90 @@ pub(super) fn place(query: &mut Query) -> Result<(), SqlError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Lets ORDER BY use values that are no items of a SELECT list with rows of a function. DataFusion
+/// adds such values below a sort, but not below those rows. The list computes them as further
+/// items, and a query around it leaves them out. Runs after [`as_rows`].
+pub(super) fn order(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order| &mut order.kind) else { return };
+    // With DISTINCT, each key is an item.
+    if select.distinct.is_some() || !select.projection.iter().any(has_rows) {
+        return;
+    }
+    let Some(items) = select.projection.iter().map(named).collect::<Option<Vec<_>>>() else { return };
+    let mut further = Vec::new();
+    for key in keys.iter_mut().filter(|key| !matches!(key.expr, Expr::Value(_))) {
+        match place_of(&key.expr, &items) {
+            Some(at) => key.expr = Expr::value(Value::Number((at + 1).to_string(), false)),
+            None => {
+                let name = Ident::with_quote('"', format!("$key{}", further.len()));
+                let column = Expr::CompoundIdentifier(vec![Ident::with_quote('"', ROWS), name.clone()]);
+                let expr = std::mem::replace(&mut key.expr, column);
+                further.push(SelectItem::ExprWithAlias { expr, alias: name });
+            }
+        }
+    }
+    if further.is_empty() {
+        return;
+    }
+    let Some(mut around) = around() else { return };
+    let (mut inner, mut outer) = (Vec::new(), Vec::new());
+    for (at, (item, name)) in items.iter().enumerate() {
+        // Names are unique within a plan.
+        let is_repeated = items.iter().take(at).any(|(_, other)| other.value == name.value);
+        let name = match is_repeated {
+            true => Ident::with_quote('"', format!("{}{REPEATED}{at}", name.value)),
+            false => name.clone(),
+        };
+        // A string literal may take the type of a column that it is written to.
+        let expr = match item {
+            Expr::Value(_) => item.clone(),
+            _ => Expr::CompoundIdentifier(vec![Ident::with_quote('"', ROWS), name.clone()]),
+        };
+        inner.push(SelectItem::ExprWithAlias { expr: item.clone(), alias: name.clone() });
+        outer.push(SelectItem::ExprWithAlias { expr, alias: name });
+    }
+    select.projection = inner.into_iter().chain(further).collect();
+    std::mem::swap(&mut query.body, &mut around);
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    select.projection = outer;
+    if let Some(TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation) {
+        subquery.body = around;
+    }
+}
+
+/// `SELECT 1 FROM (SELECT 1) AS "$list"`.
+fn around() -> Option<Box<SetExpr>> {
+    let text = format!("SELECT 1 FROM (SELECT 1) AS \"{ROWS}\"");
+    Some(Parser::new(grammar(Dialect::Postgres)).try_with_sql(&text).ok()?.parse_query().ok()?.body)
+}
+
+fn has_rows(item: &SelectItem) -> bool {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => is_found(expr),
+        _ => false,
+    }
+}
+
+/// An item of a SELECT list and its name; `None` for `*`.
+fn named(item: &SelectItem) -> Option<(Expr, Ident)> {
+    match item {
+        SelectItem::ExprWithAlias { expr, alias } => Some((expr.clone(), alias.clone())),
+        SelectItem::UnnamedExpr(expr) => match expr {
+            Expr::Identifier(name) => Some((expr.clone(), name.clone())),
+            Expr::CompoundIdentifier(names) => Some((expr.clone(), names.last()?.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The place of the item that a key of ORDER BY is: a name refers to an item first.
+fn place_of(key: &Expr, items: &[(Expr, Ident)]) -> Option<usize> {
+    let is_called = |(_, name): &(Expr, Ident)| matches!(key, Expr::Identifier(key) if key.value == name.value);
+    items.iter().position(is_called).or_else(|| items.iter().position(|(item, _)| item == key))
 }
 
 fn not_allowed(place: &str) -> SqlError {
