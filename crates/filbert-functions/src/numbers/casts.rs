@@ -56,7 +56,7 @@ pub fn assigned<'v>(number: Value<'v>, to: &FieldType) -> std::result::Result<Va
         }
         Value::Decimal(number) if matches!(to, FieldType::Real | FieldType::Double) && is_lost(&number, to) => {
             let name = if *to == FieldType::Real { "real" } else { "double precision" };
-            let text = format!("\"{}\" is out of range for type {name}", number.to_plain_string());
+            let text = format!("\"{number}\" is out of range for type {name}");
             return Err(data_error(text).with_sqlstate("22003"));
         }
         other => other,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison};
 use datafusion::logical_expr::logical_plan::Union;
 use datafusion::logical_expr::planner::RawBinaryExpr;
@@ -55,6 +55,18 @@ pub(super) fn wide<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Opt
 fn wide_of_two(left: &DataType, right: &DataType) -> Option<DataType> {
     let both = [left, right];
     both.iter().all(|found| is_exact(found)).then(|| wide(both.into_iter())).flatten()
+}
+
+/// The type of an operand. A whole number that is written out has its own digits only, so that an
+/// index serves a comparison of a decimal with it.
+fn type_of_operand(operand: &Expr, found: &DataType) -> DataType {
+    let number = match operand {
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => *number,
+        Expr::Literal(ScalarValue::Int32(Some(number)), _) => i64::from(*number),
+        _ => return found.clone(),
+    };
+    let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
+    DataType::Decimal128(u8::try_from(digits).unwrap_or(20), 0)
 }
 
 fn is_exact(data_type: &DataType) -> bool {
@@ -121,7 +133,7 @@ pub(super) fn comparison(raw: &RawBinaryExpr, left: &DataType, right: &DataType)
         _ => return None,
     };
     scale_of(left).or(scale_of(right))?;
-    let to = wide_of_two(left, right)?;
+    let to = wide_of_two(&type_of_operand(&raw.left, left), &type_of_operand(&raw.right, right))?;
     let (left, right) = (as_common(&raw.left, left, &to), as_common(&raw.right, right, &to));
     Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
 }
@@ -272,7 +284,8 @@ fn one(mut expression: Expr, schema: &DFSchema, dialect: Dialect) -> Result<Tran
 /// Gives two numbers the type in which they are compared; returns whether it changed them.
 fn compare(left: &mut Expr, right: &mut Expr, schema: &DFSchema, dialect: Dialect) -> bool {
     let (Ok(of_left), Ok(of_right)) = (left.get_type(schema), right.get_type(schema)) else { return false };
-    let Some(to) = compared_as(&of_left, &of_right, dialect) else { return false };
+    let wide = || wide_of_two(&type_of_operand(left, &of_left), &type_of_operand(right, &of_right));
+    let Some(to) = with_float_as(&of_left, &of_right, dialect).or_else(wide) else { return false };
     // A literal that is exactly a `real` is compared as such, so an index serves the comparison.
     match (as_real(left), as_real(right)) {
         (Some(literal), _) if of_right == DataType::Float32 => *left = literal,
@@ -334,7 +347,8 @@ fn unify(operands: Vec<&mut Expr>, schema: &DFSchema, compared: Option<Dialect>)
         }
         return true;
     }
-    let Some(to) = floating(types.iter()).or_else(|| wide(types.iter())) else { return false };
+    let own: Vec<DataType> = operands.iter().zip(&types).map(|(operand, of)| type_of_operand(operand, of)).collect();
+    let Some(to) = floating(types.iter()).or_else(|| wide(own.iter())) else { return false };
     for (operand, found) in operands.into_iter().zip(&types) {
         *operand = as_common(operand, found, &to);
     }

@@ -123,13 +123,14 @@ pub(crate) fn widen(mut operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         }
     }
     let types: Vec<DataType> = operands.iter().filter_map(|operand| operand.get_type(schema).ok()).collect();
-    if is_changed && let Some(to) = wide(types.iter()) {
+    if let Some(to) = wide(types.iter()) {
         for operand in operands {
-            let is_number = operand.get_type(schema).is_ok_and(|found| found.is_numeric() && found != to);
-            if is_number {
+            let is_other = operand.get_type(schema).is_ok_and(|found| found.is_numeric() && found != to);
+            if is_other || is_quoted(operand) {
                 *operand = cast(operand.clone(), to.clone());
             }
         }
+        return true;
     }
     is_changed
 }

@@ -144,11 +144,15 @@ fn untell(expr: &mut RawBinaryExpr, schema: &DFSchema) {
     right.into_iter().for_each(|right| expr.right = right);
 }
 
-/// A comparison with a column of a subquery, for types with another order in Arrow: documents and
-/// arrays.
+/// A comparison with a column of a subquery, for types that Arrow compares otherwise: documents,
+/// arrays and fixed-length texts.
 pub fn compared_with_rows(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Option<Expr> {
     match (kind(&left, schema), kind(&right, schema)) {
-        (Kind::Jsonb, _) | (_, Kind::Jsonb) | (Kind::Array, Kind::Array) => compared(op, left, right, schema),
+        (Kind::Jsonb, _)
+        | (_, Kind::Jsonb)
+        | (Kind::Array, Kind::Array)
+        | (Kind::Char, Kind::Text)
+        | (Kind::Text, Kind::Char) => compared(op, left, right, schema),
         _ => None,
     }
 }

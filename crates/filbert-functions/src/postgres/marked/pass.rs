@@ -8,7 +8,7 @@ use datafusion::logical_expr::expr::{InSubquery, Placeholder, ScalarFunction, Se
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
-use filbert_dialect::calls::{COMPARE_ALL, COMPARE_ANY, OPERAND};
+use filbert_dialect::calls::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, OPERAND};
 
 use super::super::operators::{binary, call};
 use super::operand;
@@ -253,8 +253,12 @@ impl Pass {
                     }
                 }
                 let is_beside_fixed = call.args.iter().any(|item| is_of(item, BPCHAR));
-                let is_trimmed =
-                    |array: &Expr| is_concerned(array) || is_beside_fixed && is_of(array, ARRAY_OF_VARCHAR);
+                // An array in quotes, or a parameter, has the type of the elements beside it.
+                let is_open =
+                    |array: &Expr| matches!(array, Expr::ScalarFunction(read) if read.func.name() == ARRAY_LIKE);
+                let is_trimmed = |array: &Expr| {
+                    is_concerned(array) || is_beside_fixed && (is_of(array, ARRAY_OF_VARCHAR) || is_open(array))
+                };
                 for array in call.args.iter_mut().filter(|array| is_trimmed(array)) {
                     if let Some(trimmed) = without_blanks_of_items(array) {
                         *array = trimmed;
