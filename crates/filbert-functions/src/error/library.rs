@@ -9,7 +9,7 @@ use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
 use super::{data_error, parsing_error};
 
 /// Planner errors: a part of the original text, our text, and the SQLSTATE.
-const PLANNING: [(&str, &str, &str); 41] = [
+const PLANNING: [(&str, &str, &str); 42] = [
     ("Unary operator 'NOT'", "the argument of NOT must be type boolean", "42804"),
     ("Unary operator", "the operator does not take an operand of this type", "42883"),
     ("Negation only supports", "the operator - does not take an operand of this type", "42883"),
@@ -76,6 +76,11 @@ const PLANNING: [(&str, &str, &str); 41] = [
         "two columns of a list have the same name and expression: an alias tells them apart",
         "42701",
     ),
+    (
+        "given as column alias",
+        "a list of column names in FROM does not have as many names as there are columns",
+        "42P10",
+    ),
     ("duplicate", "a name is given twice", "42701"),
     ("Invalid qualifier", "missing FROM-clause entry for the table before .*", "42P01"),
     ("Column in ", "a column must appear in GROUP BY or be used in an aggregate function", "42803"),
@@ -107,6 +112,75 @@ fn known(text: &str, table: &[(&str, &'static str, &'static str)]) -> Option<(&'
     table.iter().find(|(part, ..)| text.contains(part)).map(|(_, ours, sqlstate)| (*ours, *sqlstate))
 }
 
+/// Texts about features that the planner does not have, with the names of the features. Of two
+/// texts that occur in one another, the longer one comes first.
+const UNSERVED: &[(&str, &str)] = &[
+    ("LATERAL syntax is not supported for", "LATERAL at the side of a join that may be extended by nulls"),
+    ("Unsupported JOIN operator", "this kind of join"),
+    ("UNNEST with ordinality", "WITH ORDINALITY"),
+    ("expand to multiple columns are not supported with DISTINCT ON", "* beside DISTINCT ON"),
+    ("Multiple recursive references", "more than one reference of a recursive query to itself"),
+    ("Recursive CTE", "WITH RECURSIVE"),
+    ("undecorrelated Subquery", "a subquery in this place that refers to an outer query"),
+    ("Unsupported Subquery plan", "a subquery of this form that refers to an outer query"),
+    ("Correlated scalar subquery", "a subquery of this form that refers to an outer query"),
+    ("orrelated", "a reference to an outer query in this place"),
+    ("outer reference", "a reference to an outer query in this place"),
+    ("OuterReferenceColumn", "a reference to a field of a column of an outer query"),
+    ("Unsupported OFFSET expression", "OFFSET with a computed number"),
+    ("Unsupported LIMIT expression", "LIMIT with a computed number"),
+    ("Conflicting ordering requirements", "aggregates with several orders in one SELECT"),
+    ("rouping sets with", "GROUPING SETS of so many columns"),
+    ("GROUPING aggregate function", "GROUPING in this place"),
+    ("not supported in GroupValuesColumn", "GROUP BY and DISTINCT of values of this type"),
+    ("data type in sort merge join comparator", "a join by values of this type"),
+    ("string_agg", "string_agg with a computed delimiter"),
+    ("COUNT DISTINCT with multiple arguments", "count(DISTINCT ..) of several values"),
+    ("(DISTINCT)", "DISTINCT in this aggregate"),
+    ("used as a sliding accumulator", "this aggregate over a window frame that begins at a later row"),
+    ("ser-defined window function not supported", "this window function"),
+    ("Unsupported Interval", "this form of INTERVAL"),
+    ("Unsupported interval", "this form of INTERVAL"),
+    ("nterval operator", "this form of INTERVAL"),
+    ("LIMIT not supported in function arguments", "LIMIT within the arguments of a function"),
+    ("HAVING not supported in function arguments", "HAVING within the arguments of a function"),
+    ("not supported in function arguments", "this clause within the arguments of a function"),
+    ("null treatment clause", "IGNORE NULLS twice"),
+    ("NULLS are not permitted", "IGNORE NULLS for this function"),
+    ("Only a single ordering expression", "WITHIN GROUP with several orders"),
+    ("WITHIN GROUP", "WITHIN GROUP for this function"),
+    ("Aggregate ORDER BY is not implemented", "ORDER BY within an aggregate that has OVER"),
+    ("does not support named arguments", "a named argument of this function"),
+    ("tuple", "a row in this place"),
+    ("Tuple", "a row in this place"),
+    ("ualified wildcard", "t.* in this place"),
+    ("GetFieldAccess", "a field of a row in this place"),
+    ("Dot access", "a field of a row in this place"),
+    ("IsNormalized", "IS NORMALIZED"),
+    ("ByteStringLiteral", "a bit string"),
+    ("HexStringLiteral", "a bit string"),
+    ("FETCH", "this form of FETCH"),
+    ("ANY in LIKE", "LIKE ANY"),
+];
+
+/// The name of a feature from a text that ends with what the planner found, such as the name of a
+/// type.
+fn found_in(text: &str) -> Option<String> {
+    const ENDINGS: [(&str, &str); 5] = [
+        ("Unsupported SQL type ", "the type"),
+        ("Unsupported binary operator: ", "the operator"),
+        ("Unsupported SQL unary operator ", "the operator"),
+        ("Unsupported ast node in sqltorel: ", "an expression of the kind"),
+        ("Unsupported ast node ", "a relation of the kind"),
+    ];
+    ENDINGS.iter().find_map(|(before, what)| {
+        let (_, found) = text.split_once(before)?;
+        let end = found.find(|char: char| !(char.is_alphanumeric() || "_<>=!@#%^&|~*/+-?".contains(char)));
+        let word = found.get(..end.unwrap_or(found.len())).filter(|word| !word.is_empty() && word.len() <= 60)?;
+        Some(format!("{what} {word}"))
+    })
+}
+
 /// The error of a statement that could not be planned.
 pub(super) fn planning(text: &str) -> SqlError {
     if let Some(subject) = subject_of_plan(text) {
@@ -115,7 +189,7 @@ pub(super) fn planning(text: &str) -> SqlError {
     }
     match known(text, &PLANNING) {
         Some((ours, sqlstate)) => parsing_error(ours).with_sqlstate(sqlstate),
-        None => not_served(),
+        None => unserved(text),
     }
 }
 
@@ -126,16 +200,19 @@ pub(super) fn not_implemented(text: &str) -> SqlError {
             (Some(from), Some(to)) => parsing_error(format!("cannot cast type {from} to {to}")).with_sqlstate("42846"),
             _ => parsing_error("values of this type cannot be cast to the other type").with_sqlstate("42846"),
         },
-        None => {
-            tracing::debug!(what = text, "a statement asks for what is not served");
-            not_served()
-        }
+        None => unserved(text),
     }
 }
 
-/// The error of a statement that uses an unsupported feature.
-pub(super) fn not_served() -> SqlError {
-    parsing_error("the statement asks for something that is not served").with_sqlstate("0A000")
+/// The error of a statement that uses an unsupported feature. It names the feature if the text of
+/// the library tells it.
+pub(super) fn unserved(text: &str) -> SqlError {
+    let named = UNSERVED.iter().find(|(part, _)| text.contains(part)).map(|(_, feature)| (*feature).to_owned());
+    let feature = named.or_else(|| found_in(text)).unwrap_or_else(|| {
+        tracing::debug!(what = text, "a statement asks for what is not served");
+        "a combination of clauses in this statement".to_owned()
+    });
+    parsing_error(format!("{feature} is not served")).with_sqlstate("0A000")
 }
 
 /// The error of a value that could not be computed.

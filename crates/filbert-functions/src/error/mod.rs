@@ -141,7 +141,7 @@ fn of_arrow(error: &ArrowError) -> SqlError {
         ArrowError::ArithmeticOverflow(_) => data_error("value out of range").with_sqlstate("22003"),
         ArrowError::CastError(text) | ArrowError::ParseError(text) => library::casting(text),
         ArrowError::InvalidArgumentError(text) | ArrowError::ComputeError(text) => library::argument(text),
-        ArrowError::NotYetImplemented(_) => library::not_served(),
+        ArrowError::NotYetImplemented(text) => library::not_implemented(text),
         ArrowError::MemoryError(_) => memory("not enough memory for an array"),
         _ => data_error("a value cannot be computed from the values that were found"),
     }
