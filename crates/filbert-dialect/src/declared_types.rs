@@ -34,12 +34,14 @@ pub struct Counting {
     pub most: Option<i64>,
     /// `CYCLE`.
     pub cycles: bool,
+    /// Whether the type is `serial`: the column has a default and no identity.
+    pub serial: bool,
 }
 
 impl Counting {
     /// Starts at 1, in steps of 1.
     pub fn plain(always: bool) -> Counting {
-        Counting { always, start: None, step: 1, least: None, most: None, cycles: false }
+        Counting { always, start: None, step: 1, least: None, most: None, cycles: false, serial: false }
     }
 }
 
@@ -60,7 +62,7 @@ pub(super) fn column_type(
     };
     if let Some(field_type) = serial {
         parser.next_token();
-        return Ok((DeclaredType::Plain(field_type), Some(Counting::plain(false))));
+        return Ok((DeclaredType::Plain(field_type), Some(Counting { serial: true, ..Counting::plain(false) })));
     }
     Ok((declared_type(parser, column, dialect, 0)?, None))
 }

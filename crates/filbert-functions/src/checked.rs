@@ -527,10 +527,14 @@ fn checked(expression: Expr, schema: &DFSchema, rule: &Checked) -> Transformed<E
                 Err(expr) => Transformed::no(cast(expr, to)),
             }
         }
-        // The OID of a function becomes its name as text.
-        Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_function_number(&to_text.expr, schema) => {
-            let Some(reg_name) = &rule.reg_name else { return Transformed::no(Expr::Cast(to_text)) };
-            let kind = Expr::Literal(ScalarValue::Utf8View(Some("proc".to_owned())), None);
+        // The OID of an object becomes its name as text.
+        Expr::Cast(to_text)
+            if is_text(to_text.field.data_type()) && kind_of_objects(&to_text.expr, schema).is_some() =>
+        {
+            let (Some(reg_name), Some(kind)) = (&rule.reg_name, kind_of_objects(&to_text.expr, schema)) else {
+                return Transformed::no(Expr::Cast(to_text));
+            };
+            let kind = Expr::Literal(ScalarValue::Utf8View(Some(kind.to_owned())), None);
             let named = ScalarFunction { func: reg_name.clone(), args: vec![kind, *to_text.expr] };
             Transformed::yes(Expr::ScalarFunction(named))
         }
@@ -633,8 +637,10 @@ fn is_json(expression: &Expr, schema: &DFSchema) -> bool {
     expression.to_field(schema).is_ok_and(|(_, field)| crate::types::field_type_of(&field) == FieldType::Json)
 }
 
-fn is_function_number(expression: &Expr, schema: &DFSchema) -> bool {
-    expression.to_field(schema).is_ok_and(|(_, field)| crate::types::pg_type_of(&field) == Some(crate::types::REGPROC))
+/// The kind of the objects that an expression has the OIDs of; `None` for other expressions.
+fn kind_of_objects(expression: &Expr, schema: &DFSchema) -> Option<&'static str> {
+    let (_, field) = expression.to_field(schema).ok()?;
+    crate::types::object_kind(crate::types::pg_type_of(&field)?)
 }
 
 fn call(function: &LazyLock<Arc<ScalarUDF>>, args: Vec<Expr>) -> Transformed<Expr> {

@@ -17,7 +17,7 @@ use crate::types::{BPCHAR, JSONB, Length, Mark, PgType, VARCHAR, field};
 pub fn postgres_type(declared: &DeclaredType) -> Option<PgType> {
     match declared {
         DeclaredType::Jsonb => Some(PgType::of(JSONB)),
-        DeclaredType::Varchar(_) => Some(PgType::of(VARCHAR)),
+        DeclaredType::Varchar(length) => Some(PgType { oid: VARCHAR, length: *length }),
         DeclaredType::Character(length) => Some(PgType { oid: BPCHAR, length: Some(*length) }),
         DeclaredType::Plain(FieldType::Array(item)) => array_of(&DeclaredType::Plain((**item).clone())),
         DeclaredType::Array(item) => array_of(item),

@@ -19,9 +19,9 @@ use crate::context::StatementContext;
 use crate::results::{Results, bytes_of};
 
 pub use crate::row::failed;
-use crate::row::wrong_arguments;
+pub use crate::row::wrong_arguments;
 use crate::strict;
-use crate::types::{BPCHAR, OID, PgType, field, field_type_of, pg_type_of, scalar_of};
+use crate::types::{BPCHAR, OID, PgType, REGPROC, field, field_type_of, pg_type_of, scalar_of, type_of_objects};
 
 /// The type of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,11 @@ impl Native {
     /// Marks the result as OIDs.
     pub const fn of_objects(self) -> Native {
         self.of_pg_type(|_| Some(OID))
+    }
+
+    /// Marks the result as objects of the kind that the first argument names.
+    pub const fn of_named_objects(self) -> Native {
+        self.of_pg_type(|_| Some(REGPROC))
     }
 
     /// Reports the result as a PostgreSQL type that Arrow does not have.
@@ -288,6 +293,12 @@ impl ScalarUDFImpl for Wrapped {
                     _ => None,
                 };
                 PgType { oid: BPCHAR, length }.mark(field).into()
+            }
+            // The kind of the objects is an argument of the call.
+            Some(REGPROC) if field.data_type() == &DataType::Int64 => {
+                let kind =
+                    args.scalar_arguments.first().copied().flatten().and_then(|kind| kind.try_as_str().flatten());
+                PgType::of(kind.and_then(type_of_objects).unwrap_or(OID)).mark(field).into()
             }
             Some(oid) => PgType::of(oid).mark(field).into(),
             None => field.into(),

@@ -26,6 +26,14 @@ const PG_KEY: &str = "filbert.pg_type";
 pub const REGPROC: u32 = 24;
 /// The OID of PostgreSQL's `oid`.
 pub const OID: u32 = 26;
+/// The OID of PostgreSQL's `int2vector`.
+pub const INT2VECTOR: u32 = 22;
+/// The OID of PostgreSQL's `oidvector`.
+pub const OIDVECTOR: u32 = 30;
+/// The OIDs of types of objects, with the names of the kinds: values are the OIDs of objects, which
+/// are shown as their names.
+const OBJECTS: [(u32, &str); 6] =
+    [(REGPROC, "proc"), (2202, "procedure"), (2205, "class"), (2206, "type"), (4089, "namespace"), (4096, "role")];
 /// The OID of PostgreSQL's `char(n)`.
 pub const BPCHAR: u32 = 1042;
 /// The metadata key for the length of a padded text.
@@ -93,7 +101,7 @@ pub fn with_pg_type(field: Field, oid: u32) -> Field {
 pub struct PgType {
     /// The OID of the type.
     pub oid: u32,
-    /// The length of padded texts.
+    /// The declared length of texts.
     pub length: Option<u32>,
 }
 
@@ -224,19 +232,41 @@ pub fn filled_length(field: &Field) -> Option<i64> {
     (pg_type_of(field) == Some(BPCHAR)).then(|| field.metadata().get(LENGTH_KEY)?.parse().ok()).flatten()
 }
 
+/// The declared length of the texts of a table's column.
+pub fn declared_length(field: &Field) -> Option<u32> {
+    let is_text = matches!(pg_type_of(field), Some(BPCHAR | VARCHAR));
+    is_text.then(|| field.metadata().get(LENGTH_KEY)?.parse().ok()).flatten()
+}
+
 /// The OID of a field's PostgreSQL type, if it has one. A cast keeps metadata whatever it does to
 /// the value, so the field's type is compared with the OID.
 pub fn pg_type_of(field: &Field) -> Option<u32> {
     let oid = field.metadata().get(PG_KEY)?.parse().ok()?;
     let fits = match oid {
-        REGPROC | OID | 28 => *field.data_type() == DataType::Int64,
+        OID | 28 => *field.data_type() == DataType::Int64,
+        _ if object_kind(oid).is_some() => *field.data_type() == DataType::Int64,
         18 | 19 | BPCHAR | VARCHAR | JSONB => is_text(field.data_type()),
-        22 | 30 | 199 | 1002 | 1003 | 1005 | 1014 | 1015 | 1028 | 2951 | 3807 => {
-            matches!(field.data_type(), DataType::List(_))
-        }
+        INT2VECTOR => matches!(field.data_type(), DataType::List(item) if *item.data_type() == DataType::Int16),
+        OIDVECTOR => matches!(field.data_type(), DataType::List(item) if *item.data_type() == DataType::Int64),
+        199 | 1002 | 1003 | 1014 | 1015 | 1028 | 2951 | 3807 => matches!(field.data_type(), DataType::List(_)),
         _ => false,
     };
     fits.then_some(oid)
+}
+
+/// The kind of objects of a type like `regclass`; `None` for other types.
+pub fn object_kind(oid: u32) -> Option<&'static str> {
+    OBJECTS.iter().find(|(known, _)| *known == oid).map(|(_, kind)| *kind)
+}
+
+/// The OID of the type of objects of a kind, such as `regclass` for `class`.
+pub fn type_of_objects(kind: &str) -> Option<u32> {
+    OBJECTS.iter().find(|(_, known)| *known == kind).map(|(oid, _)| *oid)
+}
+
+/// Whether a type is one of the arrays of the system catalog with elements that count from 0.
+pub fn is_vector(oid: Option<u32>) -> bool {
+    matches!(oid, Some(INT2VECTOR | OIDVECTOR))
 }
 
 /// A field with types that are known only from the values.

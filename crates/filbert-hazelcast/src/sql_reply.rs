@@ -145,8 +145,13 @@ mod tests {
     }
 
     fn rows() -> (Rows, Page) {
-        let column =
-            |name: &str, field_type| ColumnMeta { name: name.to_owned(), field_type, nullable: true, pg_type: None };
+        let column = |name: &str, field_type| ColumnMeta {
+            name: name.to_owned(),
+            field_type,
+            nullable: true,
+            pg_type: None,
+            length: None,
+        };
         let columns = [column("id", FieldType::BigInt), column("name", FieldType::Varchar)];
         let schema = Schema::new(vec![
             ArrowField::new("id", DataType::Int64, true),

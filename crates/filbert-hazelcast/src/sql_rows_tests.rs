@@ -24,7 +24,7 @@ fn batch(array: ArrayRef) -> RecordBatch {
 
 fn check(field_type: FieldType, array: impl Array + 'static, expected: SqlColumn<'_>) {
     let rows = batch(Arc::new(array));
-    let columns = [ColumnMeta { name: "column".to_owned(), field_type, nullable: true, pg_type: None }];
+    let columns = [ColumnMeta { name: "column".to_owned(), field_type, nullable: true, pg_type: None, length: None }];
     let mut out = Vec::new();
     put_page(&mut Writer::new(&mut out), &columns, &rows, true).unwrap();
     let page = SqlPage::read(&mut Reader::new(&[], Frames::new(&out))).unwrap();

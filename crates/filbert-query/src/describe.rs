@@ -6,7 +6,7 @@ use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::FieldType;
 use filbert_dialect::{FileFormat, Parsed, ParsedStatement, Place, TableStatement, schema_of};
-use filbert_grid::query::{ColumnMeta, Command, Description, RowWriter, SqlError, WriteMode};
+use filbert_grid::query::{ColumnMeta, Command, Description, Dialect, RowWriter, SqlError, WriteMode};
 
 use crate::client_context::{ClientContext, ParameterTypes};
 use crate::dml::joined::JoinedColumn;
@@ -17,11 +17,17 @@ use crate::parts::Parts;
 use crate::plan::planner::{PlannedQuery, unaliased};
 use crate::plans::Plan;
 use crate::row_writer::copy_writer;
-use crate::session;
+use crate::{explain, session};
 
 /// The one column of statements that return lines of text.
 fn lines(name: &str) -> Arc<[ColumnMeta]> {
-    Arc::from([ColumnMeta { name: name.to_owned(), field_type: FieldType::Varchar, nullable: true, pg_type: None }])
+    Arc::from([ColumnMeta {
+        name: name.to_owned(),
+        field_type: FieldType::Varchar,
+        nullable: true,
+        pg_type: None,
+        length: None,
+    }])
 }
 
 /// Describes a statement. `types` are the parameter types that the caller knows.
@@ -69,7 +75,7 @@ pub(crate) fn of_plan(
             }
         }
         Plan::Other(statement) => {
-            let (command, columns) = of_other(&statement.parsed);
+            let (command, columns) = of_other(&statement.parsed, client.dialect());
             let parameters = parameters(&vec![None; statement.parameters], types);
             let command = match &statement.parsed {
                 // PostgreSQL reports the number of rows that such a table was created with.
@@ -183,10 +189,10 @@ fn wanted(
 }
 
 /// The command tag that PostgreSQL reports, and the columns.
-pub(crate) fn of_other(parsed: &Parsed) -> (&'static str, Option<Arc<[ColumnMeta]>>) {
+pub(crate) fn of_other(parsed: &Parsed, dialect: Dialect) -> (&'static str, Option<Arc<[ColumnMeta]>>) {
     match parsed {
         Parsed::Table(statement) => (statement.command(), None),
-        Parsed::Explain { .. } => ("EXPLAIN", Some(lines("rel"))),
+        Parsed::Explain { .. } => ("EXPLAIN", Some(lines(explain::column(dialect)))),
         Parsed::Show(_) => ("SHOW", Some(lines("name"))),
         Parsed::CreateMapping(_) => ("CREATE MAPPING", None),
         Parsed::DropMapping { .. } => ("DROP MAPPING", None),

@@ -566,7 +566,7 @@ impl Task {
                 self.expect(ExpectedResult::UpdateCount)?;
                 if !matches!(parsed, Parsed::Table(TableStatement::KeepUp { .. })) {
                     let session = self.client.session().map(Arc::as_ref);
-                    session::check_may_change(session, describe::of_other(parsed).0)?;
+                    session::check_may_change(session, describe::of_other(parsed, self.client.dialect()).0)?;
                 }
                 let count = ddl::run(&self.inner, &self.client, parsed).await?;
                 if let Some(session) = self.client.session() {
@@ -597,7 +597,7 @@ impl Task {
             Plan::Session { command, .. } => vec![session::tag(&command).to_owned()],
             Plan::Change { statement, .. } | Plan::Other(statement) => vec![explain::change(&statement.parsed)],
         };
-        Ok(ready(text_rows("rel", lines.iter().map(String::as_str))?))
+        Ok(ready(text_rows(explain::column(self.client.dialect()), lines.iter().map(String::as_str))?))
     }
 }
 
@@ -619,6 +619,7 @@ fn ready(rows: RecordBatch) -> StatementResult {
         field_type: filbert_functions::types::field_type_of(field),
         nullable: field.is_nullable(),
         pg_type: None,
+        length: None,
     };
     let columns = rows.schema().fields().iter().map(of_field).collect();
     StatementResult::Rows(Box::new(ReadyRows::new(columns, rows)))

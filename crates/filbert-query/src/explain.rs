@@ -10,10 +10,18 @@ use filbert_data::Value;
 use filbert_dialect::Parsed;
 use filbert_functions::error::of_datafusion;
 use filbert_grid::ReadView;
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{Dialect, SqlError};
 use futures::StreamExt;
 
 use crate::short::ShortQuery;
+
+/// The name of the column with the lines.
+pub(crate) fn column(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => "QUERY PLAN",
+        Dialect::Hazelcast | Dialect::Crate => "rel",
+    }
+}
 
 /// Explains a DataFusion plan. With `analyze` the plan runs to its end, and the lines show the rows
 /// and the time of each step.

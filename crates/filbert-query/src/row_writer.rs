@@ -90,7 +90,7 @@ pub(crate) async fn row_writer(
             cells.push((*target, Cell::Given(number)));
             if let (Some(meta), Some(column)) = (columns.get_mut(number), mapping.columns.get(*target)) {
                 let (name, field_type) = (column.name.clone(), column.field_type.clone());
-                *meta = ColumnMeta { name, field_type, nullable: true, pg_type: None };
+                *meta = ColumnMeta { name, field_type, nullable: true, pg_type: None, length: None };
             }
         } else {
             let Some(value) = constant(expr, client.dialect()) else { return Err(not_for_rows()) };
@@ -141,7 +141,7 @@ pub(crate) fn copy_writer(
     let meta = |(target, column): (usize, &MappingColumn)| {
         let (name, field_type) = (column.name.clone(), column.field_type.clone());
         let pg_type = mapping.pg_type(target).map(|pg_type| pg_type.oid);
-        ColumnMeta { name, field_type, nullable: true, pg_type }
+        ColumnMeta { name, field_type, nullable: true, pg_type, length: None }
     };
     let columns = columns.map(meta).collect();
     let cells: Vec<_> = targets.into_iter().enumerate().map(|(at, target)| (target, Cell::Given(at))).collect();
@@ -171,7 +171,13 @@ fn not_for_rows() -> SqlError {
 
 /// The column of a parameter that no column uses.
 fn unused(number: usize) -> ColumnMeta {
-    ColumnMeta { name: format!("${number}"), field_type: FieldType::Varchar, nullable: true, pg_type: None }
+    ColumnMeta {
+        name: format!("${number}"),
+        field_type: FieldType::Varchar,
+        nullable: true,
+        pg_type: None,
+        length: None,
+    }
 }
 
 /// Which columns have values.

@@ -10,7 +10,7 @@ use crate::{failures, hanging::Hang, seen::Seen};
 
 /// A column that may contain nulls.
 pub fn column(name: &str, field_type: FieldType) -> ColumnMeta {
-    ColumnMeta { name: name.to_owned(), field_type, nullable: true, pg_type: None }
+    ColumnMeta { name: name.to_owned(), field_type, nullable: true, pg_type: None, length: None }
 }
 
 /// The columns of [`Numbers`].

@@ -424,7 +424,9 @@ fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
         }
         "name" | "cstring" | "unknown" | "citext" => *data_type = DataType::Text,
         "timestamptz" => *data_type = timestamp_tz(),
-        "int2vector" | "oidvector" => *data_type = array_of(DataType::BigInt(None)),
+        "int2vector" | "oidvector" => {
+            *expression = call(&format!("cast_{name}"), vec![taken(expr)], Vec::new(), None);
+        }
         "double" => *data_type = DataType::DoublePrecision,
         "long" => *data_type = DataType::BigInt(None),
         "short" => *data_type = DataType::SmallInt(None),

@@ -397,7 +397,8 @@ fn access(root: &mut Expr, chain: &[AccessExpr]) -> Option<Expr> {
             for access in sections {
                 match access {
                     AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) => {
-                        bounds.push(lower_bound.clone().unwrap_or_else(|| number(1)));
+                        // No array begins before 0.
+                        bounds.push(lower_bound.clone().unwrap_or_else(|| number(0)));
                         bounds.push(upper_bound.clone().unwrap_or_else(|| number(i64::from(i32::MAX))));
                     }
                     other => bounds.extend([number(1), index(other)?]),

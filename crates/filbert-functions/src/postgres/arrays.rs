@@ -18,7 +18,7 @@ use super::{refused, unserved};
 use crate::json::Document;
 use crate::native::{Call, Native, Take, bool, int4, of_text, pure, text};
 use crate::numbers::common_type;
-use crate::types::{ARRAY_OF_JSONB, BPCHAR, JSONB, Length, Mark, field_type_of_arrow};
+use crate::types::{ARRAY_OF_JSONB, BPCHAR, JSONB, Length, Mark, field_type_of_arrow, is_vector};
 
 /// The maximum number of elements of a created array.
 const ITEMS_MAX: i64 = 1 << 20;
@@ -74,7 +74,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
     })
     .takes_nulls(),
     pure("array_position", &[Take::Any, Take::Any, Take::Int], int4, |call| {
-        let start = if call.values.len() > 2 { call.int(2).unwrap_or(1) } else { 1 };
+        let start = call.int(2).unwrap_or(i64::MIN);
         let found = positions(call)?.into_iter().flatten().find(|at| i64::from(*at) >= start);
         Ok(found.map_or(Value::Null, Value::Int32))
     })
@@ -106,9 +106,11 @@ pub(super) const FUNCTIONS: &[Native] = &[
     .least(2)
     .takes_nulls(),
     pure("array_length", &[Take::Any, Take::Int], int4, |call| Ok(dimension(call)?.map_or(Value::Null, Value::Int32))),
-    pure("array_upper", &[Take::Any, Take::Int], int4, |call| Ok(dimension(call)?.map_or(Value::Null, Value::Int32))),
+    pure("array_upper", &[Take::Any, Take::Int], int4, |call| {
+        Ok(dimension(call)?.map_or(Value::Null, |length| Value::Int32(length - 1 + lower(call))))
+    }),
     pure("array_lower", &[Take::Any, Take::Int], int4, |call| {
-        Ok(dimension(call)?.map_or(Value::Null, |_| Value::Int32(1)))
+        Ok(dimension(call)?.map_or(Value::Null, |_| Value::Int32(lower(call))))
     }),
     pure("array_ndims", &[Take::Any], int4, |call| {
         let count = dimensions(items(call, 0)?).len();
@@ -116,7 +118,9 @@ pub(super) const FUNCTIONS: &[Native] = &[
     }),
     pure("array_dims", &[Take::Any], text, |call| {
         let dimensions = dimensions(items(call, 0)?);
-        let text: String = dimensions.iter().map(|length| format!("[1:{length}]")).collect();
+        let lower = lower(call);
+        let upper = |length: &usize| i32::try_from(*length).unwrap_or(i32::MAX) - 1 + lower;
+        let text: String = dimensions.iter().map(|length| format!("[{lower}:{}]", upper(length))).collect();
         Ok(if text.is_empty() { Value::Null } else { of_text(text) })
     }),
     pure("cardinality", &[Take::Any], int4, |call| {
@@ -169,9 +173,9 @@ pub(super) const FUNCTIONS: &[Native] = &[
     }),
     // `array[index]`: null outside of the array.
     pure("array_item", &[Take::Any, Take::Int], item_type, |call| {
-        let at = usize::try_from(call.int(1).unwrap_or(0) - 1).ok();
+        let at = call.int(1).and_then(|number| number.checked_sub(lower(call).into()));
         let all = items(call, 0)?;
-        let found = at.and_then(|at| all.get(at));
+        let found = at.and_then(|at| usize::try_from(at).ok()).and_then(|at| all.get(at));
         Ok(found.filter(|item| !matches!(item, Value::Array(_))).map_or(Value::Null, |item| item.clone().into_owned()))
     }),
     // `array[row][column]`
@@ -187,7 +191,11 @@ pub(super) const FUNCTIONS: &[Native] = &[
     pure("array_section", &[Take::Any, Take::Int, Take::Int, Take::Rest], first, |call| {
         let mut bounds = Vec::new();
         for at in (1..call.values.len()).step_by(2) {
-            let bound = |at| call.int(at).ok_or_else(|| refused("42804", "array subscript must have type integer"));
+            // Sections count from 1.
+            let bound = |at| match call.int(at) {
+                Some(bound) => Ok(bound.saturating_add(1 - i64::from(lower(call)))),
+                None => Err(refused("42804", "array subscript must have type integer")),
+            };
             bounds.push((bound(at)?, bound(at + 1)?));
         }
         let section = section(items(call, 0)?, &bounds);
@@ -198,9 +206,26 @@ pub(super) const FUNCTIONS: &[Native] = &[
     // Converts elements of `char(n)` to `text`.
     pure("array_without_blanks", &[Take::Any], first, |call| Ok(owned(formed(items(call, 0)?, without_blanks)))),
     pure("generate_subscripts", &[Take::Any, Take::Int], ints, |call| {
-        Ok(Value::Array((1..=dimension(call)?.unwrap_or(0)).map(Value::Int32).collect()))
+        let lower = lower(call);
+        Ok(Value::Array((lower..lower + dimension(call)?.unwrap_or(0)).map(Value::Int32).collect()))
     }),
+    // `WITH ORDINALITY`: the numbers of the rows that arrays become together.
+    pure("array_ordinals", &[Take::Any, Take::Rest], bigints, |call| {
+        let length = |value: &Value<'_>| if let Value::Array(items) = value { items.len() } else { 0 };
+        let most = call.values.iter().map(length).max().unwrap_or(0);
+        Ok(Value::Array((1..=i64::try_from(most).unwrap_or(0)).map(Value::Int64).collect()))
+    })
+    .takes_nulls(),
 ];
+
+/// The number of an array's first element.
+fn lower(call: &Call<'_>) -> i32 {
+    i32::from(!is_vector(call.pg_types.first().copied().flatten()))
+}
+
+fn bigints(_: &[FieldType]) -> FieldType {
+    FieldType::Array(Box::new(FieldType::BigInt))
+}
 
 /// The elements within the bounds, from 1 and inclusive, of each dimension.
 fn section<'v>(all: &[Value<'v>], bounds: &[(i64, i64)]) -> Vec<Value<'v>> {
@@ -418,7 +443,7 @@ fn positions(call: &Call<'_>) -> Result<Option<Vec<i32>>> {
     }
     let wanted = compared(call, wanted);
     let is_found = |item: &Value<'_>| compare(&compared(call, item), &wanted) == Ordering::Equal;
-    let found = (1..).zip(all).filter(|(_, item)| is_found(item)).map(|(at, _)| at);
+    let found = (lower(call)..).zip(all).filter(|(_, item)| is_found(item)).map(|(at, _)| at);
     Ok(Some(found.collect()))
 }
 

@@ -13,7 +13,9 @@ use crate::error::{carried, data_error, of_datafusion};
 use crate::fitting::fit;
 use crate::literals;
 use crate::native::{Call, Native, Take, of_text, pure, text};
-use crate::types::{ARRAY_OF_JSON, ARRAY_OF_JSONB, BPCHAR, Length, Mark, UUID, VARCHAR};
+use crate::types::{
+    ARRAY_OF_JSON, ARRAY_OF_JSONB, BPCHAR, INT2VECTOR, Length, Mark, OIDVECTOR, UUID, VARCHAR, is_vector,
+};
 
 pub(super) const FUNCTIONS: &[Native] = &[
     // Truncates a text to a number of characters.
@@ -56,7 +58,17 @@ pub(super) const FUNCTIONS: &[Native] = &[
     .of_pg_type(|_| Some(ARRAY_OF_JSON)),
     pure("cast_jsonbs", &[Take::Any], |_| array_of(FieldType::Json), |call| array(call, &DeclaredType::Jsonb))
         .of_pg_type(|_| Some(ARRAY_OF_JSONB)),
-    pure("cast_text", &[Take::Any], text, |call| Ok(of_text(cast_output(call.values.first())))),
+    pure("cast_text", &[Take::Any], text, |call| match call.values.first() {
+        Some(Value::Array(items)) if is_vector(call.pg_types.first().copied().flatten()) => {
+            let words: Vec<String> = items.iter().map(|item| cast_output(Some(item))).collect();
+            Ok(of_text(words.join(" ")))
+        }
+        value => Ok(of_text(cast_output(value))),
+    }),
+    pure("cast_int2vector", &[Take::Any], |_| array_of(FieldType::SmallInt), |call| vector(call, FieldType::SmallInt))
+        .of_pg_type(|_| Some(INT2VECTOR)),
+    pure("cast_oidvector", &[Take::Any], |_| array_of(FieldType::BigInt), |call| vector(call, FieldType::BigInt))
+        .of_pg_type(|_| Some(OIDVECTOR)),
 ];
 
 fn length_of(call: &Call<'_>, name: &str) -> Result<usize> {
@@ -77,6 +89,19 @@ fn array(call: &Call<'_>, item: &DeclaredType) -> Result<Value<'static>> {
     let Value::Array(items) = array else { return Ok(Value::Null) };
     let items = items.into_iter().map(|value| Ok(fit(item, "array", value).map_err(carried)?.into_owned()));
     Ok(Value::Array(items.collect::<Result<_>>()?))
+}
+
+/// A vector from an array, or from the text of numbers between blanks.
+fn vector(call: &Call<'_>, item: FieldType) -> Result<Value<'static>> {
+    let Some(Value::Text(text)) = call.values.first() else { return array(call, &DeclaredType::Plain(item)) };
+    let number = |word: &str| match item {
+        FieldType::SmallInt => word.parse().ok().map(Value::Int16),
+        _ => word.parse().ok().map(|number: u32| Value::Int64(number.into())),
+    };
+    let name = if item == FieldType::SmallInt { "smallint" } else { "oid" };
+    let number =
+        |word| number(word).ok_or_else(|| refused("22P02", format!("invalid input syntax for type {name}: {word:?}")));
+    Ok(Value::Array(text.split_ascii_whitespace().map(number).collect::<Result<_>>()?))
 }
 
 fn bytea(_: &[FieldType]) -> FieldType {

@@ -84,6 +84,8 @@ pub struct ColumnMeta {
     /// PostgreSQL's OID of the type, if it differs from the OID of `field_type`: columns of system
     /// relations have special types (`oid`, `name`, ..), which drivers inspect.
     pub pg_type: Option<u32>,
+    /// The declared length of a text in characters.
+    pub length: Option<u32>,
 }
 
 /// A page of a result.

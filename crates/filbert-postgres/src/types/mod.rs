@@ -15,7 +15,7 @@
 //! | `x[]` | `x[]` | arrays of arrays must be rectangular |
 //! | `BIGINT` of system relations | `oid`, `xid` | as declared |
 //! | `VARCHAR` of system relations | `name`, `"char"` | as declared |
-//! | `BIGINT[]` of system relations | `int2vector`, `oidvector` | as declared |
+//! | `SMALLINT[]`, `BIGINT[]` of system relations | `int2vector`, `oidvector` | as declared |
 //!
 //! Timestamps with a time zone are written in the time zone of the session.
 
@@ -210,7 +210,8 @@ impl PgType {
             Base::Int2 => FieldType::SmallInt,
             Base::Int4 => FieldType::Integer,
             Base::Int8 | Base::Oid | Base::Xid => FieldType::BigInt,
-            Base::Int2Vector | Base::OidVector => FieldType::Array(Box::new(FieldType::BigInt)),
+            Base::Int2Vector => FieldType::Array(Box::new(FieldType::SmallInt)),
+            Base::OidVector => FieldType::Array(Box::new(FieldType::BigInt)),
             Base::Json | Base::Jsonb => FieldType::Json,
             Base::Float4 => FieldType::Real,
             Base::Float8 => FieldType::Double,
@@ -306,6 +307,11 @@ pub(crate) fn modifier_of(column: &ColumnMeta) -> i32 {
     let numeric = PgType { base: Base::Numeric, is_array: false };
     let arrays = PgType { is_array: true, ..numeric };
     // A column with the explicit OID of `numeric` has no fixed precision and scale.
+    // Four is added for a header that earlier versions of PostgreSQL had there.
+    let of_text = |length: u32| i32::try_from(length).ok()?.checked_add(4);
+    if let Some(modifier) = column.length.and_then(of_text) {
+        return modifier;
+    }
     let is_free = column.pg_type.is_some_and(|oid| oid == numeric.oid() || oid == arrays.oid());
     if is_free { -1 } else { modifier(&column.field_type) }
 }

@@ -44,7 +44,7 @@ pub(crate) use gates::{Gates, Shared};
 pub(crate) use infer::infer;
 pub(crate) use mapping::{Mapping, MappingColumn, resolve};
 pub(crate) use names::unknown_column;
-pub(crate) use sequence::Sequence;
+pub(crate) use sequence::{Sequence, SequenceFacts};
 pub(crate) use table::{CheckFacts, ColumnFacts, Identity, ROW_ID, RowIds, TableFacts, names_column};
 
 use filbert_dialect::DEFAULT_SCHEMAS;

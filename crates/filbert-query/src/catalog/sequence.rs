@@ -20,6 +20,8 @@ pub(crate) struct Sequence {
     least: i64,
     most: i64,
     cycles: bool,
+    /// Whether the column is `serial`.
+    serial: bool,
     /// The id of the sequence among the members of a cluster.
     id: Uuid,
     numbers: Numbers,
@@ -54,7 +56,21 @@ pub(super) struct Written {
     least: i64,
     most: i64,
     cycles: bool,
+    #[serde(default)]
+    serial: bool,
     id: String,
+}
+
+/// The definition of a sequence for system relations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SequenceFacts {
+    pub(crate) start: i64,
+    pub(crate) step: i64,
+    pub(crate) least: i64,
+    pub(crate) most: i64,
+    pub(crate) cycles: bool,
+    /// Whether the column is `serial`: it has a default, and no identity.
+    pub(crate) serial: bool,
 }
 
 impl Sequence {
@@ -91,7 +107,8 @@ impl Sequence {
             return Err(wrong(format!("START value ({start}) cannot be greater than MAXVALUE ({most})")));
         }
         let numbers = Numbers::Here(AtomicU64::new(0));
-        Ok(Sequence { start, step, least, most, cycles: counting.cycles, id: Uuid::new_v4(), numbers })
+        let (cycles, serial) = (counting.cycles, counting.serial);
+        Ok(Sequence { start, step, least, most, cycles, serial, id: Uuid::new_v4(), numbers })
     }
 
     /// The first value, the step, the least and the greatest value, and whether it starts again.
@@ -146,24 +163,31 @@ impl Sequence {
     }
 
     pub(super) fn written(&self) -> Written {
-        let Sequence { start, step, least, most, cycles, id, .. } = self;
-        let (start, step, least, most, cycles) = (*start, *step, *least, *most, *cycles);
-        Written { start, step, least, most, cycles, id: id.to_string() }
+        let Sequence { start, step, least, most, cycles, serial, id, .. } = self;
+        let (start, step, least, most) = (*start, *step, *least, *most);
+        Written { start, step, least, most, cycles: *cycles, serial: *serial, id: id.to_string() }
     }
 
     /// Creates a sequence that the members of a cluster share.
     pub(super) fn shared(written: &Written, cluster: &Weak<dyn Cluster>) -> Option<Sequence> {
-        let Written { start, step, least, most, cycles, id } = written;
-        let (start, step, least, most, cycles) = (*start, *step, *least, *most, *cycles);
+        let Written { start, step, least, most, cycles, serial, id } = written;
+        let (start, step, least, most, cycles, serial) = (*start, *step, *least, *most, *cycles, *serial);
         let block = Mutex::new(Block { next: 0, end: 0, size: 1 });
         let numbers = Numbers::Shared { cluster: cluster.clone(), block };
-        Some(Sequence { start, step, least, most, cycles, id: id.parse().ok()?, numbers })
+        Some(Sequence { start, step, least, most, cycles, serial, id: id.parse().ok()?, numbers })
     }
 
     /// A new sequence with the same definition, from its first value.
     pub(crate) fn anew(&self) -> Sequence {
-        let Sequence { start, step, least, most, cycles, .. } = *self;
-        Sequence { start, step, least, most, cycles, id: Uuid::new_v4(), numbers: Numbers::Here(AtomicU64::new(0)) }
+        let Sequence { start, step, least, most, cycles, serial, .. } = *self;
+        let (id, numbers) = (Uuid::new_v4(), Numbers::Here(AtomicU64::new(0)));
+        Sequence { start, step, least, most, cycles, serial, id, numbers }
+    }
+
+    /// Its definition.
+    pub(crate) fn facts(&self) -> SequenceFacts {
+        let Sequence { start, step, least, most, cycles, serial, .. } = *self;
+        SequenceFacts { start, step, least, most, cycles, serial }
     }
 
     /// Restarts the sequence. Requires [`Sequence::check_restart`].
@@ -214,7 +238,8 @@ fn wrong(text: String) -> SqlError {
 mod tests {
     use super::*;
 
-    const PLAIN: Counting = Counting { always: true, start: None, step: 1, least: None, most: None, cycles: false };
+    const PLAIN: Counting =
+        Counting { always: true, start: None, step: 1, least: None, most: None, cycles: false, serial: false };
 
     fn values(counting: &Counting, count: usize) -> Vec<Result<i64, &'static str>> {
         let sequence = Sequence::new(counting, &FieldType::SmallInt).unwrap();

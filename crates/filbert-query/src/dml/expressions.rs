@@ -243,7 +243,7 @@ impl RowScope {
             let ParameterType { field_type, pg_type } = declared.unwrap_or_else(|| FieldType::Varchar.into());
             // A document that a client sends may have any form.
             if pg_type != Some(JSONB) {
-                let column = ColumnMeta { name: String::new(), field_type, nullable: true, pg_type };
+                let column = ColumnMeta { name: String::new(), field_type, nullable: true, pg_type, length: None };
                 return Ok((RowValue::Taken(Place::Parameter(number)), column));
             }
         }

@@ -18,8 +18,8 @@ use filbert_functions::ending;
 use filbert_functions::error::{data_error, of_datafusion, parsing_error};
 use filbert_functions::reported_parameters;
 use filbert_functions::types::{
-    ARRAY_OF_NUMERIC, Length, Mark, NUMERIC, REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata,
-    pg_type_of, scalar_of,
+    ARRAY_OF_NUMERIC, Length, Mark, NUMERIC, field_type_of, field_type_of_arrow, filled_length, json_metadata,
+    object_kind, pg_type_of, scalar_of,
 };
 use filbert_grid::query::{ColumnMeta, Dialect, SqlError, arrow_type};
 
@@ -92,7 +92,11 @@ pub(crate) fn reported(
 ) -> Result<(LogicalPlan, Arc<[ColumnMeta]>), SqlError> {
     let casts = are_casts(&plan);
     let pg_types = pg_types_of(&plan, &casts);
-    let plan = names_of_functions(state, plan, &pg_types).map_err(|error| of_datafusion(&error))?;
+    let lengths: Vec<Option<u32>> = match dialect {
+        Dialect::Postgres => (0..casts.len()).map(|at| digits::length(&plan, at)).collect(),
+        Dialect::Hazelcast | Dialect::Crate => Vec::new(),
+    };
+    let plan = names_of_objects(state, plan, &pg_types).map_err(|error| of_datafusion(&error))?;
     let plan = match dialect {
         Dialect::Hazelcast => plan,
         _ => filled_up(state, plan, &casts).map_err(|error| of_datafusion(&error))?,
@@ -103,7 +107,8 @@ pub(crate) fn reported(
         if is_cast && dialect != Dialect::Hazelcast && matches!(column.field_type, FieldType::Uuid | FieldType::Json) {
             column.field_type = field_type_of_arrow(field.data_type());
         }
-        column.pg_type = pg_type.filter(|pg_type| *pg_type != REGPROC);
+        column.pg_type = pg_type.filter(|pg_type| object_kind(*pg_type).is_none());
+        column.length = lengths.get(at).copied().flatten();
         column.pg_type = column.pg_type.or_else(|| match column.field_type {
             _ if dialect != Dialect::Postgres || digits::are_declared(&plan, at) => None,
             FieldType::Decimal(Some(_)) => Some(NUMERIC),
@@ -163,6 +168,7 @@ fn columns_of(plan: &LogicalPlan) -> Arc<[ColumnMeta]> {
         field_type: field_type_of(field),
         nullable: field.is_nullable(),
         pg_type: None,
+        length: None,
     };
     plan.schema().fields().iter().map(of_field).collect()
 }
@@ -174,6 +180,7 @@ pub(crate) fn columns_after(plan: &LogicalPlan, before: &[ColumnMeta]) -> Arc<[C
     let fields = plan.schema().fields().iter().zip(before);
     for (column, (field, before)) in Arc::make_mut(&mut columns).iter_mut().zip(fields) {
         column.pg_type = before.pg_type;
+        column.length = before.length;
         if field.data_type().is_null() {
             column.field_type = before.field_type.clone();
         }
@@ -222,19 +229,19 @@ pub(crate) fn unaliased(expr: &LogicalExpr) -> &LogicalExpr {
     expr
 }
 
-/// Shows functions in a result by name, as PostgreSQL does; within a query they are OIDs.
-fn names_of_functions(
+/// Shows functions, relations and other objects in a result by name, as PostgreSQL does; within a
+/// query they are OIDs.
+fn names_of_objects(
     state: &SessionState,
     plan: LogicalPlan,
     pg_types: &[Option<u32>],
 ) -> Result<LogicalPlan, DataFusionError> {
-    if !pg_types.contains(&Some(REGPROC)) {
+    let kind = |at: usize| pg_types.get(at).copied().flatten().and_then(object_kind);
+    if (0..pg_types.len()).all(|at| kind(at).is_none()) {
         return Ok(plan);
     }
     let Some(reg_name) = state.scalar_functions().get("reg_name") else { return Ok(plan) };
-    made_of_columns(plan, |at, column| {
-        (*pg_types.get(at)? == Some(REGPROC)).then(|| reg_name.call(vec![lit("proc"), column]))
-    })
+    made_of_columns(plan, |at, column| Some(reg_name.call(vec![lit(kind(at)?), column])))
 }
 
 /// Computes the columns of a plan from the columns of another: within its projection, if the top

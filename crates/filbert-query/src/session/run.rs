@@ -8,7 +8,7 @@ use filbert_data::{FieldType, Value};
 use filbert_dialect::{Job, SessionCommand};
 use filbert_grid::query::{ColumnMeta, Dialect, Session, SqlError, SqlErrorCode, StatementResult, TransactionState};
 
-use super::settings::{self, SETTINGS};
+use super::settings::{self, SETTINGS, shown_name};
 use super::transaction;
 use crate::cursor::ReadyRows;
 
@@ -40,21 +40,12 @@ pub(crate) fn value_columns(command: &SessionCommand) -> Option<Arc<[ColumnMeta]
         field_type: FieldType::Varchar,
         nullable: true,
         pg_type: None,
+        length: None,
     };
     match command {
-        SessionCommand::Show(name) => Some(Arc::from([column(&shown_name(name))])),
+        SessionCommand::Show(name) => Some(Arc::from([column(shown_name(name))])),
         SessionCommand::ShowAll => Some(["name", "setting", "description"].map(column).into()),
         _ => None,
-    }
-}
-
-/// A setting's name as PostgreSQL writes it: most are in lower case.
-fn shown_name(name: &str) -> String {
-    match name {
-        "datestyle" => "DateStyle".to_owned(),
-        "intervalstyle" => "IntervalStyle".to_owned(),
-        "timezone" => "TimeZone".to_owned(),
-        other => other.to_owned(),
     }
 }
 
@@ -139,7 +130,7 @@ fn set(session: &Session, dialect: Dialect, name: &str, value: Option<&str>, loc
 fn shown_all(command: &SessionCommand, session: &Session, dialect: Dialect) -> Result<StatementResult, SqlError> {
     let row = |setting: &settings::Setting| {
         let value = settings::value_of(Some(session), dialect, setting.name).unwrap_or_default();
-        vec![shown_name(setting.name), value, setting.description.to_owned()]
+        vec![shown_name(setting.name).to_owned(), value, setting.description.to_owned()]
     };
     shown(command, SETTINGS.iter().map(row).collect())
 }

@@ -62,6 +62,7 @@ const LEVELS: Kind = Kind::OneOf(&[
 /// All settings, by name.
 pub(crate) const SETTINGS: &[Setting] = &[
     setting("application_name", "", Kind::Text, CONNECTION, "The name of the program that asks."),
+    setting("block_size", "8192", Kind::Fixed, PRESET, "Told for clients that ask."),
     setting("bytea_output", "hex", Kind::OneOf(&["hex", "escape"]), CONNECTION, "How bytes are written."),
     setting("client_encoding", "UTF8", Kind::Text, CONNECTION, "The client's character set; only UTF8."),
     setting("client_min_messages", "notice", LEVELS, CONNECTION, "Which messages clients are sent."),
@@ -90,8 +91,15 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("lc_monetary", "C", Kind::Text, CONNECTION, "Accepted."),
     setting("lc_numeric", "C", Kind::Text, CONNECTION, "Accepted."),
     setting("lc_time", "C", Kind::Text, CONNECTION, "Accepted."),
-    setting("lock_timeout", "0", Kind::Time, CONNECTION, "Accepted."),
+    setting(
+        "lock_timeout",
+        "0",
+        Kind::Time,
+        CONNECTION,
+        "How long to wait for an advisory lock; 0 = as long as it takes.",
+    ),
     setting("max_connections", "5000", Kind::Fixed, PRESET, "Connections at most."),
+    setting("max_function_args", "100", Kind::Fixed, PRESET, "Told for clients that ask."),
     setting("max_identifier_length", "63", Kind::Fixed, PRESET, "Told for clients that ask; longer names are taken."),
     setting("max_index_keys", "32", Kind::Fixed, PRESET, "Told for clients that ask."),
     setting("optimizer", "on", Kind::Bool, QUERY, "Accepted."),
@@ -144,6 +152,16 @@ impl Setting {
             Kind::Int(..) | Kind::Time => "integer",
             Kind::OneOf(_) => "enum",
         }
+    }
+}
+
+/// A setting's name as PostgreSQL writes it: most are in lower case.
+pub(crate) fn shown_name(name: &str) -> &str {
+    match name {
+        "datestyle" => "DateStyle",
+        "intervalstyle" => "IntervalStyle",
+        "timezone" => "TimeZone",
+        other => other,
     }
 }
 
@@ -279,6 +297,11 @@ fn milliseconds(text: &str) -> Option<u64> {
 /// The statement timeout of a session; `None` = not set.
 pub(crate) fn statement_timeout_ms(session: &Session) -> Option<u64> {
     milliseconds(&session.setting("statement_timeout")?).filter(|timeout| *timeout > 0)
+}
+
+/// The time for which a session waits for a lock; `None` = not set.
+pub(crate) fn lock_timeout_ms(session: &Session) -> Option<u64> {
+    milliseconds(&session.setting("lock_timeout")?).filter(|timeout| *timeout > 0)
 }
 
 /// The database name that a session sees. For PostgreSQL's clients it is the one that they

@@ -7,7 +7,7 @@ use filbert_data::FieldType;
 use filbert_functions::pg_types::{self, Declared};
 use filbert_grid::Map;
 
-use crate::catalog::{Mapping, View};
+use crate::catalog::{Mapping, SequenceFacts, View};
 use crate::oids::{self, Oids};
 use crate::tables::Tables;
 
@@ -29,8 +29,8 @@ pub(crate) struct ColumnFacts {
     pub(crate) not_null: bool,
     pub(crate) default: Option<String>,
     pub(crate) generated: Option<String>,
-    /// The sequence of `GENERATED ALWAYS AS IDENTITY`. `BY DEFAULT` is stored like `serial`.
-    pub(crate) identity: Option<SequenceFacts>,
+    /// Whether the identity is `ALWAYS`, and its sequence.
+    pub(crate) identity: Option<(bool, SequenceFacts)>,
     pub(crate) comment: Option<String>,
     /// The name of its type in CrateDB.
     pub(crate) crate_type: String,
@@ -76,6 +76,8 @@ pub(crate) struct ConstraintFacts {
 #[derive(Clone)]
 pub(crate) struct RelationFacts {
     pub(crate) oid: i64,
+    /// The OID of the type of its rows; 0 for system relations.
+    pub(crate) row_type: i64,
     pub(crate) schema: String,
     pub(crate) schema_oid: i64,
     pub(crate) name: String,
@@ -189,9 +191,10 @@ impl Facts {
 
     fn add_view(&mut self, view: &View, default_schema: &str, oids: &mut Oids) {
         let Place { schema, schema_oid, name } = self.place(&view.name, default_schema, oids);
-        let oid = oids.of("table", &format!("{schema}.{name}"));
+        let full = format!("{schema}.{name}");
         self.relations.push(RelationFacts {
-            oid,
+            oid: oids.of("table", &full),
+            row_type: oids.of("type", &full),
             schema,
             schema_oid,
             name,
@@ -248,6 +251,7 @@ fn system_relations() -> Vec<RelationFacts> {
             });
             relations.push(RelationFacts {
                 oid: oids::of_system(table.name, relations.len()),
+                row_type: 0,
                 schema: schema.to_owned(),
                 schema_oid,
                 name: table.name.to_owned(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow_array::builder::{Int64Builder, ListBuilder, StringViewBuilder};
+use arrow_array::builder::{Int16Builder, Int64Builder, ListBuilder, StringViewBuilder};
 use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, RecordBatch,
     StringViewArray, TimestampMicrosecondArray,
@@ -152,9 +152,8 @@ fn field_type(name: &str) -> FieldType {
         "float8" => FieldType::Double,
         "timestamptz" => FieldType::TimestampTz,
         "json" => FieldType::Json,
-        "int2vector" | "oidvector" | "_int2" | "_oid" | "_int4" | "_int8" => {
-            FieldType::Array(Box::new(FieldType::BigInt))
-        }
+        "int2vector" | "_int2" => FieldType::Array(Box::new(FieldType::SmallInt)),
+        "oidvector" | "_oid" | "_int4" | "_int8" => FieldType::Array(Box::new(FieldType::BigInt)),
         "_text" | "_name" | "_char" | "_aclitem" => FieldType::Array(Box::new(FieldType::Varchar)),
         _ => FieldType::Varchar,
     }
@@ -183,17 +182,7 @@ impl Column {
         let field = filbert_functions::types::field(self.name, &self.field_type, true);
         let is_own = matches!(
             self.type_name,
-            "oid"
-                | "xid"
-                | "name"
-                | "char"
-                | "regproc"
-                | "int2vector"
-                | "oidvector"
-                | "_oid"
-                | "_int2"
-                | "_name"
-                | "_char"
+            "oid" | "xid" | "name" | "char" | "regproc" | "int2vector" | "oidvector" | "_oid" | "_name" | "_char"
         );
         match u32::try_from(self.type_oid()) {
             Ok(oid) if is_own => filbert_functions::types::with_pg_type(field, oid),
@@ -288,6 +277,16 @@ fn array(field_type: &FieldType, cells: &[Cell]) -> ArrayRef {
         FieldType::Double => Arc::new(cells.iter().map(float).collect::<Float64Array>()),
         FieldType::TimestampTz => {
             Arc::new(cells.iter().map(int).collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
+        }
+        FieldType::Array(item) if **item == FieldType::SmallInt => {
+            let mut builder = ListBuilder::new(Int16Builder::new());
+            for cell in cells {
+                builder.append_option(match cell {
+                    Cell::Ints(values) => Some(values.iter().map(|value| i16::try_from(*value).ok())),
+                    _ => None,
+                });
+            }
+            Arc::new(builder.finish())
         }
         FieldType::Array(item) if **item == FieldType::BigInt => {
             let mut builder = ListBuilder::new(Int64Builder::new());

@@ -59,6 +59,7 @@ pub(super) fn facts(tables: &Tables, mapping: Arc<Mapping>, place: Place, oids: 
     indexes.extend(map.iter().flat_map(|map| declared_indexes(map, &visible, &full, oids)));
     RelationFacts {
         oid: oids.of("table", &full),
+        row_type: oids.of("type", &full),
         columns: visible.into_iter().map(|(_, facts)| facts).collect(),
         schema,
         schema_oid,
@@ -88,19 +89,15 @@ fn columns<'m>(mapping: &'m Mapping, table: &str) -> Vec<(&'m MappingColumn, Col
 }
 
 fn of_declared(plain: ColumnFacts, facts: &catalog::ColumnFacts, table: &str) -> ColumnFacts {
-    let counts = facts.identity.as_ref();
+    let counts = facts.identity.as_ref().map(|identity| (identity.always, identity.sequence.facts()));
     let next = || format!("nextval(\'{table}_{}_seq\'::regclass)", plain.name);
-    let identity = counts.filter(|identity| identity.always).map(|identity| {
-        let (start, step, least, most, cycles) = identity.sequence.bounds();
-        SequenceFacts { start, step, least, most, cycles }
-    });
     let default = facts.default.as_ref().map(|default| default.text.clone());
     ColumnFacts {
         declared: of_declared_type(&facts.declared),
         crate_type: crate_type(&facts.declared),
         not_null: facts.not_null,
-        default: default.or_else(|| counts.filter(|identity| !identity.always).map(|_| next())),
-        identity,
+        default: default.or_else(|| counts.filter(|(_, sequence)| sequence.serial).map(|_| next())),
+        identity: counts.filter(|(_, sequence)| !sequence.serial),
         generated: facts.generated.as_ref().map(|generated| generated.text.clone()),
         comment: facts.comment.clone(),
         ..plain

@@ -95,11 +95,11 @@ fn columns_of_catalogs_are_of_their_own_types() {
     };
     for (text, expected) in [
         ("SELECT oid, relname, relkind, relhasindex, relfrozenxid FROM pg_class", vec![26, 19, 18, 0, 28]),
-        ("SELECT indkey, indclass, conkey FROM pg_index, pg_constraint", vec![22, 30, 1005]),
+        ("SELECT indkey, indclass, conkey FROM pg_index, pg_constraint", vec![22, 30, 0]),
         ("SELECT c.oid AS number, count(*) FROM pg_class c GROUP BY c.oid ORDER BY 1 LIMIT 3", vec![26, 0]),
         ("SELECT oid::bigint, relname::text, oid + 1 FROM pg_class", vec![0, 0, 0]),
-        ("SELECT 't'::regclass, to_regtype('int4'), 'array_in'::regproc", vec![26, 26, 26]),
-        // Functions are printed as their names.
+        // Objects are shown as their names.
+        ("SELECT 't'::regclass, to_regtype('int4'), 'array_in'::regproc", vec![0, 0, 0]),
         ("SELECT typinput, typinput::text, typinput::oid FROM pg_type", vec![0, 0, 0]),
     ] {
         assert_eq!(types(text), expected, "{text}");

@@ -24,7 +24,7 @@ use filbert_dialect::calls::{ARRAY_LIKE, OPERAND};
 
 use super::operators::call;
 use crate::choices;
-use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
+use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR, is_vector};
 
 pub(super) use function::{functions, marked_as, untold};
 pub use pass::mark_types;
@@ -71,6 +71,8 @@ pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
         }
         Expr::ScalarFunction(call) if is_of_array(call) => {
             let array = call.args.first().and_then(|array| mark_of(array, schema)).unwrap_or_default();
+            // What is made of a vector is a plain array.
+            let array = if is_vector(array.oid) { Mark::default() } else { array };
             Some(if ITEMS.contains(&call.func.name()) { array.of_item() } else { array })
         }
         _ => match branches(expression) {

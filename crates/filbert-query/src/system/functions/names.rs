@@ -6,6 +6,7 @@ use filbert_dialect::{DEFAULT_SCHEMAS, quote_ident};
 use filbert_functions::error::carried;
 use filbert_functions::native::{Call, Native, Take, int8, now, of_text, pure, text};
 use filbert_functions::pg_types;
+use filbert_functions::types::type_of_objects;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 
 use super::scene;
@@ -28,7 +29,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
         Some(oid) => Ok(of_text(name_of(call, call.text(0), oid))),
         None => Ok(Value::Int64(oid_of(call, call.text(0), call.text(1))?)),
     })
-    .of_objects(),
+    .of_named_objects(),
     now("reg_oid", &[Take::Text, Take::Any], int8, |call| match call.int(1) {
         Some(oid) => Ok(Value::Int64(oid)),
         None => Ok(Value::Int64(oid_of(call, call.text(0), call.text(1))?)),
@@ -37,19 +38,19 @@ pub(super) const FUNCTIONS: &[Native] = &[
     now("to_regclass", &[Take::Text], int8, |call| {
         Ok(relation_oid(call, call.text(0)).map_or(Value::Null, Value::Int64))
     })
-    .of_objects(),
+    .of_pg_type(|_| type_of_objects("class")),
     pure("to_regtype", &[Take::Text], int8, |call| {
         Ok(pg_types::by_name(call.text(0)).map_or(Value::Null, Value::Int64))
     })
-    .of_objects(),
+    .of_pg_type(|_| type_of_objects("type")),
     now("to_regnamespace", &[Take::Text], int8, |call| {
         Ok(schema_oid(call, call.text(0)).map_or(Value::Null, Value::Int64))
     })
-    .of_objects(),
+    .of_pg_type(|_| type_of_objects("namespace")),
     now("to_regproc", &[Take::Text], int8, |call| {
         Ok(function_oid(call, call.text(0)).map_or(Value::Null, Value::Int64))
     })
-    .of_objects(),
+    .of_pg_type(|_| type_of_objects("proc")),
     pure("quote_ident", &[Take::Text], text, |call| Ok(of_text(quote_ident(call.text(0))))),
 ];
 
@@ -155,7 +156,13 @@ fn name_of(call: &Call<'_>, kind: &str, oid: i64) -> String {
     match kind {
         "type" => match pg_types::by_oid(oid) {
             Some(_) => pg_types::format(oid, None),
-            None => unknown(),
+            None => {
+                let relations = scene(call).map(|scene| (scene, scene.facts().of_users()));
+                let named = relations.and_then(|(scene, mut relations)| {
+                    relations.find(|relation| relation.row_type == oid).map(|relation| (scene, relation.oid))
+                });
+                named.and_then(|(scene, relation)| relation_name(scene, relation)).unwrap_or_else(unknown)
+            }
         },
         "class" => scene(call).and_then(|scene| relation_name(scene, oid)).unwrap_or_else(unknown),
         "namespace" => {

@@ -60,6 +60,7 @@ fn columns(scene: &Scene, rows: &mut Rows<'_>) {
                 1042 | 1043 if modifier > 4 => Some(modifier - 4),
                 _ => None,
             };
+            let sequence = column.identity.map(|(_, sequence)| sequence);
             row!(rows,
                 table_catalog: &database,
                 table_schema: &relation.schema,
@@ -70,7 +71,8 @@ fn columns(scene: &Scene, rows: &mut Rows<'_>) {
                 is_nullable: if column.not_null { "NO" } else { "YES" },
                 data_type: data_type(oid),
                 character_maximum_length: length,
-                character_octet_length: facts.octets,
+                // UTF-8 has at most four bytes for a character.
+                character_octet_length: length.map(|length| length.saturating_mul(4)).or(facts.octets),
                 numeric_precision: facts.precision,
                 numeric_precision_radix: facts.radix,
                 numeric_scale: facts.scale,
@@ -79,12 +81,12 @@ fn columns(scene: &Scene, rows: &mut Rows<'_>) {
                 udt_name: udt,
                 dtd_identifier: (at + 1).to_string(),
                 is_identity: if column.identity.is_some() { "YES" } else { "NO" },
-                identity_generation: column.identity.map(|_| "ALWAYS"),
-                identity_start: column.identity.map(|sequence| sequence.start.to_string()),
-                identity_increment: column.identity.map(|sequence| sequence.step.to_string()),
-                identity_maximum: column.identity.map(|sequence| sequence.most.to_string()),
-                identity_minimum: column.identity.map(|sequence| sequence.least.to_string()),
-                identity_cycle: if column.identity.is_some_and(|sequence| sequence.cycles) { "YES" } else { "NO" },
+                identity_generation: column.identity.map(|(always, _)| if always { "ALWAYS" } else { "BY DEFAULT" }),
+                identity_start: sequence.map(|sequence| sequence.start.to_string()),
+                identity_increment: sequence.map(|sequence| sequence.step.to_string()),
+                identity_maximum: sequence.map(|sequence| sequence.most.to_string()),
+                identity_minimum: sequence.map(|sequence| sequence.least.to_string()),
+                identity_cycle: if sequence.is_some_and(|sequence| sequence.cycles) { "YES" } else { "NO" },
                 is_generated: if column.generated.is_some() { "ALWAYS" } else { "NEVER" },
                 generation_expression: column.generated.clone(),
             );

@@ -107,6 +107,7 @@ fn classes(scene: &Scene, rows: &mut Rows<'_>) {
             oid: relation.oid,
             relname: &relation.name,
             relnamespace: relation.schema_oid,
+            reltype: relation.row_type,
             relam: if relation.letter() == "r" { oids::HEAP } else { 0 },
             relfilenode: if is_table { relation.oid } else { 0 },
             relpages: scene.bytes_of(relation).map_or(0, |bytes| bytes / 8192),
@@ -146,7 +147,11 @@ fn attributes(scene: &Scene, rows: &mut Rows<'_>) {
                 column.default.is_some(),
                 (oid, modifier),
                 if column.generated.is_some() { "s" } else { "" },
-                if column.identity.is_some() { "a" } else { "" },
+                match column.identity {
+                    Some((true, _)) => "a",
+                    Some((false, _)) => "d",
+                    None => "",
+                },
             );
         }
     }
@@ -189,8 +194,8 @@ fn attribute(
         attstorage: if size < 0 { "x" } else { "p" },
         attnotnull: not_null,
         atthasdef: has_default || !generated.is_empty(),
-        attgenerated: generated,
         attidentity: identity,
+        attgenerated: generated,
         attcollation: if is_text { oids::COLLATION } else { 0 },
     );
 }

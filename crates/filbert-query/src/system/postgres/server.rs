@@ -28,7 +28,7 @@ fn settings(scene: &Scene, rows: &mut Rows<'_>) {
         let value = session::value_of(scene.session.as_deref(), scene.dialect, setting.name);
         let value = value.unwrap_or_else(|| default.clone());
         row!(rows,
-            name: setting.name,
+            name: session::shown_name(setting.name),
             source: if value == default { "default" } else { "session" },
             setting: value,
             unit: setting.unit(),

@@ -2,6 +2,7 @@
 
 use filbert_functions::pg_types::{self, PgType, TYPES};
 
+use super::super::facts::RelationFacts;
 use super::super::relation::{Relation, Rows, no_rows, row};
 use super::super::scene::Scene;
 
@@ -46,6 +47,30 @@ fn all(scene: &Scene, rows: &mut Rows<'_>) {
             array(scene, found, rows);
         }
     }
+    for relation in scene.facts().of_users() {
+        of_rows(scene, relation, rows);
+    }
+}
+
+/// The type of a relation's rows.
+fn of_rows(scene: &Scene, relation: &RelationFacts, rows: &mut Rows<'_>) {
+    let function = |name| scene.server.function_oid(name);
+    row!(rows,
+        oid: relation.row_type,
+        typname: &relation.name,
+        typnamespace: relation.schema_oid,
+        typlen: -1,
+        typtype: "c",
+        typcategory: "C",
+        typdelim: ",",
+        typrelid: relation.oid,
+        typinput: function("record_in"),
+        typoutput: function("record_out"),
+        typreceive: function("record_recv"),
+        typsend: function("record_send"),
+        typalign: "d",
+        typstorage: "x",
+    );
 }
 
 fn one(scene: &Scene, found: &PgType, rows: &mut Rows<'_>) {
