@@ -98,6 +98,13 @@ impl VisitorMut for Rewriter {
         if let TableFactor::Derived { lateral: true, subquery, .. } = factor {
             alias_columns(&mut subquery.body);
         }
+        // Another rewriting has handled it in the other dialects.
+        if let TableFactor::Table { with_ordinality: true, .. }
+        | TableFactor::Function { with_ordinality: true, .. }
+        | TableFactor::UNNEST { with_ordinality: true, .. } = factor
+        {
+            return ControlFlow::Break(parsing_error("WITH ORDINALITY is not served").with_sqlstate("0A000"));
+        }
         let (name, args, alias) = match factor {
             TableFactor::TableFunction { expr: Expr::Function(function), alias } => {
                 let FunctionArguments::List(list) = &mut function.args else {

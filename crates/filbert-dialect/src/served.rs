@@ -14,6 +14,7 @@ use sqlparser::ast::{
     WindowSpec, WindowType, With,
 };
 
+use super::server::takes_columns;
 use crate::walk;
 
 /// Fails if a part of a query, an expression or a table uses an unsupported clause.
@@ -295,7 +296,7 @@ fn check_join(join: &Join) -> Result<(), SqlError> {
 fn check_factor(factor: &TableFactor) -> Result<(), SqlError> {
     match factor {
         TableFactor::Table {
-            name: _,
+            name,
             alias,
             args,
             with_hints,
@@ -308,7 +309,8 @@ fn check_factor(factor: &TableFactor) -> Result<(), SqlError> {
         } => {
             let settings = matches!(args, Some(TableFunctionArgs { args: _, settings: Some(_) }));
             refuse(&[
-                (*with_ordinality, "WITH ORDINALITY"),
+                // A function's rows can be numbered.
+                (*with_ordinality && args.is_none(), "WITH ORDINALITY"),
                 (sample.is_some(), "TABLESAMPLE"),
                 (!with_hints.is_empty(), "WITH (..) after a table"),
                 (version.is_some(), "a version of a table"),
@@ -317,7 +319,10 @@ fn check_factor(factor: &TableFactor) -> Result<(), SqlError> {
                 (!index_hints.is_empty(), "an index hint"),
                 (settings, "SETTINGS"),
             ])?;
-            check_alias(alias.as_ref())
+            match args {
+                Some(_) if takes_columns(name) => Ok(()),
+                _ => check_alias(alias.as_ref()),
+            }
         }
         TableFactor::Derived { lateral: _, subquery: _, alias, sample } => {
             refuse(&[(sample.is_some(), "TABLESAMPLE")])?;
@@ -328,12 +333,15 @@ fn check_factor(factor: &TableFactor) -> Result<(), SqlError> {
             table_with_joins.joins.iter().try_for_each(check_join)?;
             check_alias(alias.as_ref())
         }
-        TableFactor::Function { lateral: _, name: _, args: _, with_ordinality, alias } => {
-            refuse(&[(*with_ordinality, "WITH ORDINALITY")])?;
-            check_alias(alias.as_ref())
+        TableFactor::Function { lateral: _, name, args: _, with_ordinality: _, alias } => {
+            if takes_columns(name) {
+                Ok(())
+            } else {
+                check_alias(alias.as_ref())
+            }
         }
-        TableFactor::UNNEST { alias, array_exprs: _, with_offset, with_offset_alias: _, with_ordinality } => {
-            refuse(&[(*with_offset, "WITH OFFSET"), (*with_ordinality, "WITH ORDINALITY")])?;
+        TableFactor::UNNEST { alias, array_exprs: _, with_offset, with_offset_alias: _, with_ordinality: _ } => {
+            refuse(&[(*with_offset, "WITH OFFSET")])?;
             check_alias(alias.as_ref())
         }
         TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => Err(not_served("JSON_TABLE")),

@@ -2,61 +2,64 @@
 
 use std::ops::ControlFlow;
 
-use filbert_grid::query::{Dialect, SqlError};
+use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableAliasColumnDef, TableFactor, Value,
+    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, SelectItem, TableAlias, TableAliasColumnDef,
+    TableFactor, Value,
 };
 use sqlparser::parser::Parser;
 
 use super::super::grammar::grammar;
 use super::super::json::call;
-use super::values;
+use super::{records, values};
+use crate::names::REPEATED;
 use crate::{system, work};
 
 /// Rewrites a function of a FROM clause for DataFusion.
 pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlFlow<SqlError> {
-    let (name, arguments, alias) = match factor {
-        TableFactor::Table { name, args: Some(args), alias, .. } => (name, std::mem::take(&mut args.args), alias),
-        TableFactor::Function { name, args, alias, .. } => (name, std::mem::take(args), alias),
-        // The grammar supports it.
-        TableFactor::UNNEST { alias, array_exprs, .. } if array_exprs.len() == 1 => {
-            *alias = Some(with_column(alias.take(), "unnest", "unnest"));
-            return ControlFlow::Continue(());
+    match rewritten(factor, derived) {
+        Ok(rewritten) => {
+            rewritten.into_iter().for_each(|rewritten| *factor = rewritten);
+            ControlFlow::Continue(())
         }
-        _ => return ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
+    }
+}
+
+fn rewritten(factor: &mut TableFactor, derived: &mut usize) -> Result<Option<TableFactor>, SqlError> {
+    let (name, arguments, alias, is_numbered) = match factor {
+        TableFactor::Table { name, args: Some(args), alias, with_ordinality, .. } => {
+            (name, std::mem::take(&mut args.args), alias, *with_ordinality)
+        }
+        TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+            (name, std::mem::take(args), alias, *with_ordinality)
+        }
+        // The grammar supports it.
+        TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+            return of_arrays(std::mem::take(array_exprs), *with_ordinality, alias.take()).map(Some);
+        }
+        _ => return Ok(None),
     };
     super::unqualify(name);
     let function = name.to_string().to_ascii_lowercase();
     let alias = alias.take();
-    *factor = match function.as_str() {
-        "unnest" => TableFactor::UNNEST {
-            alias: Some(with_column(alias, &function, "unnest")),
-            array_exprs: arguments.into_iter().filter_map(expression).collect(),
-            with_offset: false,
-            with_offset_alias: None,
-            with_ordinality: false,
-        },
+    let values = |arguments: Vec<FunctionArg>| arguments.into_iter().filter_map(expression).collect::<Vec<Expr>>();
+    Ok(Some(match function.as_str() {
+        "unnest" => of_arrays(values(arguments), is_numbered, alias)?,
         // A series that is known only at run time becomes an array, and the elements of the array
         // become rows.
-        "generate_series" if !arguments.iter().all(is_number) => {
-            let alias = Some(with_column(alias, &function, "generate_series"));
-            let series = call(&function, arguments.into_iter().filter_map(expression).collect(), Vec::new(), None);
-            TableFactor::UNNEST {
-                alias,
-                array_exprs: vec![series],
-                with_offset: false,
-                with_offset_alias: None,
-                with_ordinality: false,
-            }
+        "generate_series" if is_numbered || !arguments.iter().all(is_number) => {
+            let series = call(&function, values(arguments), Vec::new(), None);
+            rows(vec![series], is_numbered, with_column(alias, &function, &function), &[])?
         }
         "generate_series" => TableFactor::Function {
             lateral: false,
             name: Ident::new(function.as_str()).into(),
             args: arguments,
             with_ordinality: false,
-            alias: Some(with_column(alias, &function, "generate_series")),
+            alias: Some(with_column(alias, &function, &function)),
         },
-        "generate_stream" => TableFactor::Function {
+        "generate_stream" if !is_numbered => TableFactor::Function {
             lateral: false,
             name: Ident::new(function.as_str()).into(),
             args: arguments,
@@ -65,34 +68,24 @@ pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlF
         },
         // Members of a document: names and values.
         "json_each" | "json_each_text" | "jsonb_each" | "jsonb_each_text" => {
-            let alias = Some(with_columns(alias, &function, &["key", "value"]));
-            let document: Vec<Expr> = arguments.into_iter().filter_map(expression).collect();
-            if let Err(error) = document.iter().try_for_each(work::copy) {
-                return ControlFlow::Break(error);
-            }
+            let document = values(arguments);
+            document.iter().try_for_each(work::copy)?;
             let stem = function.trim_end_matches("_text");
-            let values = if stem == function { "values" } else { "texts" };
+            let texts = if stem == function { "values" } else { "texts" };
             let of = |what: &str| call(&format!("{stem}_{what}"), document.clone(), Vec::new(), None);
-            TableFactor::UNNEST {
-                alias,
-                array_exprs: vec![of("names"), of(values)],
-                with_offset: false,
-                with_offset_alias: None,
-                with_ordinality: false,
-            }
+            let alias = alias.unwrap_or_else(|| named(&function));
+            rows(vec![of("names"), of(texts)], is_numbered, alias, &["key", "value"])?
         }
         _ if values::is_of_rows(&function) => {
-            let column =
-                if function.ends_with("_elements") || function.contains("_elements_") { "value" } else { &function };
-            let alias = Some(with_column(alias, &function, column));
-            let rows = call(&function, arguments.into_iter().filter_map(expression).collect(), Vec::new(), None);
-            TableFactor::UNNEST {
-                alias,
-                array_exprs: vec![rows],
-                with_offset: false,
-                with_offset_alias: None,
-                with_ordinality: false,
+            let array = call(&function, values(arguments), Vec::new(), None);
+            match function.ends_with("_elements") || function.contains("_elements_") {
+                // An output parameter names the column.
+                true => rows(vec![array], is_numbered, alias.unwrap_or_else(|| named(&function)), &["value"])?,
+                false => rows(vec![array], is_numbered, with_column(alias, &function, &function), &[])?,
             }
+        }
+        _ if is_numbered && (function == "generate_stream" || system::is_table_function(&function)) => {
+            return Err(parsing_error(format!("{function} WITH ORDINALITY is not served")).with_sqlstate("0A000"));
         }
         // The content of these relations does not depend on the arguments in any relevant way.
         _ if system::is_table_function(&function) => {
@@ -102,14 +95,49 @@ pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlF
         }
         _ => {
             *derived += 1;
-            let value = call(&function, arguments.into_iter().filter_map(expression).collect(), Vec::new(), None);
-            match one_row(value, &function, alias) {
-                Some(row) => row,
-                None => return super::refuse(format!("function {function} cannot stand in FROM"), "42883"),
-            }
+            let value = call(&function, values(arguments), Vec::new(), None);
+            let columns: &[&str] = if is_numbered { &[ORDINALITY] } else { &[] };
+            let alias = with_columns(with_column(alias, &function, &function), columns, 1)?;
+            one_row(value, alias).ok_or_else(|| {
+                parsing_error(format!("function {function} cannot stand in FROM")).with_sqlstate("42883")
+            })?
         }
-    };
-    ControlFlow::Continue(())
+    }))
+}
+
+/// The column with the numbers of the rows.
+const ORDINALITY: &str = "ordinality";
+
+/// `unnest(arrays)`
+fn of_arrays(arrays: Vec<Expr>, is_numbered: bool, alias: Option<TableAlias>) -> Result<TableFactor, SqlError> {
+    match arrays.len() {
+        1 => rows(arrays, is_numbered, with_column(alias, "unnest", "unnest"), &[]),
+        several => rows(arrays, is_numbered, alias.unwrap_or_else(|| named("unnest")), &vec!["unnest"; several]),
+    }
+}
+
+/// The elements of arrays as rows, with their numbers if asked for. `columns` are the names of
+/// columns that the alias does not name.
+fn rows(
+    mut arrays: Vec<Expr>,
+    is_numbered: bool,
+    alias: TableAlias,
+    columns: &[&str],
+) -> Result<TableFactor, SqlError> {
+    let named = arrays.len() - columns.len().min(arrays.len());
+    let mut names = columns.to_vec();
+    if is_numbered {
+        arrays.iter().try_for_each(work::copy)?;
+        arrays.push(call("array_ordinals", arrays.clone(), Vec::new(), None));
+        names.push(ORDINALITY);
+    }
+    Ok(TableFactor::UNNEST {
+        alias: Some(with_columns(alias, &names, named)?),
+        array_exprs: arrays,
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality: false,
+    })
 }
 
 fn expression(argument: FunctionArg) -> Option<Expr> {
@@ -148,13 +176,22 @@ fn with_column(alias: Option<TableAlias>, function: &str, column: &str) -> Table
     alias
 }
 
-/// The alias of a function with several columns.
-fn with_columns(alias: Option<TableAlias>, function: &str, columns: &[&str]) -> TableAlias {
-    let mut alias = alias.unwrap_or_else(|| named(function));
-    for column in columns.iter().skip(alias.columns.len()) {
-        alias.columns.push(TableAliasColumnDef { name: Ident::with_quote('"', *column), data_type: None });
+/// The alias of a function with further columns after the first `known` ones. A name that is there
+/// already gets a mark, which is removed where columns are described.
+fn with_columns(mut alias: TableAlias, columns: &[&str], known: usize) -> Result<TableAlias, SqlError> {
+    let count = columns.len() + known;
+    if alias.columns.len() > count {
+        let (name, given) = (&alias.name.value, alias.columns.len());
+        let text = format!("table \"{name}\" has {count} columns available but {given} columns specified");
+        return Err(parsing_error(text).with_sqlstate("42P10"));
     }
-    alias
+    for column in columns.iter().skip(alias.columns.len().saturating_sub(known)) {
+        let at = alias.columns.len();
+        let is_there = alias.columns.iter().any(|known| known.name.value == *column);
+        let name = if is_there { format!("{column}{REPEATED}{at}") } else { (*column).to_owned() };
+        alias.columns.push(TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None });
+    }
+    Ok(alias)
 }
 
 fn relation(name: ObjectName, alias: Option<TableAlias>) -> TableFactor {
@@ -172,14 +209,19 @@ fn relation(name: ObjectName, alias: Option<TableAlias>) -> TableFactor {
     }
 }
 
-/// `(SELECT value AS function) AS alias`
-fn one_row(value: Expr, function: &str, alias: Option<TableAlias>) -> Option<TableFactor> {
-    let alias = with_column(alias, function, function);
+/// `(SELECT value AS column, 1 AS ordinality) AS alias`, with the columns of the alias.
+fn one_row(value: Expr, alias: TableAlias) -> Option<TableFactor> {
+    let lateral = records::names_columns(&value);
     let mut parser = Parser::new(grammar(Dialect::Postgres)).try_with_sql("SELECT 1").ok()?;
     let mut subquery = parser.parse_query().ok()?;
     if let sqlparser::ast::SetExpr::Select(select) = subquery.body.as_mut() {
-        let column = alias.columns.first().map(|column| column.name.clone())?;
-        select.projection = vec![sqlparser::ast::SelectItem::ExprWithAlias { expr: value, alias: column }];
+        let number = values::cast(Expr::value(Value::Number("1".to_owned(), false)), DataType::BigInt(None));
+        let columns = [value, number].into_iter().zip(&alias.columns);
+        let item = |(expr, column): (Expr, &TableAliasColumnDef)| SelectItem::ExprWithAlias {
+            expr,
+            alias: column.name.clone(),
+        };
+        select.projection = columns.map(item).collect();
     }
-    Some(TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None })
+    Some(TableFactor::Derived { lateral, subquery, alias: Some(alias), sample: None })
 }

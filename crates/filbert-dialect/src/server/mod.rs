@@ -15,6 +15,7 @@
 //! | `FROM f(..) AS a(b)` | a table function, rows of an array, or one row of `f`'s value |
 //! | `(a, b) = (c, d)` | `a = c AND b = d`, and similar comparisons (`rows`) |
 //! | `x <> ALL (array)` | `compare_all('<>', x, array)` |
+//! | `FROM jsonb_to_recordset(d) AS x(a int)` | a query of the members (`records`) |
 //! | columns without a name | the names that PostgreSQL and CrateDB give them |
 //! | patterns, casts, functions of values | see `values` |
 
@@ -24,6 +25,7 @@ mod kinds;
 mod members;
 mod names;
 mod operators;
+mod records;
 mod rows;
 mod series;
 mod subqueries;
@@ -33,6 +35,7 @@ use std::ops::ControlFlow;
 
 pub(super) use members::condition;
 pub(super) use names::name_returned;
+pub(super) use records::takes_columns;
 pub use rows::{ROWS, columns as columns_of_row};
 pub use subqueries::is_aggregate;
 pub(super) use values::whole_number;
@@ -112,6 +115,13 @@ impl VisitorMut for Rewriter {
         }
         select.selection.iter_mut().chain(&mut select.having).for_each(condition);
         ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        match self.of {
+            Dialect::Postgres => records::rewrite(factor),
+            _ => ControlFlow::Continue(()),
+        }
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {

@@ -111,6 +111,14 @@ impl Scope {
         self
     }
 
+    /// Lets the name of a function that returns values stand for its column, as in PostgreSQL.
+    fn name_only_column(&mut self) {
+        let ([relation], [column]) = (self.relations.as_slice(), self.columns.as_slice()) else { return };
+        let Some(name) = relation.name.last().filter(|name| name.value != column.name) else { return };
+        let (name, expression) = (name.value.clone(), column.expression.clone());
+        self.columns.push(Column { name, expression, hidden: true, merged: true, of: None });
+    }
+
     fn of_relation(relation: Relation, hidden: &[String]) -> Scope {
         let mut scope = Scope { open: relation.columns.is_none(), ..Scope::default() };
         let qualified = |name: &String| {
@@ -276,7 +284,12 @@ impl Resolver<'_> {
                 let done = array_exprs.iter_mut().try_for_each(|array| self.expression(array, &Clause::Plain));
                 self.scopes.pop();
                 done?;
-                derived(alias.as_mut(), None)
+                let is_single = array_exprs.len() == 1;
+                let mut scope = derived(alias.as_mut(), None)?;
+                if is_single {
+                    scope.name_only_column();
+                }
+                Ok(scope)
             }
             _ => Ok(Scope { open: true, ..Scope::default() }),
         }
