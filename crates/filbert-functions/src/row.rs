@@ -113,7 +113,7 @@ impl ScalarUDFImpl for Function {
 }
 
 /// The error for arguments that a function does not accept.
-pub(super) fn wrong_arguments(name: &str, types: &[DataType]) -> DataFusionError {
+pub fn wrong_arguments(name: &str, types: &[DataType]) -> DataFusionError {
     let arguments: Vec<FieldType> = types.iter().map(crate::types::field_type_of_arrow).collect();
     let types: Vec<String> = arguments.iter().map(ToString::to_string).collect();
     let message = format!(

@@ -140,7 +140,7 @@ impl QueryEngine for Engine {
             parameters: statement.parameters.iter().map(|value| value.clone().into_owned()).collect(),
             expected: statement.expected,
             limits: limits.clone(),
-            job: self.inner.jobs.begin(statement.text, statement.session.map(Arc::as_ref), limits.clone()),
+            job: self.inner.jobs.begin(statement.text, statement.session, limits.clone()),
         };
         let share = self.inner.threads.turns().share_for(statement.text);
         self.inner.threads.spawn(async move {

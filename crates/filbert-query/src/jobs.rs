@@ -7,8 +7,8 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -133,10 +133,11 @@ impl Jobs {
     }
 
     /// Registers a statement that begins.
-    pub(crate) fn begin(self: &Arc<Self>, text: &str, session: Option<&Session>, limits: Limits) -> Arc<JobGuard> {
-        let (number, job) = self.job(text, session);
+    pub(crate) fn begin(self: &Arc<Self>, text: &str, session: Option<&Arc<Session>>, limits: Limits) -> Arc<JobGuard> {
+        let (number, job) = self.job(text, session.map(Arc::as_ref));
+        let session = session.map(Arc::downgrade).unwrap_or_default();
         self.running.lock().insert(number, RunningJob { job, limits });
-        Arc::new(JobGuard { jobs: self.clone(), number, is_over: AtomicBool::new(false) })
+        Arc::new(JobGuard { jobs: self.clone(), number, session, is_over: AtomicBool::new(false) })
     }
 
     fn end(&self, number: u64, error: Option<&SqlError>) {
@@ -223,6 +224,7 @@ impl Jobs {
 pub(crate) struct JobGuard {
     jobs: Arc<Jobs>,
     number: u64,
+    session: Weak<Session>,
     is_over: AtomicBool,
 }
 
@@ -241,6 +243,9 @@ impl JobGuard {
     fn end(&self, error: Option<&SqlError>) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
             self.jobs.end(self.number, error);
+            if let Some(session) = self.session.upgrade() {
+                session.end_statement();
+            }
         }
     }
 }
@@ -260,7 +265,7 @@ mod tests {
     #[test]
     fn jobs_are_seen_while_they_run_and_afterwards() {
         let jobs = Jobs::new(2, SlowStatements::default());
-        let session = Session::new(Dialect::Crate, "ann");
+        let session = Arc::new(Session::new(Dialect::Crate, "ann"));
         session.set_process(7);
         let first = jobs.begin("SELECT 1", Some(&session), Limits::new(None));
         let second = jobs.begin("SELECT 2", None, Limits::new(None));

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use chrono::{DateTime, Utc};
 use datafusion::common::config::ConfigOptions;
 use filbert_functions::settings::{self, InSettings};
+use filbert_grid::query::AdvisoryLocks;
 
 use crate::jobs::Jobs;
 use crate::memory::MemoryLimits;
@@ -16,6 +17,8 @@ use crate::tables::Tables;
 pub(crate) struct Server {
     pub tables: Arc<Tables>,
     pub jobs: Arc<Jobs>,
+    /// The advisory locks of sessions.
+    pub locks: Arc<AdvisoryLocks>,
     /// The functions, sorted by name, with the characters of their kinds; set once.
     functions: OnceLock<Vec<(String, &'static str)>>,
     /// The start time of the engine.
@@ -26,7 +29,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(tables: Arc<Tables>, jobs: Arc<Jobs>, limits: MemoryLimits) -> Server {
-        Server { tables, jobs, started: Utc::now(), functions: OnceLock::new(), limits }
+        Server { tables, jobs, locks: Arc::default(), started: Utc::now(), functions: OnceLock::new(), limits }
     }
 
     /// Sets the functions, sorted by name.

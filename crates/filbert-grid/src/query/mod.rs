@@ -16,6 +16,7 @@
 //! A door for clients with session state (dialect, user, settings) passes a [`Session`] with each
 //! statement.
 
+mod advisory;
 mod block;
 mod describe;
 mod error;
@@ -26,6 +27,7 @@ mod session;
 mod statement;
 mod write;
 
+pub use advisory::{AdvisoryKey, AdvisoryLocks, AdvisoryWait};
 pub use block::{Notice, SETTING_BYTES, Severity};
 pub use describe::{Command, CopyFormat, CopyKind, DescribeReply, Description};
 pub use error::{SqlError, SqlErrorCode, SqlSubject, data_error, parsing_error};

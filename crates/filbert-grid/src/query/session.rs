@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU64, O
 
 use parking_lot::Mutex;
 
+use super::advisory::{AdvisoryKey, AdvisoryLocks, AdvisoryWait, LockEnd, SessionLocks};
 use super::block::{Block, Notice, SAVEPOINT_BYTES, SETTING_BYTES, Savepoint, Settings, Severity, settings_bytes};
 use super::error::{SqlError, SqlErrorCode};
 use crate::budget::{MemoryBudget, Reservation, UNCOUNTED_BYTES_MAX};
@@ -92,13 +93,15 @@ pub struct Session {
     changes: AtomicU64,
     notices: Mutex<Vec<Notice>>,
     has_notices: AtomicBool,
+    /// The advisory locks, from the first one on.
+    locks: Mutex<Option<SessionLocks>>,
 }
 
 impl Session {
     /// Creates a session without settings.
     pub fn new(dialect: Dialect, user: impl Into<String>) -> Session {
         let (transaction, began_us, process, settings, defaults) = Default::default();
-        let (block, is_read_only, changes, notices, has_notices, room) = Default::default();
+        let (block, is_read_only, changes, notices, has_notices, room, locks) = Default::default();
         let user = user.into();
         Session {
             dialect,
@@ -115,6 +118,7 @@ impl Session {
             changes,
             notices,
             has_notices,
+            locks,
         }
     }
 
@@ -287,12 +291,77 @@ impl Session {
         }
         let kept = settings_bytes(&settings);
         drop(settings);
+        self.end_locks(LockEnd::Transaction);
         if let Some(room) = &mut *self.room.lock() {
             room.shrink(kept);
         }
         self.set_transaction(TransactionState::Idle);
         self.settle();
         self.changes() != block.changes
+    }
+
+    /// Takes an advisory lock if no other session has it; `false` otherwise. It ends with the
+    /// session or with the transaction; outside of one, with the statement.
+    ///
+    /// # Errors
+    /// There are too many locks.
+    pub fn try_advisory_lock(
+        &self,
+        locks: &Arc<AdvisoryLocks>,
+        key: AdvisoryKey,
+        is_shared: bool,
+        is_of_transaction: bool,
+    ) -> Result<bool, SqlError> {
+        let mut own = self.locks.lock();
+        let own = own.get_or_insert_with(|| SessionLocks::of(locks));
+        own.try_lock(key, is_shared, self.end_of_lock(is_of_transaction))
+    }
+
+    /// Takes an advisory lock as [`Session::try_advisory_lock`], or a place among its waiters:
+    /// `wake` is called when the lock is granted.
+    ///
+    /// # Errors
+    /// There are too many locks, or the wait would not end because sessions wait for each other.
+    pub fn advisory_lock(
+        &self,
+        locks: &Arc<AdvisoryLocks>,
+        key: AdvisoryKey,
+        is_shared: bool,
+        is_of_transaction: bool,
+        wake: Box<dyn FnOnce() + Send>,
+    ) -> Result<Option<AdvisoryWait>, SqlError> {
+        let mut own = self.locks.lock();
+        let own = own.get_or_insert_with(|| SessionLocks::of(locks));
+        own.lock(key, is_shared, self.end_of_lock(is_of_transaction), wake)
+    }
+
+    /// Gives back an advisory lock of the session once; `false` if the session does not have it.
+    pub fn advisory_unlock(&self, key: AdvisoryKey, is_shared: bool) -> bool {
+        self.locks.lock().as_ref().is_some_and(|own| own.unlock(key, is_shared))
+    }
+
+    /// Gives back all advisory locks of the session, except those of its transaction.
+    pub fn advisory_unlock_all(&self) {
+        self.end_locks(LockEnd::Session);
+    }
+
+    /// Ends a statement: gives back the advisory locks that it took outside of a transaction.
+    pub fn end_statement(&self) {
+        self.end_locks(LockEnd::Statement);
+    }
+
+    fn end_of_lock(&self, is_of_transaction: bool) -> LockEnd {
+        match (is_of_transaction, self.transaction()) {
+            (false, _) => LockEnd::Session,
+            (true, TransactionState::Idle) => LockEnd::Statement,
+            (true, _) => LockEnd::Transaction,
+        }
+    }
+
+    fn end_locks(&self, end: LockEnd) {
+        if let Some(own) = &*self.locks.lock() {
+            own.end(end);
+        }
     }
 
     /// Creates a savepoint.

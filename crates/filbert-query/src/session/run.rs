@@ -71,7 +71,11 @@ pub(crate) fn run(
             let text = "DISCARD ALL cannot run inside a transaction block";
             return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("25001"));
         }
-        SessionCommand::ResetAll | SessionCommand::Discard { all: true } => session.reset(),
+        SessionCommand::ResetAll => session.reset(),
+        SessionCommand::Discard { all: true } => {
+            session.reset();
+            session.advisory_unlock_all();
+        }
         SessionCommand::SetGlobal | SessionCommand::Accepted(_) | SessionCommand::Discard { all: false } => {}
         SessionCommand::Unserved(words) => {
             let text = format!("{words} is not served: sessions send each other no notifications");

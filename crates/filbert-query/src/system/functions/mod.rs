@@ -1,8 +1,10 @@
 //! Functions about the session and the catalog, for PostgreSQL and CrateDB. Hazelcast has none.
 
+mod advisory;
 mod names;
 mod objects;
 mod session;
+mod waiting;
 
 use datafusion::logical_expr::ScalarUDF;
 use filbert_functions::native::{Call, udf};
@@ -11,8 +13,8 @@ use super::Scene;
 
 /// All of them.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    let groups = [session::FUNCTIONS, objects::FUNCTIONS, names::FUNCTIONS];
-    groups.into_iter().flatten().chain([&names::REG_NAME]).map(udf).collect()
+    let groups = [session::FUNCTIONS, objects::FUNCTIONS, names::FUNCTIONS, advisory::FUNCTIONS];
+    groups.into_iter().flatten().chain([&names::REG_NAME]).map(udf).chain(waiting::functions()).collect()
 }
 
 /// The content of the catalog, computed once for all rows of a batch.

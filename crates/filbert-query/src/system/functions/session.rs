@@ -26,7 +26,6 @@ pub(super) const FUNCTIONS: &[Native] = &[
     now("current_setting", &[Take::Text, Take::Bool], text, current_setting).least(1),
     now("set_config", &[Take::Text, Take::Text, Take::Bool], text, set_config),
     now("pg_backend_pid", &[], int4, |call| Ok(Value::Int32(call.session().map_or(0, |session| session.process())))),
-    pure("pg_advisory_unlock_all", &[], text, |_| Ok(of_text(""))),
     pure("pg_is_in_recovery", &[], bool, |_| Ok(Value::Boolean(false))),
     pure("pg_is_wal_replay_paused", &[], bool, |_| Ok(Value::Boolean(false))),
     pure("pg_jit_available", &[], bool, |_| Ok(Value::Boolean(false))),
