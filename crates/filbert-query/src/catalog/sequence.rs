@@ -111,11 +111,6 @@ impl Sequence {
         Ok(Sequence { start, step, least, most, cycles, serial, id: Uuid::new_v4(), numbers })
     }
 
-    /// The first value, the step, the least and the greatest value, and whether it starts again.
-    pub(crate) fn bounds(&self) -> (i64, i64, i64, i64, bool) {
-        (self.start, self.step, self.least, self.most, self.cycles)
-    }
-
     /// The next value. Values taken by a failed statement are lost.
     ///
     /// # Errors

@@ -36,16 +36,6 @@ pub(crate) struct ColumnFacts {
     pub(crate) crate_type: String,
 }
 
-/// The bounds of a sequence.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SequenceFacts {
-    pub(crate) start: i64,
-    pub(crate) step: i64,
-    pub(crate) least: i64,
-    pub(crate) most: i64,
-    pub(crate) cycles: bool,
-}
-
 /// An index, or the index of a primary key.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexFacts {

@@ -8,9 +8,7 @@ use filbert_functions::pg_types;
 use filbert_functions::types::JSONB;
 use filbert_grid::{IndexKind, Map};
 
-use super::facts::{
-    ColumnFacts, ConstraintFacts, IndexFacts, Place, RelationFacts, RelationKind, SequenceFacts, plain_column,
-};
+use super::facts::{ColumnFacts, ConstraintFacts, IndexFacts, Place, RelationFacts, RelationKind, plain_column};
 use crate::catalog::{self, Mapping, MappingColumn};
 use crate::oids::Oids;
 use crate::tables::Tables;
