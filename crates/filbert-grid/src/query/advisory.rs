@@ -353,7 +353,7 @@ mod tests {
 
     fn counted(count: &Arc<AtomicUsize>) -> Wake {
         let count = count.clone();
-        Box::new(move || drop(count.fetch_add(1, Ordering::Relaxed)))
+        Box::new(move || _ = count.fetch_add(1, Ordering::Relaxed))
     }
 
     fn is_empty(locks: &AdvisoryLocks) -> bool {

@@ -23,15 +23,14 @@ use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr as PlannedExpr, LogicalPlan, Operator, and, or};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Query, SelectItem, SetExpr, SetOperator, Value, Visit, VisitMut, Visitor,
-    VisitorMut,
+    BinaryOperator, Expr, Query, SelectItem, SetExpr, SetOperator, Visit, VisitMut, Visitor, VisitorMut,
 };
 use filbert_dialect::{call, walk};
 use filbert_functions::choices::{self, OF_CONDITIONS, OF_VALUE};
 use filbert_functions::error::{carried, parsing_error};
 use filbert_functions::named::map_named;
 use filbert_functions::numbers::free::{self, WITH_FREE_SCALE};
-use filbert_functions::{AS_CAST, operand};
+use filbert_functions::operand;
 
 use crate::plan::frames;
 use crate::plan::session::dialect_of;
@@ -60,11 +59,12 @@ impl VisitorMut for Calls {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return ControlFlow::Continue(()) };
+        let with = query.with.as_mut().filter(|with| with.recursive && self.has_free_scales);
+        let Some(with) = with else { return ControlFlow::Continue(()) };
         for table in &mut with.cte_tables {
             if let SetExpr::SetOperation { op: SetOperator::Union, left, .. } = table.query.body.as_mut() {
-                self.is_to_be_settled |= self.has_free_scales;
-                each_item(left, &|item| first_of_recursion(item, self.has_free_scales));
+                self.is_to_be_settled = true;
+                with_free_scales(left);
             }
         }
         ControlFlow::Continue(())
@@ -91,30 +91,22 @@ impl VisitorMut for Calls {
     }
 }
 
-/// A column of the first part of a recursive query. The later parts get its type, so a cast to text
-/// must not keep the type of its operand.
-fn first_of_recursion(item: &mut Expr, has_free_scale: bool) {
-    if matches!(item, Expr::Cast { data_type: DataType::Text, .. }) {
-        let label = Expr::value(Value::SingleQuotedString(item.to_string()));
-        let inner = std::mem::replace(item, Expr::Identifier("".into()));
-        *item = call(AS_CAST, vec![label, inner], Vec::new(), None);
-    }
-    if has_free_scale {
-        let inner = std::mem::replace(item, Expr::Identifier("".into()));
-        *item = call(WITH_FREE_SCALE, vec![inner], Vec::new(), None);
-    }
+/// Removes the scale of a number in the first part of a recursive query.
+fn with_free_scale(item: &mut Expr) {
+    let inner = std::mem::replace(item, Expr::Identifier("".into()));
+    *item = call(WITH_FREE_SCALE, vec![inner], Vec::new(), None);
 }
 
-fn each_item(first: &mut SetExpr, change: &impl Fn(&mut Expr)) {
+fn with_free_scales(first: &mut SetExpr) {
     match first {
         SetExpr::Select(select) => {
             for item in &mut select.projection {
                 if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-                    change(expr);
+                    with_free_scale(expr);
                 }
             }
         }
-        SetExpr::Query(query) => each_item(&mut query.body, change),
+        SetExpr::Query(query) => with_free_scales(&mut query.body),
         _ => {}
     }
 }

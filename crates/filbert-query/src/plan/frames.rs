@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType, IntervalUnit};
+use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
@@ -140,7 +140,7 @@ fn constant(distance: &Expr, units: WindowFrameUnits, options: &ConfigOptions) -
 }
 
 /// A distance as DataFusion expects it: a count for rows and groups, for ranges the text of a
-/// number, or an interval.
+/// number or of an interval.
 fn checked(value: ScalarValue, units: WindowFrameUnits, is_start: bool) -> Result<ScalarValue> {
     let which = if is_start { "starting" } else { "ending" };
     if value.is_null() {
@@ -151,7 +151,12 @@ fn checked(value: ScalarValue, units: WindowFrameUnits, is_start: bool) -> Resul
         let is_negative = value.data_type().is_numeric() && value < ScalarValue::new_zero(&value.data_type())?;
         return match &value {
             _ if is_negative => Err(negative_size()),
-            ScalarValue::IntervalMonthDayNano(_) => Ok(value),
+            // The text of an interval in a statement has this form: types that have no such distance
+            // reject both.
+            ScalarValue::IntervalMonthDayNano(Some(parts)) => Ok(ScalarValue::Utf8(Some(format!(
+                "{} months {} days {} nanoseconds",
+                parts.months, parts.days, parts.nanoseconds
+            )))),
             _ => match value.cast_to(&DataType::Utf8)? {
                 ScalarValue::Utf8(Some(text)) => Ok(ScalarValue::Utf8(Some(text.trim().to_owned()))),
                 other => Ok(other),
@@ -190,32 +195,6 @@ fn checked(value: ScalarValue, units: WindowFrameUnits, is_start: bool) -> Resul
 
 fn negative_size() -> DataFusionError {
     carried(data_error("invalid preceding or following size in window function").with_sqlstate("22013"))
-}
-
-/// The distance of a bound as the length of an interval, in the unit of the keys of intervals;
-/// `None` for a bound without a distance.
-pub(super) fn as_length(bound: &WindowFrameBound) -> Result<Option<WindowFrameBound>> {
-    let length = |distance: &ScalarValue| {
-        let interval = match distance.try_as_str() {
-            Some(text) => ScalarValue::try_from_string(
-                text.unwrap_or_default().to_owned(),
-                &DataType::Interval(IntervalUnit::MonthDayNano),
-            )?,
-            None => distance.clone(),
-        };
-        let ScalarValue::IntervalMonthDayNano(Some(parts)) = interval else { return Ok(distance.clone()) };
-        let length = length_of(parts.months, parts.days, parts.nanoseconds);
-        if length < 0 { Err(negative_size()) } else { Ok(ScalarValue::Utf8(Some(length.to_string()))) }
-    };
-    Ok(match bound {
-        WindowFrameBound::Preceding(distance) if !distance.is_null() => {
-            Some(WindowFrameBound::Preceding(length(distance)?))
-        }
-        WindowFrameBound::Following(distance) if !distance.is_null() => {
-            Some(WindowFrameBound::Following(length(distance)?))
-        }
-        _ => None,
-    })
 }
 
 /// The length of an interval in microseconds.

@@ -4,7 +4,7 @@
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DataFusionError, Result as Planned, ScalarValue};
+use datafusion::common::{DFSchema, Result as Planned, ScalarValue};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -12,7 +12,6 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use filbert_functions::error::{carried, data_error, of_datafusion, parsing_error};
-use filbert_functions::key_of;
 use filbert_functions::named::map_named;
 use filbert_functions::numbers::is_shift;
 use filbert_grid::query::SqlError;
@@ -84,7 +83,8 @@ fn framed(function: &mut WindowFunction, schema: &DFSchema) -> Planned<bool> {
         WindowFrameBound::CurrentRow => true,
     };
     if !is_open(&frame.start_bound) || !is_open(&frame.end_bound) {
-        return in_order_of_lengths(function, schema);
+        let text = "RANGE with a distance is not served in an order of values of this type";
+        return Err(carried(parsing_error(text).with_sqlstate("0A000")));
     }
     let groups = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
@@ -93,24 +93,6 @@ fn framed(function: &mut WindowFunction, schema: &DFSchema) -> Planned<bool> {
     };
     let (start, end) = (groups(&frame.start_bound), groups(&frame.end_bound));
     function.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
-    Ok(true)
-}
-
-/// Orders intervals by their lengths, which are numbers, and turns the distances into lengths.
-fn in_order_of_lengths(function: &mut WindowFunction, schema: &DFSchema) -> Planned<bool> {
-    let [sort] = function.params.order_by.as_mut_slice() else { return Ok(false) };
-    let (_, field) = sort.expr.to_field(schema)?;
-    let is_interval = matches!(field.data_type(), DataType::Interval(_));
-    let Some((key, _)) = key_of(&field).filter(|_| is_interval) else {
-        let text = "RANGE with a distance is not served in an order of values of this type";
-        return Err(carried(parsing_error(text).with_sqlstate("0A000")));
-    };
-    sort.expr = key(std::mem::take(&mut sort.expr));
-    let frame = &function.params.window_frame;
-    let length =
-        |bound: &WindowFrameBound| Ok::<_, DataFusionError>(frames::as_length(bound)?.unwrap_or_else(|| bound.clone()));
-    let (start, end) = (length(&frame.start_bound)?, length(&frame.end_bound)?);
-    function.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Range, start, end);
     Ok(true)
 }
 
