@@ -48,6 +48,8 @@ impl Fields {
                     rest = behind;
                     self.unescape(*escaped, &mut rest);
                 }
+                // A backslash that escapes nothing.
+                (b'\\', None) => {}
                 (byte, _) => self.bytes.push(byte),
             }
         }

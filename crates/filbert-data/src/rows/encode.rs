@@ -37,31 +37,38 @@ fn put_quoted(field: &[u8], format: &RowFormat, out: &mut Vec<u8>) {
 
 fn put_escaped(field: &[u8], format: &RowFormat, out: &mut Vec<u8>) {
     let mut field = field;
+    let is_escaped = |byte: &u8| letter_of(*byte, format).is_some();
     if field == format.null.as_bytes()
+        && !field.iter().any(is_escaped)
         && let Some((first, rest)) = field.split_first()
     {
-        // The first byte is written as an octal number, since a backslash before a letter may have
-        // another meaning.
+        // Without an escape the value would be read as a null. The first byte is written as an
+        // octal number, since a backslash before a letter may have another meaning.
         out.extend_from_slice(&[b'\\', b'0' + (first >> 6), b'0' + (first >> 3 & 7), b'0' + (first & 7)]);
         field = rest;
     }
     for byte in field {
-        let letter = match byte {
-            0x08 => b'b',
-            0x0c => b'f',
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            0x0b => b'v',
-            b'\\' => b'\\',
-            byte if *byte == format.delimiter => *byte,
-            byte => {
-                out.push(*byte);
-                continue;
-            }
-        };
-        out.extend_from_slice(&[b'\\', letter]);
+        match letter_of(*byte, format) {
+            Some(letter) => out.extend_from_slice(&[b'\\', letter]),
+            None => out.push(*byte),
+        }
     }
+}
+
+/// The character that stands for a byte behind a backslash; `None` if the byte needs no escape.
+#[inline]
+fn letter_of(byte: u8, format: &RowFormat) -> Option<u8> {
+    Some(match byte {
+        0x08 => b'b',
+        0x0c => b'f',
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        0x0b => b'v',
+        b'\\' => b'\\',
+        byte if byte == format.delimiter => byte,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -80,6 +87,7 @@ mod tests {
 
     #[test]
     fn rows_are_written_as_postgresql_writes_them() {
+        assert_eq!(written(&[Some("\\N"), None], &RowFormat::text()), "\\\\N\t\\N\n");
         let fields = [Some("1"), None, Some(""), Some("a\tb,\"c\"\\\n"), Some("\\."), Some("ü")];
         assert_eq!(written(&fields, &RowFormat::text()), "1\t\\N\t\ta\\tb,\"c\"\\\\\\n\t\\\\.\tü\n");
         assert_eq!(written(&fields, &RowFormat::csv()), "1,,\"\",\"a\tb,\"\"c\"\"\\\n\",\"\\.\",ü\n");

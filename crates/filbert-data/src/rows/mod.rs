@@ -79,6 +79,14 @@ pub enum RowError {
         /// The line in which the row begins.
         line: u64,
     },
+    /// A value with a zero byte, which no text has.
+    #[error("value {column} of the row in line {line} has a zero byte in it")]
+    HasZero {
+        /// The line in which the row begins.
+        line: u64,
+        /// The number of the value in the row, counted from 1.
+        column: usize,
+    },
     /// A value that is not UTF-8.
     #[error("value {column} of the row in line {line} is not UTF-8")]
     NotUtf8 {
@@ -93,7 +101,10 @@ impl RowError {
     /// The line in which the row begins.
     pub fn line(&self) -> u64 {
         match self {
-            RowError::TooLong { line, .. } | RowError::Unterminated { line } | RowError::NotUtf8 { line, .. } => *line,
+            RowError::TooLong { line, .. }
+            | RowError::Unterminated { line }
+            | RowError::HasZero { line, .. }
+            | RowError::NotUtf8 { line, .. } => *line,
         }
     }
 }

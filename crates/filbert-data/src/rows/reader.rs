@@ -172,7 +172,7 @@ impl RowReader {
     ) -> Result<(), E> {
         let line = self.lines + 1;
         let within = row.iter().filter(|byte| **byte == b'\n').count();
-        let row = row.strip_suffix(b"\n").map_or(row, |row| row.strip_suffix(b"\r").unwrap_or(row));
+        let row = without_line_end(row, &self.format);
         // The last row may have no line end.
         self.lines += u64::try_from(within.max(1)).unwrap_or(1);
         if row == END_MARK {
@@ -184,13 +184,28 @@ impl RowReader {
         }
         self.fields.read(row, &self.format);
         let Fields { bytes, places } = &self.fields;
-        let text = std::str::from_utf8(bytes).map_err(|error| {
-            let ends_before =
-                |place: &&Option<Range<usize>>| place.as_ref().is_none_or(|place| place.end <= error.valid_up_to());
-            RowError::NotUtf8 { line, column: places.iter().take_while(ends_before).count() + 1 }
-        })?;
+        let column = |at: usize| {
+            let ends_before = |place: &&Option<Range<usize>>| place.as_ref().is_none_or(|place| place.end <= at);
+            places.iter().take_while(ends_before).count() + 1
+        };
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| RowError::NotUtf8 { line, column: column(error.valid_up_to()) })?;
+        if bytes.contains(&0) {
+            let at = text.find('\0').unwrap_or_default();
+            return Err(RowError::HasZero { line, column: column(at) }.into());
+        }
         on_row(Row { line, text, places })
     }
+}
+
+/// A row without its line end. A character after a backslash belongs to the value.
+fn without_line_end<'r>(row: &'r [u8], format: &RowFormat) -> &'r [u8] {
+    let is_escaped = |before: &[u8]| before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
+    let without = |row: &'r [u8], end: u8| match row.split_last() {
+        Some((last, before)) if *last == end && (format.is_csv || !is_escaped(before)) => Some(before),
+        _ => None,
+    };
+    without(row, b'\n').map_or(row, |row| without(row, b'\r').unwrap_or(row))
 }
 
 #[cfg(test)]
@@ -240,6 +255,9 @@ mod tests {
         check("a\\\nb\\\tc\td\nx", &text, &[(1, &[Some("a\nb\tc"), Some("d")]), (3, &[Some("x")])]);
         check("1\n\\.\n2\n", &text, &[(1, &[Some("1")])]);
         check("a\\\\\nb\n", &text, &[(1, &[Some("a\\")]), (2, &[Some("b")])]);
+        check("a\\\r\nb\n", &text, &[(1, &[Some("a\r")]), (2, &[Some("b")])]);
+        check("a\\\n", &text, &[(1, &[Some("a\n")])]);
+        check("a\\", &text, &[(1, &[Some("a")])]);
         let format = RowFormat { delimiter: b'|', null: "nil".into(), header: true, ..RowFormat::text() };
         check("x|y\nnil|\\nil\n", &format, &[(2, &[None, Some("\nil")])]);
     }
@@ -264,6 +282,15 @@ mod tests {
         let csv = RowFormat::csv();
         assert_eq!(read(b"1\n\"2\n", &csv), Err(RowError::Unterminated { line: 2 }));
         assert_eq!(read(b"1,2\n3,\xff,4\n", &csv), Err(RowError::NotUtf8 { line: 2, column: 2 }));
+        assert_eq!(read(b"1,2\n3,\0,4\n", &csv), Err(RowError::HasZero { line: 2, column: 2 }));
+        for zero in ["\0", "\\0", "\\000", "\\400", "\\x0", "\\x00"] {
+            let row = format!("1\ta{zero}\n");
+            assert_eq!(
+                read(row.as_bytes(), &RowFormat::text()),
+                Err(RowError::HasZero { line: 1, column: 2 }),
+                "{row:?}"
+            );
+        }
         let long = [b"1\n".as_slice(), &[b'x'; 2000]].concat();
         assert_eq!(read_in(7, &long, csv), Err(RowError::TooLong { line: 2, bytes_max: 1000 }));
     }

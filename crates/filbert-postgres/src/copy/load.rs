@@ -70,7 +70,7 @@ struct Target {
 impl From<RowError> for Box<PgError> {
     fn from(error: RowError) -> Self {
         let sqlstate = match error {
-            RowError::NotUtf8 { .. } => sqlstate::NOT_IN_REPERTOIRE,
+            RowError::NotUtf8 { .. } | RowError::HasZero { .. } => sqlstate::NOT_IN_REPERTOIRE,
             RowError::TooLong { .. } => sqlstate::LIMIT_EXCEEDED,
             RowError::Unterminated { .. } => sqlstate::BAD_COPY_FORMAT,
         };
@@ -91,7 +91,7 @@ impl Loader {
             CopyKind::Binary => Source::Binary(BinaryReader::new(row_bytes_max)),
             _ => Source::Text(RowReader::new(row_format(format)?, row_bytes_max)),
         };
-        let types = columns.iter().map(|column| PgType::of(&column.field_type)).collect();
+        let types = columns.iter().map(PgType::of_column).collect();
         let (values, lines, value_bytes, rows, written) = Default::default();
         let target = Target {
             writer: Some(writer),
