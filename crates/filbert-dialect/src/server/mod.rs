@@ -268,6 +268,9 @@ impl VisitorMut for Rewriter {
                 }
                 rows::rewrite(expression)?;
             }
+            Expr::Value(ValueWithSpan { value: Value::UnicodeStringLiteral(text), .. }) if text.contains('\0') => {
+                return refuse("invalid Unicode escape value", "42601");
+            }
             Expr::Value(ValueWithSpan { value, .. }) => plain_text(value),
             _ => {}
         }

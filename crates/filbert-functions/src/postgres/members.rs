@@ -32,17 +32,17 @@ pub(super) const FUNCTIONS: &[Native] = &[
     }),
     pure("jsonb_extract_path_text", &[Take::Text, Take::Rest], text, |call| canonical(call, as_text)),
     // The results of `json` table functions, as arrays: parts of the document as written.
-    pure("json_array_elements", &[Take::Text], documents, |call| elements(call, as_json))
+    pure("json_array_elements", &[Take::Text], documents, |call| elements(parsed(call.text(0))?, as_json))
         .of_pg_type(|_| Some(ARRAY_OF_JSON)),
-    pure("json_array_elements_text", &[Take::Text], texts, |call| elements(call, as_text)),
+    pure("json_array_elements_text", &[Take::Text], texts, |call| elements(with_texts(call)?, as_text)),
     pure("json_object_keys", &[Take::Text], texts, |call| Ok(Value::Array(names(call)?))),
     pure("json_each_names", &[Take::Text], texts, |call| Ok(Value::Array(names(call)?))),
     pure("json_each_values", &[Take::Text], documents, |call| {
-        Ok(Value::Array(parsed(call.text(0))?.children().map(|(_, item)| as_json(item)).collect()))
+        Ok(Value::Array(with_texts(call)?.children().map(|(_, item)| as_json(item)).collect()))
     })
     .of_pg_type(|_| Some(ARRAY_OF_JSON)),
     pure("json_each_texts", &[Take::Text], texts, |call| {
-        Ok(Value::Array(parsed(call.text(0))?.children().map(|(_, item)| as_text(item)).collect()))
+        Ok(Value::Array(with_texts(call)?.children().map(|(_, item)| as_text(item)).collect()))
     }),
 ];
 
@@ -58,14 +58,33 @@ fn parsed(text: &str) -> Result<Node<'_>> {
     Node::parse(text).map_err(|_| super::json::malformed(text))
 }
 
+/// The first argument as a document with names and texts that are read. In PostgreSQL, none of them
+/// has a zero byte.
+fn with_texts<'c>(call: &'c Call<'_>) -> Result<Node<'c>> {
+    let text = call.text(0);
+    let node = parsed(text)?;
+    if call.dialect == Dialect::Postgres && has_zero(text) {
+        return Err(refused("22P05", "unsupported Unicode escape sequence"));
+    }
+    Ok(node)
+}
+
+/// Whether a document has the escape of a zero byte.
+fn has_zero(document: &str) -> bool {
+    let mut places = document.match_indices("\\u0000");
+    places.any(|(at, _)| {
+        let before = document.as_bytes().get(..at).unwrap_or_default();
+        before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
+    })
+}
+
 /// Finds a part of the first argument, and converts it.
 fn with<'c>(
     call: &'c Call<'_>,
     find: impl FnOnce(Node<'c>) -> Option<Node<'c>>,
     tell: fn(Node<'_>) -> Value<'static>,
 ) -> Result<Value<'static>> {
-    let node = parsed(call.text(0))?;
-    Ok(find(node).map_or(Value::Null, tell))
+    Ok(find(with_texts(call)?).map_or(Value::Null, tell))
 }
 
 /// A part of a `jsonb`, also of one that is written as a text.
@@ -78,8 +97,7 @@ fn canonical(call: &Call<'_>, tell: fn(Node<'_>) -> Value<'static>) -> Result<Va
 }
 
 /// The elements of a document that is an array.
-fn elements(call: &Call<'_>, tell: fn(Node<'_>) -> Value<'static>) -> Result<Value<'static>> {
-    let node = parsed(call.text(0))?;
+fn elements(node: Node<'_>, tell: fn(Node<'_>) -> Value<'static>) -> Result<Value<'static>> {
     if !node.text().starts_with('[') {
         let what = if node.is_scalar() { "a scalar" } else { "an object" };
         return Err(refused("22023", format!("cannot extract elements from {what}")));
@@ -167,7 +185,7 @@ fn along<'n>(node: Node<'n>, call: &Call<'_>) -> Option<Node<'n>> {
 
 /// The names of an object's members, in document order.
 fn names(call: &Call<'_>) -> Result<Vec<Value<'static>>> {
-    let node = parsed(call.text(0))?;
+    let node = with_texts(call)?;
     if !node.text().starts_with('{') {
         let what = if node.is_scalar() { "a scalar" } else { "an array" };
         return Err(refused("22023", format!("cannot call json_object_keys on {what}")));
