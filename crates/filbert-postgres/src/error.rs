@@ -3,7 +3,7 @@
 use std::io;
 
 use filbert_data::DataError;
-use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::query::{SqlError, SqlErrorCode, Violated};
 
 use crate::wire::{ErrorFields, Out, Violation};
 
@@ -39,6 +39,9 @@ pub(crate) mod sqlstate {
     pub(crate) const INTERNAL: &str = "XX000";
 }
 
+/// The schema of tables without one.
+const DEFAULT_SCHEMA: &str = "public";
+
 /// An error that is sent to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PgError {
@@ -49,11 +52,20 @@ pub(crate) struct PgError {
     pub(crate) position: Option<u32>,
     /// Another place of the error: the line of a COPY, the number of a parameter.
     pub(crate) context: Option<String>,
+    /// The constraint that a row violates.
+    pub(crate) violated: Option<Box<Violated>>,
 }
 
 impl PgError {
     pub(crate) fn new(sqlstate: &'static str, message: impl Into<String>) -> Box<PgError> {
-        Box::new(PgError { sqlstate, message: message.into(), hint: None, position: None, context: None })
+        Box::new(PgError {
+            sqlstate,
+            message: message.into(),
+            hint: None,
+            position: None,
+            context: None,
+            violated: None,
+        })
     }
 
     pub(crate) fn protocol(message: impl Into<String>) -> Box<PgError> {
@@ -91,14 +103,19 @@ impl PgError {
 
     /// Writes the error as a message.
     pub(crate) fn write(&self, severity: &str, out: &mut Out) {
+        let violated = self.violated.as_deref();
         out.error(ErrorFields {
             severity,
             sqlstate: self.sqlstate,
             message: &self.message,
-            detail: None,
+            detail: violated.and_then(|violated| violated.detail.as_deref()),
             hint: self.hint.as_deref(),
             position: self.position,
             context: self.context.as_deref(),
+            schema: violated.map(|violated| violated.schema.as_deref().unwrap_or(DEFAULT_SCHEMA)),
+            table: violated.map(|violated| violated.table.as_str()),
+            column: violated.and_then(|violated| violated.column.as_deref()),
+            constraint: violated.and_then(|violated| violated.constraint.as_deref()),
         });
     }
 }
@@ -115,8 +132,8 @@ impl From<SqlError> for Box<PgError> {
             SqlErrorCode::DataException => "22000",
             _ => error.sqlstate(),
         };
-        let SqlError { message, position, suggestion, .. } = error;
-        Box::new(PgError { sqlstate, message, hint: suggestion, position, context: None })
+        let SqlError { message, position, suggestion, violated, .. } = error;
+        Box::new(PgError { sqlstate, message, hint: suggestion, position, context: None, violated })
     }
 }
 

@@ -102,6 +102,21 @@ pub enum SqlSubject {
     },
 }
 
+/// A constraint that a row violates. Clients of PostgreSQL get these names in fields of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violated {
+    /// The schema of the table; `None` = the default schema.
+    pub schema: Option<String>,
+    /// The table.
+    pub table: String,
+    /// The column, if the constraint has no name.
+    pub column: Option<String>,
+    /// The name of the constraint.
+    pub constraint: Option<String>,
+    /// The values that violate it, as a sentence.
+    pub detail: Option<String>,
+}
+
 /// The reason why a statement was not executed, or not completed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -120,6 +135,8 @@ pub struct SqlError {
     pub suggestion: Option<String>,
     /// The subject. `None` after the error was translated into the client's error dialect.
     pub subject: Option<Box<SqlSubject>>,
+    /// The constraint that a row violates.
+    pub violated: Option<Box<Violated>>,
 }
 
 impl SqlError {
@@ -138,6 +155,7 @@ impl SqlError {
             position: None,
             suggestion: None,
             subject: None,
+            violated: None,
         }
     }
 
@@ -163,6 +181,12 @@ impl SqlError {
     #[must_use]
     pub fn about(self, subject: SqlSubject) -> Self {
         SqlError { subject: Some(Box::new(subject)), ..self }
+    }
+
+    /// Sets the constraint that a row violates.
+    #[must_use]
+    pub fn violating(self, violated: Violated) -> Self {
+        SqlError { violated: Some(Box::new(violated)), ..self }
     }
 
     /// The SQLSTATE, five characters.
@@ -199,6 +223,7 @@ impl From<GridError> for SqlError {
             position: None,
             suggestion: None,
             subject: None,
+            violated: None,
         }
     }
 }

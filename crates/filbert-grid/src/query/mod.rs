@@ -30,7 +30,7 @@ mod write;
 pub use advisory::{AdvisoryKey, AdvisoryLocks, AdvisoryWait};
 pub use block::{Notice, SETTING_BYTES, Severity};
 pub use describe::{Command, CopyFormat, CopyKind, DescribeReply, Description};
-pub use error::{SqlError, SqlErrorCode, SqlSubject, data_error, parsing_error};
+pub use error::{SqlError, SqlErrorCode, SqlSubject, Violated, data_error, parsing_error};
 pub use figures::EngineFigures;
 pub use map_query::{Answer, Ending, EntryProjection, MapQuery, OwnedMapQuery, PageEnd, Paging, PreparedQuery};
 pub use reader::{ColumnReader, QUOTIENT_SCALE, quotient_digits};

@@ -44,6 +44,10 @@ pub(crate) struct ErrorFields<'a> {
     pub(crate) hint: Option<&'a str>,
     pub(crate) position: Option<u32>,
     pub(crate) context: Option<&'a str>,
+    pub(crate) schema: Option<&'a str>,
+    pub(crate) table: Option<&'a str>,
+    pub(crate) column: Option<&'a str>,
+    pub(crate) constraint: Option<&'a str>,
 }
 
 /// A buffer of messages.
@@ -257,6 +261,10 @@ impl Out {
                 (b'H', error.hint),
                 (b'P', position.as_deref()),
                 (b'W', error.context),
+                (b's', error.schema),
+                (b't', error.table),
+                (b'c', error.column),
+                (b'n', error.constraint),
             ];
             for (name, value) in fields {
                 if let Some(value) = value {

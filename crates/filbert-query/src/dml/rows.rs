@@ -26,7 +26,7 @@ use filbert_functions::{
     truth_of, value_of_field, zone_of_changes,
 };
 use filbert_grid::Schemas;
-use filbert_grid::query::{Dialect, SqlError};
+use filbert_grid::query::{Dialect, SqlError, Violated};
 use uuid::Uuid;
 
 use crate::catalog::{Mapping, MappingColumn, ROW_ID, RowIds, Sequence};
@@ -36,6 +36,9 @@ use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
 use crate::execution::Execution;
 use crate::plan::session::dialect_of;
+
+/// The maximum size of a value in the description of a row, in bytes.
+const SHOWN_BYTES_MAX: usize = 64;
 
 /// Makes entries from rows.
 pub(crate) struct RowMaker {
@@ -410,18 +413,20 @@ impl RowMaker {
         }
         for (index, rule) in self.rules.iter().enumerate() {
             if rule.not_null && row.get(index).is_none_or(Value::is_null) {
+                let column = self.column_name(index);
                 let text = format!(
-                    "null value in column {:?} of relation {:?} violates not-null constraint",
-                    self.column_name(index),
+                    "null value in column {column:?} of relation {:?} violates not-null constraint",
                     self.mapping.name
                 );
-                return Err(data_error(text).with_sqlstate("23502"));
+                let violated = Violated { column: Some(column.to_owned()), ..self.violated(self.shown_row(row)) };
+                return Err(data_error(text).with_sqlstate("23502").violating(violated));
             }
         }
         for (name, condition) in &self.checks {
             if condition.evaluate(&Inputs::row(row, execution))? == Value::Boolean(false) {
                 let text = format!("new row for relation {:?} violates check constraint {name:?}", self.mapping.name);
-                return Err(data_error(text).with_sqlstate("23514"));
+                let violated = Violated { constraint: Some(name.clone()), ..self.violated(self.shown_row(row)) };
+                return Err(data_error(text).with_sqlstate("23514").violating(violated));
             }
         }
         Ok(())
@@ -440,18 +445,46 @@ impl RowMaker {
         let formats = Formats { schemas: self.schemas.clone(), key_layout: None, value_layout: None };
         let mut values = Vec::new();
         // Unreadable values are omitted.
-        let shown = |value: &Value<'_>| match &self.zone {
-            Some(zone) => cast_to_text(value, zone),
-            None => value.to_string(),
-        };
-        let _ = FieldReader::new(paths, formats).read(key, &[], &mut |_, value| values.push(shown(&value)));
-        data_error(format!(
-            "duplicate key value violates unique constraint {:?}: key ({})=({}) already exists",
-            facts.primary_key_name,
-            facts.primary_key.join(", "),
-            values.join(", ")
-        ))
-        .with_sqlstate("23505")
+        let _ = FieldReader::new(paths, formats).read(key, &[], &mut |_, value| values.push(self.shown(&value)));
+        let of_key = format!("ey ({})=({}) already exists", facts.primary_key.join(", "), values.join(", "));
+        let name = &facts.primary_key_name;
+        let text = format!("duplicate key value violates unique constraint {name:?}");
+        // PostgreSQL tells the key apart from the message.
+        let text = if self.rounds { text } else { format!("{text}: k{of_key}") };
+        let violated = Violated { constraint: Some(name.clone()), ..self.violated(format!("K{of_key}.")) };
+        data_error(text).with_sqlstate("23505").violating(violated)
+    }
+
+    /// A constraint of this table.
+    fn violated(&self, detail: String) -> Violated {
+        let (schema, table) = filbert_dialect::schema_of(&self.mapping.name);
+        let (schema, table) = (schema.map(str::to_owned), table.to_owned());
+        Violated { schema, table, detail: Some(detail), ..Violated::default() }
+    }
+
+    /// A row that violates a constraint, as PostgreSQL shows it.
+    fn shown_row(&self, row: &[Value<'_>]) -> String {
+        let columns = self.mapping.columns.iter().zip(row).filter(|(column, _)| !column.hidden);
+        let values = columns.map(|(_, value)| match value {
+            Value::Null => "null".to_owned(),
+            value => {
+                let mut text = self.shown(value);
+                if let Some((end, _)) = text.char_indices().find(|(at, char)| at + char.len_utf8() > SHOWN_BYTES_MAX) {
+                    text.truncate(end);
+                    text.push_str("...");
+                }
+                text
+            }
+        });
+        format!("Failing row contains ({}).", values.collect::<Vec<_>>().join(", "))
+    }
+
+    fn shown(&self, value: &Value<'_>) -> String {
+        match (&self.zone, value) {
+            (Some(_), Value::Boolean(value)) => String::from(if *value { "t" } else { "f" }),
+            (Some(zone), value) => cast_to_text(value, zone),
+            (None, value) => value.to_string(),
+        }
     }
 
     fn column_name(&self, column: usize) -> &str {

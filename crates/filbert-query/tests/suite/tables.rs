@@ -75,10 +75,7 @@ fn keys_are_of_one_column_of_several_or_made() {
     member.change("CREATE TABLE pairs (a INT, b TEXT, c INT, PRIMARY KEY (a, b))");
     assert_eq!(member.change("INSERT INTO pairs VALUES (1, 'x', 10), (1, 'y', 20), (2, 'x', 30)"), 3);
     let message = sqlstate(&member, "INSERT INTO pairs VALUES (1, 'y', 99)", "23505");
-    assert_eq!(
-        message,
-        "duplicate key value violates unique constraint \"pairs_pkey\": key (a, b)=(1, y) already exists"
-    );
+    assert_eq!(message, "duplicate key value violates unique constraint \"pairs_pkey\"");
     assert_eq!(member.rows("SELECT * FROM pairs WHERE a = 1 AND b = 'y'"), ["1|y|20"]);
     assert_eq!(member.change("UPDATE pairs SET c = c + 1 WHERE b = 'x'"), 2);
     assert_eq!(member.rows("SELECT * FROM pairs ORDER BY a, b"), ["1|x|11", "1|y|20", "2|x|31"]);
