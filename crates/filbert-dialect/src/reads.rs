@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{ObjectName, ObjectNamePart, Query, Visitor};
+use sqlparser::ast::{ObjectName, ObjectNamePart, Query, Value, ValueWithSpan, Visitor};
 
 use crate::walk;
 
@@ -14,6 +14,10 @@ pub struct Reads {
     pub names: Vec<ObjectName>,
     /// The names of the `WITH` queries within it.
     pub queries: HashSet<String>,
+    /// Whether a parameter occurs more than once.
+    pub repeats_parameter: bool,
+    /// The parameters.
+    parameters: HashSet<String>,
 }
 
 impl Reads {
@@ -40,6 +44,13 @@ impl Visitor for Reads {
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         let queries = query.with.iter().flat_map(|with| &with.cte_tables);
         self.queries.extend(queries.map(|query| query.alias.name.value.clone()));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+        if let Value::Placeholder(name) = &value.value {
+            self.repeats_parameter |= !self.parameters.insert(name.clone());
+        }
         ControlFlow::Continue(())
     }
 

@@ -8,10 +8,11 @@ use std::sync::{Arc, LazyLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::arrow::compute::cast;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -21,7 +22,7 @@ use datafusion::logical_expr::{
 use filbert_data::dates::Zone;
 use filbert_data::{FieldType, Value};
 use filbert_dialect::calls::ARRAY_LIKE;
-use filbert_grid::query::arrow_type;
+use filbert_grid::query::{ParameterType, arrow_type};
 
 use crate::builder::ColumnBuilder;
 use crate::error::carried;
@@ -32,7 +33,9 @@ use crate::numbers::decimals::FREE;
 use crate::numbers::written::common_with_literals;
 use crate::row::{failed, is_text, text_of, wrong_arguments};
 use crate::text::CAST_UUID_NAME;
-use crate::types::{Mark, field, field_type_of, field_type_of_arrow};
+use crate::types::{
+    ARRAY_OF_JSON, ARRAY_OF_JSONB, ARRAY_OF_UUID, JSONB, Mark, field, field_type_of, field_type_of_arrow,
+};
 
 /// The function, for expressions that planning creates.
 pub(crate) static ARRAY_LIKE_UDF: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(udf()));
@@ -164,46 +167,86 @@ fn of_texts<'t>(
     Ok(column.finish())
 }
 
-/// Reports the types of parameters that operators do not determine: arrays with elements that a
-/// value is compared with, and UUIDs.
+/// Reports the types of parameters that Arrow's types do not determine: arrays with elements that a
+/// value is compared with, UUIDs, documents, and arrays of them.
 ///
 /// # Errors
 /// An expression has no type.
-pub fn reported_parameters(plan: &LogicalPlan, mut report: impl FnMut(&str, FieldType)) -> Result<()> {
+pub fn reported_parameters(plan: &LogicalPlan, mut report: impl FnMut(&str, ParameterType)) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         node.apply_expressions(|expression| {
-            expression.apply(|inner| {
-                match inner {
-                    Expr::Placeholder(parameter)
-                        if parameter.field.as_ref().is_some_and(|field| Mark::of(field).is_uuid()) =>
-                    {
-                        report(&parameter.id, FieldType::Uuid);
-                    }
-                    Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
-                        (ARRAY_LIKE, [Expr::Placeholder(parameter), item]) => {
-                            let (_, item) = item.to_field(&schema)?;
-                            let own = parameter.field.as_ref().map_or(DataType::Null, |own| own.data_type().clone());
-                            let found = type_of_values(&own, None, field_type_of(&item), item.data_type());
-                            report(&parameter.id, found);
-                        }
-                        (CAST_UUID_NAME, [Expr::Placeholder(parameter)]) => report(&parameter.id, FieldType::Uuid),
-                        _ => {}
-                    },
-                    Expr::InList(list)
-                        if list.expr.to_field(&schema).is_ok_and(|(_, field)| Mark::of(&field).is_uuid()) =>
-                    {
-                        for item in &list.list {
-                            if let Expr::Placeholder(parameter) = item {
-                                report(&parameter.id, FieldType::Uuid);
-                            }
-                        }
-                    }
-                    _ => {}
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
+            reported_in(expression, &schema, &mut report)?;
+            Ok(TreeNodeRecursion::Continue)
         })
     })?;
     Ok(())
+}
+
+/// Like [`reported_parameters`], for an expression.
+fn reported_in(expression: &Expr, schema: &DFSchema, report: &mut impl FnMut(&str, ParameterType)) -> Result<()> {
+    expression.apply(|inner| {
+        match inner {
+            Expr::Placeholder(parameter) => {
+                if let Some(found) = parameter.field.as_ref().and_then(|field| marked_parameter(field)) {
+                    report(&parameter.id, found);
+                }
+            }
+            Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
+                (ARRAY_LIKE, [Expr::Placeholder(parameter), item]) => {
+                    let item = field_beside(item, schema)?;
+                    let own = parameter.field.as_ref().map_or(DataType::Null, |own| own.data_type().clone());
+                    let found = type_of_values(&own, None, field_type_of(&item), item.data_type());
+                    let pg_type = Mark::of(&item).of_array().oid.filter(|oid| *oid == ARRAY_OF_JSONB);
+                    report(&parameter.id, ParameterType { field_type: found, pg_type });
+                }
+                (CAST_UUID_NAME, [Expr::Placeholder(parameter)]) => report(&parameter.id, FieldType::Uuid.into()),
+                _ => {}
+            },
+            Expr::InList(list) => {
+                if let Some(found) = field_beside(&list.expr, schema).ok().and_then(|field| marked_parameter(&field)) {
+                    for item in &list.list {
+                        if let Expr::Placeholder(parameter) = item {
+                            report(&parameter.id, found.clone());
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// The field of an expression that gives a parameter beside it its type. A cast keeps the metadata
+/// of its operand, but its values are of the type that it casts to.
+///
+/// # Errors
+/// The expression has no type.
+pub fn field_beside(expression: &Expr, schema: &DFSchema) -> Result<FieldRef> {
+    match expression {
+        Expr::Alias(alias) => field_beside(&alias.expr, schema),
+        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => Ok(Arc::clone(field)),
+        other => Ok(other.to_field(schema)?.1),
+    }
+}
+
+/// The type of a parameter with such a field, if it is more than the Arrow type.
+fn marked_parameter(field: &Field) -> Option<ParameterType> {
+    let mark = Mark::of(field);
+    let array = |item: FieldType| FieldType::Array(Box::new(item));
+    Some(match (mark.kind, mark.oid) {
+        (Some("UUID"), _) => FieldType::Uuid.into(),
+        (Some("JSON"), Some(JSONB)) | (None, Some(JSONB)) => {
+            ParameterType { field_type: FieldType::Json, pg_type: Some(JSONB) }
+        }
+        (Some("JSON"), _) => FieldType::Json.into(),
+        (_, Some(ARRAY_OF_UUID)) => array(FieldType::Uuid).into(),
+        (_, Some(ARRAY_OF_JSON)) => array(FieldType::Json).into(),
+        (_, Some(ARRAY_OF_JSONB)) => {
+            ParameterType { field_type: array(FieldType::Json), pg_type: Some(ARRAY_OF_JSONB) }
+        }
+        _ => return None,
+    })
 }

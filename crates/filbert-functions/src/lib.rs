@@ -106,7 +106,7 @@ pub use conditions::Conditions;
 pub use constants::Constants;
 pub use counted::CountedOperators;
 pub use distinct::distinct;
-pub use elements::reported_parameters;
+pub use elements::{field_beside, reported_parameters};
 pub use fields::{Fields, value_of_field};
 pub use fitting::{fit, postgres_type};
 pub use json::{Document, Kind, Node, push_json, push_json_text};

@@ -53,7 +53,7 @@ impl Session {
         let known: Vec<_> =
             requested.iter().map(|oid| PgType::from_oid(*oid).and_then(PgType::parameter_type)).collect();
         let description = self.describe_text(text, &known).await?;
-        let mut all: Vec<u32> = description.parameters.iter().map(|described| PgType::of(described).oid()).collect();
+        let mut all: Vec<u32> = description.parameters.iter().map(|of| PgType::of_parameter(of).oid()).collect();
         for (oid, requested) in all.iter_mut().zip(requested) {
             if requested != 0 {
                 *oid = requested;

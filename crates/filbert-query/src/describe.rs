@@ -5,10 +5,11 @@ use std::sync::Arc;
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::FieldType;
-use filbert_dialect::{FileFormat, Parsed, ParsedStatement, Place, TableStatement, schema_of};
-use filbert_grid::query::{ColumnMeta, Command, Description, Dialect, RowWriter, SqlError, WriteMode};
+use filbert_dialect::{FileFormat, OnConflict, Parsed, ParsedStatement, Place, TableStatement, schema_of};
+use filbert_grid::query::{ColumnMeta, Command, Description, Dialect, ParameterType, RowWriter, SqlError, WriteMode};
 
 use crate::client_context::{ClientContext, ParameterTypes};
+use crate::dml::expressions::RowScope;
 use crate::dml::joined::JoinedColumn;
 use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
@@ -60,7 +61,7 @@ pub(crate) fn of_plan(
                 Parsed::Delete(_) => Command::Delete,
                 _ => Command::Insert,
             },
-            parameters: parameters(&wanted(engine, statement, asked)?, types),
+            parameters: parameters(&wanted(engine, client, statement, asked)?, types),
             columns: returned_columns(engine, client, statement, joined)?,
         },
         Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), parameters }) => {
@@ -97,10 +98,10 @@ pub(crate) fn of_plan(
 
 /// The types of parameters. A type that the caller knows comes first, then the type that the plan
 /// infers, then text.
-fn parameters(wanted: &[Option<FieldType>], known: &ParameterTypes) -> Arc<[FieldType]> {
-    let of = |(index, wanted): (usize, &Option<FieldType>)| match known.get(index) {
-        Some(Some(known)) => known.field_type.clone(),
-        _ => wanted.clone().unwrap_or(FieldType::Varchar),
+fn parameters(wanted: &ParameterTypes, known: &ParameterTypes) -> Arc<[ParameterType]> {
+    let of = |(index, wanted): (usize, &Option<ParameterType>)| match known.get(index) {
+        Some(Some(known)) => known.clone(),
+        _ => wanted.clone().unwrap_or_else(|| FieldType::Varchar.into()),
     };
     wanted.iter().enumerate().map(of).collect()
 }
@@ -118,11 +119,10 @@ fn columns_of_query(planned: &PlannedQuery, known: &ParameterTypes) -> Arc<[Colu
             }
             _ => None,
         };
-        let Some((place, field_type)) = place.and_then(|place| Some((place, parameters.get(place)?))) else {
+        let Some(ParameterType { field_type, pg_type }) = place.and_then(|place| parameters.get(place)) else {
             return column.clone();
         };
-        let declared = known.get(place).and_then(Option::as_ref).and_then(|known| known.pg_type);
-        ColumnMeta { field_type: field_type.clone(), pg_type: declared.or(column.pg_type), ..column.clone() }
+        ColumnMeta { field_type: field_type.clone(), pg_type: pg_type.or(column.pg_type), ..column.clone() }
     };
     planned.columns.iter().zip(&projection.expr).map(of).collect()
 }
@@ -148,13 +148,14 @@ fn returned_columns(
     Ok(Some(returning.columns().clone()))
 }
 
-/// The types of parameters: the column types for parameters that are column values, and the
-/// inferred types for parameters within expressions.
+/// The types of parameters: the inferred types for parameters within expressions, and the column
+/// types for parameters that are column values.
 fn wanted(
     engine: &Parts,
+    client: &ClientContext,
     statement: &ParsedStatement,
-    asked: &[Option<FieldType>],
-) -> Result<Vec<Option<FieldType>>, SqlError> {
+    asked: &ParameterTypes,
+) -> Result<Vec<Option<ParameterType>>, SqlError> {
     let mut wanted = asked.to_vec();
     wanted.resize(statement.parameters, None);
     let table = match &statement.parsed {
@@ -164,23 +165,42 @@ fn wanted(
     };
     let Some(mapped) = engine.tables.find(table)? else { return Err(engine.tables.not_found(table)) };
     let mapping = &mapped.mapping;
-    let mut give = |expr: &Expr, column: usize| {
-        if let (Some(number), Some(column)) = (parameter(expr), mapping.columns.get(column))
-            && let Some(place) = wanted.get_mut(number)
-        {
-            *place = Some(column.field_type.clone());
+    // Other uses of a parameter come first, as in PostgreSQL.
+    let give = |wanted: &mut [Option<ParameterType>], expr: &Expr, column: usize| {
+        if let Some(place @ None) = parameter(expr).and_then(|number| wanted.get_mut(number)) {
+            *place = mapping.parameter_type(column);
         }
     };
     match &statement.parsed {
         Parsed::Insert(insert) => {
             let targets = target_columns(mapping, &insert.columns)?;
             for row in insert.values().unwrap_or_default() {
-                row.iter().zip(&targets).for_each(|(expr, column)| give(expr, *column));
+                for (expr, column) in row.iter().zip(&targets) {
+                    if let Some(place) = parameter(expr).and_then(|number| wanted.get_mut(number)) {
+                        *place = mapping.parameter_type(*column);
+                    }
+                }
+            }
+            let Some(OnConflict { update: Some(assignments), selection, .. }) = &insert.on_conflict else {
+                return Ok(wanted);
+            };
+            let name = insert.alias.as_deref().unwrap_or_else(|| schema_of(table).1);
+            let scope = RowScope::of(mapping, name, true, client.types())?;
+            let state = engine.sessions.planning_for(client);
+            for (name, expr) in assignments {
+                match parameter(expr) {
+                    Some(_) => give(&mut wanted, expr, column_index(mapping, name)?),
+                    // An error is reported when the statement runs.
+                    None => drop(scope.parameters(&state, expr, &mut wanted)),
+                }
+            }
+            if let Some(condition) = selection {
+                drop(scope.parameters(&state, condition, &mut wanted));
             }
         }
         Parsed::Update(update) => {
             for (name, expr) in &update.assignments {
-                give(expr, column_index(mapping, name)?);
+                give(&mut wanted, expr, column_index(mapping, name)?);
             }
         }
         _ => {}

@@ -3,21 +3,24 @@
 
 use std::sync::Arc;
 
+use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Expr, Query};
-use filbert_data::FieldType;
 use filbert_dialect::{self as dialect, Copy, FileFormat, Insert, Parsed, ParsedStatement, Place, SessionCommand};
 use filbert_functions::ending;
 use filbert_functions::error::of_datafusion;
-use filbert_grid::query::{CopyFormat, Dialect, SqlError};
+use filbert_grid::query::{CopyFormat, Dialect, ParameterType, SqlError};
 
 use crate::client_context::{ClientContext, plan_key};
 use crate::copy;
 use crate::dml::joined;
 use crate::dml::literals::{is_default, parameter};
 use crate::dml::select;
+use crate::dml::targets::target_columns;
 use crate::parts::Parts;
 use crate::plan::columns::name_columns;
-use crate::plan::planner::{columns_after, parameter_types, plan_query, plan_rewritten, reported_parameter_types};
+use crate::plan::planner::{
+    columns_after, items_of, parameter_types, plan_query, plan_rewritten, reported_parameter_types, unaliased,
+};
 use crate::plan::scope;
 use crate::plans::Plan;
 use crate::short::{ShortDml, ShortQuery};
@@ -161,7 +164,7 @@ impl Parts {
 
     /// The types of parameters within the expressions of a change, as the query reports them that
     /// finds the rows to change.
-    async fn asked_by_change(&self, parsed: &Parsed, client: &ClientContext) -> Vec<Option<FieldType>> {
+    async fn asked_by_change(&self, parsed: &Parsed, client: &ClientContext) -> Vec<Option<ParameterType>> {
         let query = match parsed {
             Parsed::Update(update) => {
                 let alias = update.alias.as_deref().unwrap_or_else(|| dialect::schema_of(&update.table).1);
@@ -187,7 +190,27 @@ impl Parts {
         name_columns(&mut query, &|name| self.tables.visible_columns(name));
         let state = self.sessions.planning_for(client);
         let planned = plan_rewritten(&state, &self.tables, client, query).await;
-        planned.and_then(|plan| reported_parameter_types(&plan, &parameter_types(&plan)?)).unwrap_or_default()
+        let Ok(plan) = planned else { return Vec::new() };
+        let types = parameter_types(&plan).and_then(|types| reported_parameter_types(&plan, &types));
+        let mut types = types.unwrap_or_default();
+        if let Parsed::Insert(insert) = parsed {
+            self.give_columns(insert, &plan, &mut types);
+        }
+        types
+    }
+
+    /// Gives parameters that are columns of the inserted rows the types of their columns.
+    fn give_columns(&self, insert: &Insert, plan: &LogicalPlan, types: &mut [Option<ParameterType>]) {
+        let Ok(Some(mapped)) = self.tables.find(&insert.table) else { return };
+        let Ok(targets) = target_columns(&mapped.mapping, &insert.columns) else { return };
+        for (item, target) in items_of(plan).iter().zip(targets) {
+            if let PlannedExpr::Placeholder(placeholder) = unaliased(item)
+                && let Some(number) = placeholder.id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok())
+                && let Some(place @ None) = number.checked_sub(1).and_then(|at| types.get_mut(at))
+            {
+                *place = mapped.mapping.parameter_type(target);
+            }
+        }
     }
 
     async fn plan_query(

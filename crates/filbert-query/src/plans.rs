@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow_schema::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr as LogicalExpr, LogicalPlan};
-use filbert_data::{FieldType, Value};
+use filbert_data::Value;
 use filbert_dialect::{ParsedStatement, SessionCommand};
 use filbert_grid::MemberMemory;
 use filbert_grid::query::{CopyFormat, Dialect, ParameterType, SqlError, arrow_type};
@@ -32,7 +32,7 @@ pub(crate) enum Plan {
         statement: ParsedStatement,
         short: Option<ShortDml>,
         /// The types of parameters within expressions, where the expressions determine them.
-        asked: Vec<Option<FieldType>>,
+        asked: Vec<Option<ParameterType>>,
         /// The columns of joined tables that `RETURNING` may report.
         joined: Vec<JoinedColumn>,
     },

@@ -206,7 +206,8 @@ impl QueryEngine for Engine {
         let script = Script::of(text);
         let parameter = |at: usize| {
             let declared = types.get(at).cloned().flatten().map(|declared| declared.field_type);
-            declared.or_else(|| script.as_ref().map(Script::parameter_type)).unwrap_or(FieldType::Varchar)
+            let found = declared.or_else(|| script.as_ref().map(Script::parameter_type));
+            ParameterType::from(found.unwrap_or(FieldType::Varchar))
         };
         let parameters = (0..text.matches('$').count()).map(parameter).collect();
         let described = match self.given(text) {

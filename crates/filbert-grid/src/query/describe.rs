@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use filbert_data::FieldType;
-
-use super::{ColumnMeta, SqlError};
+use super::{ColumnMeta, ParameterType, SqlError};
 
 /// The kind of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,8 +70,8 @@ impl CopyFormat {
 pub struct Description {
     /// The kind of the statement.
     pub command: Command,
-    /// The types of its parameters; [`FieldType::Varchar`] if any type is valid.
-    pub parameters: Arc<[FieldType]>,
+    /// The types of its parameters; [`VARCHAR`](filbert_data::FieldType::Varchar) if any type is valid.
+    pub parameters: Arc<[ParameterType]>,
     /// The columns of its rows; `None` if it returns no rows. For `COPY FROM STDIN`, the columns of
     /// the rows that the client sends.
     pub columns: Option<Arc<[ColumnMeta]>>,

@@ -157,8 +157,8 @@ async fn retry_with_fitted_values(
     let Ok(description) = run::describe(engine, statement).await else { return Err(error) };
     let mut values = statement.parameters.to_vec();
     let mut is_changed = false;
-    for (value, field_type) in values.iter_mut().zip(description.parameters.iter()) {
-        if let Some(fitted) = fit::fit(value, field_type) {
+    for (value, parameter) in values.iter_mut().zip(description.parameters.iter()) {
+        if let Some(fitted) = fit::fit(value, &parameter.field_type) {
             *value = fitted;
             is_changed = true;
         }

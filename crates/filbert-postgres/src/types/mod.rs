@@ -228,6 +228,12 @@ impl PgType {
         Some(if self.is_array { FieldType::Array(Box::new(item)) } else { item })
     }
 
+    /// The type in which a client sends the values of a parameter.
+    pub(crate) fn of_parameter(parameter: &ParameterType) -> PgType {
+        let declared = parameter.pg_type.and_then(PgType::from_oid);
+        declared.unwrap_or_else(|| PgType::of(&parameter.field_type))
+    }
+
     /// The declaration of a parameter with this type. `None` if the statement decides the type.
     pub(crate) fn parameter_type(self) -> Option<ParameterType> {
         let field_type = self.field_type()?;

@@ -19,7 +19,7 @@ use filbert_data::{FieldPath, FieldType, Path, Side};
 use filbert_dialect::{DeclaredType, Expression, walk};
 use filbert_functions::error::parsing_error;
 use filbert_functions::types::PgType;
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{ParameterType, SqlError};
 
 use super::format::EntryFormat;
 use super::mapping::{Mapping, MappingColumn};
@@ -165,6 +165,12 @@ impl Mapping {
     /// The PostgreSQL type of a column, if it carries more information than the stored type.
     pub(crate) fn pg_type(&self, column: usize) -> Option<PgType> {
         filbert_functions::postgres_type(&self.table.as_ref()?.columns.get(column)?.declared)
+    }
+
+    /// The type of a parameter that is the value of a column.
+    pub(crate) fn parameter_type(&self, column: usize) -> Option<ParameterType> {
+        let field_type = self.columns.get(column)?.field_type.clone();
+        Some(ParameterType { field_type, pg_type: self.pg_type(column).map(|pg_type| pg_type.oid) })
     }
 
     /// The mapping of a table. Columns are in the declared order.

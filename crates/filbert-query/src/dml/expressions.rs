@@ -32,7 +32,9 @@ use crate::dml::joined::JoinedColumn;
 use crate::dml::literals::{constant, parameter};
 use crate::execution::Execution;
 use crate::plan::context::{analyzed, plan_expression, with_marked_types};
-use crate::plan::planner::{columns_after, reported, unaliased, without_blanks};
+use crate::plan::planner::{
+    columns_after, parameter_types, reported, reported_parameter_types, unaliased, without_blanks,
+};
 use crate::plan::session::dialect_of;
 
 /// The relation name of the row that could not be inserted.
@@ -231,6 +233,26 @@ impl RowScope {
         let logical = self.logical(state, expr)?;
         let logical = self.written(state, logical)?;
         self.physical(state, logical)
+    }
+
+    /// The types of the parameters of an expression, where no type is known yet.
+    ///
+    /// # Errors
+    /// Like [`RowScope::value`].
+    pub(crate) fn parameters(
+        &self,
+        state: &SessionState,
+        expr: &Expr,
+        known: &mut [Option<ParameterType>],
+    ) -> Result<(), SqlError> {
+        let query = self.query(self.logical(state, expr)?).map_err(failed)?;
+        let found = reported_parameter_types(&query, &parameter_types(&query)?)?;
+        for (place, found) in known.iter_mut().zip(found) {
+            if place.is_none() {
+                *place = found;
+            }
+        }
+        Ok(())
     }
 
     /// Plans a value of `RETURNING`, and its column without the name.

@@ -28,7 +28,7 @@ use filbert_grid::query::{Dialect, ParameterType};
 
 use crate::client_context::ParameterTypes;
 use crate::extent;
-use crate::plan::parameters::{infer, infer_in_plan};
+use crate::plan::parameters::{Known, infer, infer_in_plan};
 use crate::plan::relations::Relations;
 use crate::plan::session::dialect_of;
 use crate::plan::{calls, growth, set_operations};
@@ -71,7 +71,8 @@ pub(crate) async fn plan_statement(
     growth::check(&plan)?;
     let plan = if is_to_be_settled { calls::settled(state, plan)? } else { plan };
     let plan = with_related_types(plan, dialect_of(state))?;
-    let plan = set_operations::with_common_types(infer_in_plan(plan)?, dialect_of(state))?;
+    let plan = infer_in_plan(plan, &known(state, types))?;
+    let plan = set_operations::with_common_types(plan, dialect_of(state))?;
     with_marked_types(state, plan)
 }
 
@@ -102,7 +103,11 @@ pub(crate) fn plan_expression(
     growth::check_expression(&expr)?;
     let expr = if is_to_be_settled { calls::settled_expression(state, expr, schema)?.data } else { expr };
     let expr = related_within(expr, schema, dialect_of(state))?.data;
-    Ok(infer(expr, schema)?.data)
+    Ok(infer(expr, schema, &known(state, types))?.data)
+}
+
+fn known<'t>(state: &SessionState, types: &'t ParameterTypes) -> Known<'t> {
+    Known { declared: types, dialect: dialect_of(state) }
 }
 
 fn with_types(types: &ParameterTypes) -> PlannerContext {

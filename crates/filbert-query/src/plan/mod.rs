@@ -2,6 +2,7 @@
 //! names are resolved (`scope`), and DataFusion plans and optimizes the result.
 
 pub(crate) mod ahead;
+mod arguments;
 mod bounds;
 mod branches;
 mod calls;
@@ -13,6 +14,7 @@ mod digits;
 pub(crate) mod ended;
 pub(crate) mod fairness;
 mod filtered;
+mod first_uses;
 mod forgetting;
 mod frames;
 mod giving_way;

@@ -9,30 +9,55 @@
 //! PostgreSQL. An argument of a function has the type that the function accepts, a condition is a
 //! boolean, and a parameter after LIMIT or OFFSET is a whole number.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, cast};
-use filbert_functions::frames::{FIRST_ROW, LAST_ROW};
+use filbert_functions::field_beside;
 use filbert_functions::named::map_named;
 use filbert_functions::numbers::decimals::{FREE, is_free};
-use filbert_functions::taken_as;
+use filbert_grid::query::Dialect;
 
+use crate::client_context::ParameterTypes;
+use crate::plan::arguments::{common_type, is_open, of_type, taken};
 use crate::plan::planner::unaliased;
 
 /// Window functions that take a row number.
 const OF_PLACES: [&str; 4] = ["lag", "lead", "nth_value", "ntile"];
+/// Aggregates of a fraction.
+const OF_FRACTIONS: [&str; 2] = ["percentile_cont", "percentile_disc"];
 /// Functions with arguments of one common type.
 const OF_ONE_TYPE: [&str; 7] = ["coalesce", "nullif", "greatest", "least", "nvl", "ifnull", "make_array"];
 
-/// Gives parameters of a plan the types of neighbouring expressions.
-pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// The context of a statement with parameters.
+pub(crate) struct Known<'t> {
+    /// The types that the client has declared.
+    pub(crate) declared: &'t ParameterTypes,
+    /// The dialect. In other dialects than PostgreSQL's, the value of a parameter often decides its
+    /// type.
+    pub(crate) dialect: Dialect,
+}
+
+impl Known<'_> {
+    fn declares(&self, parameter: &Placeholder) -> bool {
+        let number = parameter.id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+        let declared = number.and_then(|number| self.declared.get(number.checked_sub(1)?));
+        declared.is_some_and(Option::is_some)
+    }
+
+    fn is_postgres(&self) -> bool {
+        self.dialect == Dialect::Postgres
+    }
+}
+
+/// Gives parameters of a plan the types of neighbouring expressions. Types that the client has
+/// declared stay.
+pub(crate) fn infer_in_plan(plan: LogicalPlan, known: &Known<'_>) -> Result<LogicalPlan> {
     let transformed = plan.transform_up_with_subqueries(|plan| {
         let plan = match plan {
             LogicalPlan::Union(union) => return in_union(union),
@@ -48,7 +73,7 @@ pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
             if !has_parameter(&expression) {
                 return Ok(Transformed::no(expression));
             }
-            infer(expression, &schema)
+            infer(expression, &schema, known)
         })?;
         if !transformed.transformed {
             return Ok(transformed);
@@ -71,10 +96,6 @@ fn counted(mut expression: &mut Expr) -> Option<&mut Expr> {
         expression = cast.expr.as_mut();
     }
     Some(expression)
-}
-
-fn of_type(data_type: DataType) -> FieldRef {
-    Arc::new(Field::new("", data_type, true))
 }
 
 /// Parameters that are columns of one part of a `UNION` have the column types of the other parts.
@@ -123,18 +144,27 @@ fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
 }
 
 /// Like [`infer_in_plan`], for an expression.
-pub(crate) fn infer(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> Result<Transformed<Expr>> {
     expression.transform_up(|expression| {
         Ok(match expression {
             Expr::Placeholder(parameter) => with_free_digits(parameter),
             Expr::ScalarFunction(mut call) if OF_ONE_TYPE.contains(&call.func.name()) => {
                 let wanted = common_type(call.args.iter(), schema);
+                // As in PostgreSQL, an array of parameters alone is an array of texts.
+                let is_of_texts = known.is_postgres() && call.func.name() == "make_array";
+                let of_texts = || is_of_texts.then(|| of_type(DataType::Utf8View));
+                let wanted = wanted.or_else(of_texts);
                 let changed = give(call.args.iter_mut(), wanted.as_ref());
                 Transformed::new_transformed(Expr::ScalarFunction(call), changed)
             }
+            Expr::AggregateFunction(mut call) if OF_FRACTIONS.contains(&call.func.name()) => {
+                let changed = give(call.params.args.iter_mut(), Some(&of_type(DataType::Float64)));
+                Transformed::new_transformed(Expr::AggregateFunction(call), changed)
+            }
             Expr::ScalarFunction(mut call) if call.args.iter().any(is_open) => {
                 let mut changed = false;
-                let wanted: Vec<Option<FieldRef>> = (0..call.args.len()).map(|at| taken(&call, at, schema)).collect();
+                let wanted: Vec<Option<FieldRef>> =
+                    (0..call.args.len()).map(|at| taken(&call, at, schema, known.dialect)).collect();
                 for (arg, wanted) in call.args.iter_mut().zip(&wanted) {
                     changed |= give(std::iter::once(arg), wanted.as_ref());
                 }
@@ -164,19 +194,51 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema) -> Result<Transformed<E
                 let wanted = common_type(results.chain(case.else_expr.as_deref()), schema);
                 let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
                 let mut changed = give(results.chain(case.else_expr.as_deref_mut()), wanted.as_ref());
-                let whens = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
-                let of_whens = match case.expr.as_deref() {
+                let wanted = match &case.expr {
                     None => Some(of_type(DataType::Boolean)),
-                    Some(operand) => common_type(whens.chain([operand]), schema),
+                    Some(_) if !known.is_postgres() => None,
+                    Some(compared) => {
+                        let others = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
+                        common_type(std::iter::once(compared.as_ref()).chain(others), schema)
+                    }
                 };
-                let whens = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
-                changed |= give(whens.chain(case.expr.as_deref_mut()), of_whens.as_ref());
+                let compared = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+                changed |= give(compared.chain(case.expr.as_deref_mut()), wanted.as_ref());
                 Transformed::new_transformed(Expr::Case(case), changed)
             }
             Expr::InList(mut list) if is_open(&list.expr) => {
                 let wanted = common_type(list.list.iter(), schema);
                 let changed = give(std::iter::once(list.expr.as_mut()), wanted.as_ref());
                 Transformed::new_transformed(Expr::InList(list), changed)
+            }
+            Expr::InList(mut list) => {
+                let items = list.list.iter_mut();
+                let changed = items.fold(false, |changed, item| correct(item, &list.expr, schema, known) || changed);
+                Transformed::new_transformed(Expr::InList(list), changed)
+            }
+            Expr::Between(mut between) => {
+                let mut changed = false;
+                if known.is_postgres() && is_open(&between.expr) {
+                    let wanted = common_type([between.low.as_ref(), between.high.as_ref()].into_iter(), schema);
+                    changed = give(std::iter::once(between.expr.as_mut()), wanted.as_ref());
+                }
+                for bound in [between.low.as_mut(), between.high.as_mut()] {
+                    changed |= correct(bound, &between.expr, schema, known);
+                }
+                Transformed::new_transformed(Expr::Between(between), changed)
+            }
+            Expr::Like(mut like) => {
+                let changed = correct(&mut like.pattern, &like.expr, schema, known);
+                Transformed::new_transformed(Expr::Like(like), changed)
+            }
+            Expr::Not(mut condition) => {
+                let changed = give(std::iter::once(condition.as_mut()), Some(&of_type(DataType::Boolean)));
+                Transformed::new_transformed(Expr::Not(condition), changed)
+            }
+            Expr::BinaryExpr(mut conditions) if matches!(conditions.op, Operator::And | Operator::Or) => {
+                let sides = [conditions.left.as_mut(), conditions.right.as_mut()].into_iter();
+                let changed = give(sides, Some(&of_type(DataType::Boolean)));
+                Transformed::new_transformed(Expr::BinaryExpr(conditions), changed)
             }
             Expr::BinaryExpr(mut compared)
                 if matches!(compared.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) =>
@@ -186,45 +248,50 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema) -> Result<Transformed<E
                 let changed = give(sides, wanted.as_ref());
                 Transformed::new_transformed(Expr::BinaryExpr(compared), changed)
             }
+            Expr::BinaryExpr(mut operands) => {
+                let is_compared = known.is_postgres() && operands.op.supports_propagation();
+                let (left, right) = (operands.left.as_mut(), operands.right.as_mut());
+                let mut changed = correct(left, right, schema, known) || correct(right, left, schema, known);
+                if is_compared {
+                    changed |= narrow(left, right, known) || narrow(right, left, known);
+                }
+                Transformed::new_transformed(Expr::BinaryExpr(operands), changed)
+            }
             other => Transformed::no(other),
         })
     })
 }
 
-/// The type that a function accepts for an argument, if it does not depend on the other arguments.
-fn taken(call: &ScalarFunction, at: usize, schema: &DFSchema) -> Option<FieldRef> {
-    let of_siblings = || common_type(call.args.iter(), schema);
-    let of_items = || {
-        let types = call.args.iter().filter_map(|arg| arg.get_type(schema).ok());
-        let mut items = types.filter_map(|found| match found {
-            DataType::List(item) => Some(of_type(item.data_type().clone())),
-            _ => None,
-        });
-        items.next()
-    };
-    match (call.func.name(), at) {
-        ("generate_series", _) => of_siblings().or_else(|| Some(of_type(DataType::Int32))),
-        ("array_append" | "array_position" | "array_positions" | "array_remove" | "array_replace", 1..)
-        | ("array_prepend", 0) => of_items(),
-        (FIRST_ROW | LAST_ROW, _) => Some(of_type(DataType::Int64)),
-        ("make_date", _)
-        | ("round" | "trunc" | "left" | "right" | "repeat" | "lpad" | "rpad", 1)
-        | ("split_part", 2) => Some(of_type(DataType::Int32)),
-        ("make_time" | "make_timestamp" | "make_timestamptz", at) => {
-            let second = if call.func.name() == "make_time" { 2 } else { 5 };
-            match at.cmp(&second) {
-                Ordering::Less => Some(of_type(DataType::Int32)),
-                Ordering::Equal => Some(of_type(DataType::Float64)),
-                Ordering::Greater => None,
-            }
-        }
-        ("to_timestamp", 0) if call.args.len() == 1 => Some(of_type(DataType::Float64)),
-        _ => taken_as(&call.func, at).map(of_type),
+/// Gives a parameter beside a cast the type that it casts to: the planner takes the metadata of the
+/// operand as well. Returns whether it did.
+fn correct(parameter: &mut Expr, beside: &Expr, schema: &DFSchema, known: &Known<'_>) -> bool {
+    let Expr::Placeholder(placeholder) = parameter else { return false };
+    let (Some(field), Expr::Cast(_) | Expr::TryCast(_)) = (&placeholder.field, unaliased(beside)) else { return false };
+    if field.metadata().is_empty() || known.declares(placeholder) {
+        return false;
     }
+    let Ok(wanted) = field_beside(beside, schema) else { return false };
+    if wanted.data_type() != field.data_type() || wanted.metadata() == field.metadata() {
+        return false;
+    }
+    placeholder.field = None;
+    give(std::iter::once(parameter), Some(&wanted))
 }
 
-fn is_open(expression: &Expr) -> bool {
-    matches!(expression, Expr::Placeholder(placeholder) if placeholder.field.is_none())
+/// Gives a parameter beside a number the type `integer`, if the number has it. Returns whether it
+/// did.
+fn narrow(parameter: &mut Expr, beside: &Expr, known: &Known<'_>) -> bool {
+    let Expr::Placeholder(placeholder) = parameter else { return false };
+    let is_wide = placeholder.field.as_ref().is_some_and(|field| *field.data_type() == DataType::Int64);
+    let is_small = match beside {
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => i32::try_from(*number).is_ok(),
+        _ => false,
+    };
+    if !is_wide || !is_small || known.declares(placeholder) {
+        return false;
+    }
+    placeholder.field = None;
+    give(std::iter::once(parameter), Some(&of_type(DataType::Int32)))
 }
 
 fn has_parameter(expression: &Expr) -> bool {
@@ -253,43 +320,6 @@ fn free_type(data_type: &DataType) -> DataType {
         decimal if decimal.is_decimal() && !is_free(decimal) => FREE,
         DataType::List(item) => DataType::List(Arc::new(free(item))),
         other => other.clone(),
-    }
-}
-
-/// The type of the expressions beside parameters: the widest numeric type, otherwise the first
-/// type.
-fn common_type<'e>(siblings: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<FieldRef> {
-    let mut found: Option<FieldRef> = None;
-    for sibling in siblings {
-        let field = match sibling {
-            Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => {
-                Arc::new(Field::new("", DataType::Int32, true))
-            }
-            sibling if is_open(sibling) => continue,
-            sibling => match sibling.to_field(schema) {
-                Ok((_, field)) => field,
-                Err(_) => continue,
-            },
-        };
-        let is_larger = |known: &FieldRef| rank(field.data_type()) > rank(known.data_type());
-        if !field.data_type().is_null() && found.as_ref().is_none_or(is_larger) {
-            found = Some(field);
-        }
-    }
-    found
-}
-
-/// The order of numeric types in coercion.
-fn rank(data_type: &DataType) -> u8 {
-    match data_type {
-        DataType::Int8 => 1,
-        DataType::Int16 => 2,
-        DataType::Int32 => 3,
-        DataType::Int64 => 4,
-        decimal if decimal.is_decimal() => 5,
-        DataType::Float32 => 6,
-        DataType::Float64 => 7,
-        _ => 0,
     }
 }
 

@@ -21,13 +21,13 @@ use filbert_functions::types::{
     ARRAY_OF_NUMERIC, Length, Mark, NUMERIC, field_type_of, field_type_of_arrow, filled_length, json_metadata,
     object_kind, pg_type_of, scalar_of,
 };
-use filbert_grid::query::{ColumnMeta, Dialect, SqlError, arrow_type};
+use filbert_grid::query::{ColumnMeta, Dialect, ParameterType, SqlError, arrow_type};
 
 use crate::client_context::ClientContext;
 use crate::extent;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
-use crate::plan::{digits, groups, listed, order, references, scope, unnested, values, windows};
+use crate::plan::{digits, first_uses, groups, listed, order, references, scope, unnested, values, windows};
 use crate::subqueries;
 use crate::table_catalog::check;
 use crate::tables::Tables;
@@ -41,14 +41,17 @@ pub(crate) struct PlannedQuery {
     /// The type of each parameter, where the query determines it.
     pub(crate) parameters: Vec<Option<DataType>>,
     /// The same types, as reported to clients.
-    pub(crate) reported_parameters: Vec<Option<FieldType>>,
+    pub(crate) reported_parameters: Vec<Option<ParameterType>>,
 }
 
 impl PlannedQuery {
     /// Whether these literals, as written, are valid values of its parameters. A UUID or a document
     /// must be normalized first.
     pub(crate) fn takes_as_they_are(&self, literals: &[Value<'_>]) -> bool {
-        let has_a_form = |reported: &Option<FieldType>| matches!(reported, Some(FieldType::Uuid | FieldType::Json));
+        let has_a_form = |reported: &Option<ParameterType>| {
+            let field_type = reported.as_ref().map(|reported| &reported.field_type);
+            matches!(field_type, Some(FieldType::Uuid | FieldType::Json))
+        };
         self.reported_parameters.len() == literals.len() && !self.reported_parameters.iter().any(has_a_form)
     }
 }
@@ -137,15 +140,25 @@ pub(crate) async fn plan_rewritten(
         values::as_union(&mut query);
     }
     let again = (has_values && !has_computed).then(|| query.clone());
-    let references = references::of(&query).map_err(|error| of_datafusion(&error))?;
+    let (references, repeats_parameter) = references::of(&query).map_err(|error| of_datafusion(&error))?;
+    let mut repeated = (repeats_parameter && client.dialect() == Dialect::Postgres).then(|| query.clone());
     for reference in &references {
         check(tables, reference.schema(), reference.table(), client.dialect())?;
     }
     let plan = match (plan_statement(state, query, &references, client.types()).await, again) {
         (Err(error), Some(mut query)) if values::is_of_items(&error) => {
             values::as_union(&mut query);
+            repeated = repeated.map(|_| query.clone());
             plan_statement(state, query, &references, client.types()).await
         }
+        (plan, _) => plan,
+    };
+    let plan = match (plan, repeated) {
+        (Ok(plan), Some(query)) => match first_uses::conflicting(&plan, client.types()) {
+            Ok(Some(types)) => plan_statement(state, query, &references, &types).await,
+            Ok(None) => Ok(plan),
+            Err(error) => Err(error),
+        },
         (plan, _) => plan,
     };
     let plan = plan.map_err(|error| of_datafusion(&error))?;
@@ -199,19 +212,24 @@ pub(crate) fn columns_after(plan: &LogicalPlan, before: &[ColumnMeta]) -> Arc<[C
 /// The columns of a result that are casts. A cast keeps the metadata of its operand, but has the
 /// type that it casts to.
 fn are_casts(plan: &LogicalPlan) -> Vec<bool> {
-    let mut inner = plan;
-    let items = loop {
-        inner = match inner {
-            LogicalPlan::Projection(projection) => break projection.expr.as_slice(),
-            LogicalPlan::Sort(sort) => &sort.input,
-            LogicalPlan::Limit(limit) => &limit.input,
-            LogicalPlan::Distinct(Distinct::All(input)) => input,
-            _ => break &[],
-        };
-    };
+    let items = items_of(plan);
     let is_cast =
         |at: usize| matches!(items.get(at).map(unaliased), Some(LogicalExpr::Cast(_) | LogicalExpr::TryCast(_)));
     (0..plan.schema().fields().len()).map(is_cast).collect()
+}
+
+/// The expressions of a result's columns; none if the result is no projection.
+pub(crate) fn items_of(plan: &LogicalPlan) -> &[LogicalExpr] {
+    let mut inner = plan;
+    loop {
+        inner = match inner {
+            LogicalPlan::Projection(projection) => return &projection.expr,
+            LogicalPlan::Sort(sort) => &sort.input,
+            LogicalPlan::Limit(limit) => &limit.input,
+            LogicalPlan::Distinct(Distinct::All(input)) => input,
+            _ => return &[],
+        };
+    }
 }
 
 /// The reported PostgreSQL types of a result's columns.
@@ -304,9 +322,9 @@ pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>
         })
     });
     typed.map_err(|error| of_datafusion(&error))?;
-    let reported = reported_parameters(plan, |name, field_type| {
+    let reported = reported_parameters(plan, |name, found| {
         if let Some(place @ None) = by_name.get_mut(name) {
-            *place = Some(arrow_type(&field_type));
+            *place = Some(arrow_type(&found.field_type));
         }
     });
     reported.map_err(|error| of_datafusion(&error))?;
@@ -331,13 +349,13 @@ pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>
 pub(crate) fn reported_parameter_types(
     plan: &LogicalPlan,
     types: &[Option<DataType>],
-) -> Result<Vec<Option<FieldType>>, SqlError> {
-    let mut reported: Vec<Option<FieldType>> =
-        types.iter().map(|found| found.as_ref().map(field_type_of_arrow)).collect();
-    let found = reported_parameters(plan, |name, field_type| {
+) -> Result<Vec<Option<ParameterType>>, SqlError> {
+    let of_arrow = |found: &DataType| ParameterType::from(field_type_of_arrow(found));
+    let mut reported: Vec<Option<ParameterType>> = types.iter().map(|found| found.as_ref().map(of_arrow)).collect();
+    let found = reported_parameters(plan, |name, found| {
         let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
         if let Some(place) = number.and_then(|number| reported.get_mut(number.checked_sub(1)?)) {
-            *place = Some(field_type);
+            *place = Some(found);
         }
     });
     found.map_err(|error| of_datafusion(&error))?;

@@ -10,18 +10,18 @@ use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::Query;
 use filbert_dialect::Reads;
 
-/// The names of the tables and views of a query. Its names are resolved, so that each `WITH` query
-/// has a name of its own.
+/// The names of the tables and views of a query, and whether a parameter occurs more than once. The
+/// query's names are resolved, so that each `WITH` query has a name of its own.
 ///
 /// # Errors
 /// A name is no name of a table.
-pub(crate) fn of(query: &Query) -> Result<BTreeSet<TableReference>> {
-    let Reads { names, queries } = Reads::of(query);
+pub(crate) fn of(query: &Query) -> Result<(BTreeSet<TableReference>, bool)> {
+    let Reads { names, queries, repeats_parameter, .. } = Reads::of(query);
     // As the planner does, which takes names as they are.
     let names = names.into_iter().map(|name| object_name_to_table_reference(name, false));
     let mut read: BTreeSet<TableReference> = names.collect::<Result<_>>()?;
     read.retain(|name| name.schema().is_some() || !queries.contains(name.table()));
-    Ok(read)
+    Ok((read, repeats_parameter))
 }
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ mod tests {
 
     fn read_by(text: &str) -> Vec<String> {
         let query = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).unwrap().parse_query().unwrap();
-        of(&query).unwrap().iter().map(ToString::to_string).collect()
+        of(&query).unwrap().0.iter().map(ToString::to_string).collect()
     }
 
     #[test]
