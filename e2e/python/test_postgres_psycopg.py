@@ -301,6 +301,93 @@ def test_no_row_of_a_copy_that_fails_is_there(member, connection, table):
     assert connection.execute(f"SELECT count(*) FROM {people}").fetchone() == (0,)
 
 
+# Columns with values that a format may have to escape, as literals of PostgreSQL.
+COPIED = {
+    "boolean": ["true"],
+    "smallint": ["-32768"],
+    "integer": ["7"],
+    "bigint": ["9223372036854775807"],
+    "real": ["'NaN'", "1.5"],
+    "double precision": ["'-Infinity'", "0.1"],
+    "numeric": ["1.50"],
+    "numeric(10, 2)": ["-12345678.90"],
+    "text": [r"E'\\N'", "''", r"E'\\.'", r"E'a\tb\nc\rd\\'", "'\"quoted\", ''it'''", "'ü€😀'", r"E'\x01\x7f'", "'NULL'", "' '"],
+    "varchar(5)": ["'a,b'"],
+    "char(5)": ["'ab'"],
+    "date": ["'2024-02-29'"],
+    "time": ["'23:59:59.999999'"],
+    "timestamp": ["'1969-12-31 23:59:59.999999'"],
+    "timestamptz": ["'2024-01-01 00:00:00+05'"],
+    "interval": ["'1 year -2 days 00:00:01'"],
+    "uuid": ["'67e55044-10b1-426f-9247-bb680e5fe0c8'"],
+    "json": [r"""'{"a" : "x\ny"}'"""],
+    "jsonb": ["""'{"a": [1, null, "b"]}'""", "'\"text\"'", "'null'"],
+    "bytea": [r"'\x00ff5c0a09'", "''"],
+    "integer[]": ["'{}'", "'{1,NULL,3}'"],
+    "text[]": [r"""array['', 'a b', null, 'd"e', '{f,g}', 'NULL', E'\\N']"""],
+    "numeric[]": ["'{1.50,-2}'"],
+    "uuid[]": ["'{67e55044-10b1-426f-9247-bb680e5fe0c8}'"],
+    "jsonb[]": ["""array['{"a": 1}'::jsonb]"""],
+    "timestamptz[]": ["'{2024-01-01 00:00:00+00}'"],
+}
+FORMATS = ["(FORMAT text)", "(FORMAT csv)", "(FORMAT binary)", "(FORMAT csv, NULL 'NULL')", "(DELIMITER '|')"]
+
+
+@pytest.mark.parametrize("how", FORMATS)
+def test_a_copy_of_every_type_comes_back_as_it_went(connection, table, how):
+    columns = ", ".join(f"c{at} {kind}" for at, kind in enumerate(COPIED))
+    name = table(f"id int PRIMARY KEY, {columns}")
+    for row in range(max(map(len, COPIED.values())) + 1):
+        values = ", ".join(values[row] if row < len(values) else "NULL" for values in COPIED.values())
+        connection.execute(f"INSERT INTO {name} VALUES ({row}, {values})")
+    shown = ", ".join(f"c{at}::text" for at in range(len(COPIED)))
+    before = connection.execute(f"SELECT id, {shown} FROM {name} ORDER BY id").fetchall()
+    with connection.cursor().copy(f"COPY {name} TO STDOUT {how}") as copy:
+        rows = b"".join(bytes(part) for part in copy)
+    connection.execute(f"DELETE FROM {name}")
+    with connection.cursor().copy(f"COPY {name} FROM STDIN {how}") as copy:
+        copy.write(rows)
+    assert connection.execute(f"SELECT id, {shown} FROM {name} ORDER BY id").fetchall() == before
+
+
+def test_rows_of_a_copy_are_read_by_the_driver(connection, table):
+    name = table("id int PRIMARY KEY, t text")
+    texts = ["\\N", "N", "\\", "\\\\N", "a\tb", "", None]
+    connection.cursor().executemany(f"INSERT INTO {name} VALUES (%s, %s)", list(enumerate(texts)))
+    with connection.cursor().copy(f"COPY (SELECT t FROM {name} ORDER BY id) TO STDOUT") as copy:
+        assert [text for (text,) in copy.rows()] == texts
+
+
+@pytest.mark.parametrize("zero", ["\0", r"\0", r"\000", r"\x0"])
+def test_no_text_has_a_zero_byte(connection, table, zero):
+    name = table("id int PRIMARY KEY, t text")
+    with pytest.raises(psycopg.errors.CharacterNotInRepertoire):
+        with connection.cursor().copy(f"COPY {name} FROM STDIN") as copy:
+            copy.write(f"1\ta{zero}\n")
+
+
+def test_violated_constraints_are_named(connection, table):
+    name = table("id int PRIMARY KEY, name text NOT NULL, n int CONSTRAINT positive CHECK (n > 0)")
+    plain = name.strip('"')
+    connection.execute(f"INSERT INTO {name} VALUES (1, 'a', 1)")
+
+    def violated(statement):
+        with pytest.raises(psycopg.IntegrityError) as raised:
+            connection.execute(statement)
+        found = raised.value.diag
+        assert (found.schema_name, found.table_name) == ("public", plain)
+        return found.sqlstate, found.constraint_name, found.column_name, found.message_detail
+
+    of_key = ("23505", f"{plain}_pkey", None, "Key (id)=(1) already exists.")
+    assert violated(f"INSERT INTO {name} VALUES (1, 'b', 2)") == of_key
+    assert violated(f"INSERT INTO {name} VALUES (2, 'b', 2), (1, 'b', 2)") == of_key
+    of_column = ("23502", None, "name", "Failing row contains (2, null, 3).")
+    assert violated(f"INSERT INTO {name} VALUES (2, NULL, 3)") == of_column
+    of_check = ("23514", "positive", None)
+    assert violated(f"INSERT INTO {name} VALUES (2, 'b', -1)") == (*of_check, "Failing row contains (2, b, -1).")
+    assert violated(f"UPDATE {name} SET n = 0") == (*of_check, "Failing row contains (1, a, 0).")
+
+
 def test_a_statement_that_runs_is_cancelled(connection, numbers):
     timer = threading.Timer(0.5, connection.cancel_safe)
     timer.start()

@@ -77,10 +77,12 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
             let (negated, options) = regular(op).unwrap_or_default();
             *expression = matches(negated, taken(left), taken(right), options);
         }
-        Expr::Substring { expr, substring_from, substring_for, .. } => {
+        Expr::Substring { expr, substring_from, substring_for, shorthand, .. } => {
+            // PostgreSQL's `substr` takes no pattern.
+            let name = if *shorthand && of == Dialect::Postgres { "substr" } else { "substring" };
             let from = substring_from.take().map_or_else(|| number(1), |from| *from);
             let arguments = [Some(taken(expr)), Some(from), substring_for.take().map(|length| *length)];
-            *expression = call("substring", arguments.into_iter().flatten().collect(), Vec::new(), None);
+            *expression = call(name, arguments.into_iter().flatten().collect(), Vec::new(), None);
         }
         Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
             let first = [taken(expr), taken(overlay_what), taken(overlay_from)];

@@ -29,7 +29,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::udf("char_length", coerce_text, returns_int, length),
         Function::udf("character_length", coerce_text, returns_int, length),
         Function::udf("strpos", coerce_sought, returns_int, place),
-        Function::udf("substr", coerce_section, returns_section, substring),
+        Function::udf("substr", coerce_numbered, returns_section, substring),
         Function::udf("substring", coerce_section, returns_section, substring),
     ]
 }
@@ -73,16 +73,24 @@ fn coerce_sought(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
 
 /// A text or bytes, followed by numbers; or a text, an expression, and an escape character.
 fn coerce_section(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [whole, rest @ ..] if matches!(rest.len(), 1 | 2) && is_text(whole) && rest.iter().all(is_text) => {
+            Ok(vec![DataType::Utf8View; types.len()])
+        }
+        _ => coerce_numbered(name, types),
+    }
+}
+
+/// A text or bytes, followed by numbers. A literal in quotes is a number, too.
+fn coerce_numbered(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     let [whole, rest @ ..] = types else { return Err(wrong_arguments(name, types)) };
     let is_whole = is_text(whole) || whole.is_binary();
-    let numbers = rest.iter().all(is_integer);
-    let patterns = is_text(whole) && rest.iter().all(is_text);
-    if !is_whole || !matches!(rest.len(), 1 | 2) || !(numbers || patterns) {
+    let are_numbers = rest.iter().all(|found| is_integer(found) || is_text(found));
+    if !is_whole || !matches!(rest.len(), 1 | 2) || !are_numbers {
         return Err(wrong_arguments(name, types));
     }
     let first = if whole.is_binary() { DataType::BinaryView } else { DataType::Utf8View };
-    let other = if numbers { DataType::Int64 } else { DataType::Utf8View };
-    Ok(std::iter::once(first).chain(rest.iter().map(|_| other.clone())).collect())
+    Ok(std::iter::once(first).chain(rest.iter().map(|_| DataType::Int64)).collect())
 }
 
 fn mapped(args: &ScalarFunctionArgs, map: fn(&str) -> Cow<'_, str>) -> Result<ColumnarValue> {

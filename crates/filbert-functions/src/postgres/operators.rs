@@ -382,8 +382,10 @@ pub(super) fn is_quoted(operand: &Expr) -> bool {
     matches!(operand, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some())
 }
 
+/// A function of two arrays. A text beside an array is one, too; a parameter gets its type later.
 fn of_arrays(name: &str, left: Expr, right: Expr, kinds: (Kind, Kind), schema: &DFSchema) -> Option<Expr> {
     match kinds {
+        _ if is_open(&left) || is_open(&right) => call(name, vec![left, right]),
         (Kind::Array, Kind::Text | Kind::Unknown) => {
             let right = as_array(right, &left, schema)?;
             call(name, vec![left, right])
@@ -396,13 +398,15 @@ fn of_arrays(name: &str, left: Expr, right: Expr, kinds: (Kind, Kind), schema: &
     }
 }
 
+/// Whether an operand is a parameter without a type.
+fn is_open(operand: &Expr) -> bool {
+    matches!(operand, Expr::Placeholder(placeholder) if placeholder.field.is_none())
+}
+
 /// `array || 'text'`: a literal or an untyped parameter is an array; any other text is an element
 /// of an array of texts.
 fn concatenated_with_text(left: Expr, right: Expr, kinds: (Kind, Kind), schema: &DFSchema) -> Option<Expr> {
-    let is_written = |operand: &Expr| match operand {
-        Expr::Placeholder(placeholder) => placeholder.field.is_none(),
-        other => matches!(other, Expr::Literal(..)),
-    };
+    let is_written = |operand: &Expr| is_open(operand) || matches!(operand, Expr::Literal(..));
     match kinds.0 {
         Kind::Array if is_written(&right) => of_arrays("array_cat", left, right, kinds, schema),
         Kind::Array => call("array_append", vec![left, right]),

@@ -94,7 +94,7 @@ const FUNCTIONS: &[(&str, &[Argument])] = &[
     ("string_to_array", &[Text]),
     ("string_to_table", &[Text]),
     ("strpos", &[TextOrBytes]),
-    ("substr", &[TextOrBytes, TextOrWhole, TextOrWhole]),
+    ("substr", &[TextOrBytes, Whole]),
     ("substring", &[TextOrBytes, TextOrWhole, TextOrWhole]),
     ("to_date", &[Text]),
     ("to_hex", &[Whole]),

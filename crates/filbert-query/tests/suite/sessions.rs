@@ -459,7 +459,7 @@ fn arrays_to_compare_with_are_of_the_type_of_what_they_are_compared_with() {
     member.change("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)");
     let parameters = |text: &str| {
         let described = member.describe(text).unwrap();
-        described.parameters.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        described.parameters.iter().map(|of| of.field_type.to_string()).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(parameters("SELECT id FROM t WHERE id = ANY($1) AND name = ANY ($2)"), "INTEGER[], VARCHAR[]");
     assert_eq!(parameters("SELECT id FROM t WHERE id <> ALL($1)"), "INTEGER[]");

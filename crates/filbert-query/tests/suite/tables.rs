@@ -192,7 +192,7 @@ fn statements_are_described() {
     }
     let types = |text: &str| {
         let described = member.describe(text).unwrap();
-        described.parameters.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        described.parameters.iter().map(|of| of.field_type.to_string()).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(types("INSERT INTO t (n, id) VALUES ($2, $1)"), "INTEGER, SMALLINT");
     assert_eq!(types("UPDATE t SET n = $1, name = $2"), "SMALLINT, VARCHAR");
