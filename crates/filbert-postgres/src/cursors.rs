@@ -295,7 +295,8 @@ fn assigned(found: PgType, wanted: PgType) -> Assigned {
     let is_text = is_one_of(&[Base::Text, Base::Varchar, Base::Unknown]);
     let datetimes = [Base::Date, Base::Timestamp, Base::Timestamptz];
     let is_cast = match wanted.base {
-        _ if found == wanted || wanted.is_array => return Assigned::AsItIs,
+        _ if found == wanted => return Assigned::AsItIs,
+        _ if wanted.is_array => return if is_text { Assigned::Cast } else { Assigned::AsItIs },
         Base::Text | Base::Varchar if is_text => return Assigned::AsItIs,
         Base::Text | Base::Varchar => true,
         Base::Bool | Base::Uuid => is_text,

@@ -62,7 +62,7 @@ pub(crate) fn planned(expression: &Expr, schema: &DFSchema) -> Option<Expr> {
             [array, template] => Some(of_template(array.clone(), template.clone(), schema)),
             _ => None,
         },
-        Expr::Cast(cast) => of_cast(cast, schema),
+        Expr::Cast(cast) => of_cast(cast, true, schema),
         _ => None,
     }
 }
@@ -84,14 +84,16 @@ fn of_template(array: Expr, template: Expr, schema: &DFSchema) -> Expr {
     ItemCast::new(template, Arc::new(field)).call(array)
 }
 
-fn of_cast(cast: &Cast, schema: &DFSchema) -> Option<Expr> {
+/// `is_written` = the statement has the cast; types that functions accept cause others.
+fn of_cast(cast: &Cast, is_written: bool, schema: &DFSchema) -> Option<Expr> {
     let DataType::List(_) = cast.field.data_type() else { return None };
     let DataType::List(_) = cast.expr.get_type(schema).ok()? else { return None };
     let item = field_of_items(&cast.expr, schema)?;
     let (from, to) = (item.data_type(), innermost(cast.field.data_type()));
     let mark = Mark::of(&cast.field).of_item();
-    let drops_blanks = Mark::of(&item).oid == Some(BPCHAR) && mark.oid != Some(BPCHAR);
-    let is_right = from == to || from.is_null() || (from.is_integer() && to.is_numeric());
+    let drops_blanks = is_written && Mark::of(&item).oid == Some(BPCHAR) && mark.oid != Some(BPCHAR);
+    let are_texts = from.is_string() && to.is_string();
+    let is_right = from == to || are_texts || from.is_null() || (from.is_integer() && to.is_numeric());
     if is_right && !drops_blanks {
         return None;
     }
@@ -173,9 +175,9 @@ impl AnalyzerRule for ItemCasts {
 
 impl ItemCasts {
     fn determined(&self, expression: Expr, schema: &DFSchema, config: &ConfigOptions) -> Result<Transformed<Expr>> {
-        let expression = match planned(&expression, schema) {
-            Some(planned) => planned,
-            None => expression,
+        let expression = match &expression {
+            Expr::Cast(cast) => of_cast(cast, false, schema).unwrap_or(expression),
+            _ => expression,
         };
         let Expr::ScalarFunction(function) = &expression else { return Ok(Transformed::no(expression)) };
         let open = function.func.inner().downcast_ref::<ItemCast>().filter(|found| found.cast.is_none());

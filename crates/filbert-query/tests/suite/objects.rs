@@ -281,7 +281,7 @@ fn documents_of_postgresql_stay_what_they_are() {
             ("SELECT (j ->> 'n')::int + 1 FROM d", &["6"]),
         ],
     );
-    member.change("UPDATE d SET j['n'] = 6, j['new'] = 'y' WHERE id = 1");
+    member.change("UPDATE d SET j['n'] = 6, j['new'] = '\"y\"' WHERE id = 1");
     assert_eq!(member.rows("SELECT j FROM d"), [r#"{"n": 6, "t": "x", "new": "y", "list": [7, 8]}"#]);
 }
 

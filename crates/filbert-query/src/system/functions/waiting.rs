@@ -10,10 +10,13 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, StringViewArray};
 use arrow_schema::DataType;
 use async_trait::async_trait;
+use datafusion::arrow::compute::cast;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
 use filbert_functions::context::StatementContext;
 use filbert_functions::error::carried;
 use filbert_functions::native::failed;
@@ -31,6 +34,23 @@ enum Wait {
     Time,
 }
 
+impl Wait {
+    fn arguments_max(self) -> usize {
+        match self {
+            Wait::Lock { .. } => 2,
+            Wait::Time => 1,
+        }
+    }
+
+    /// The type that arguments are cast to.
+    fn taken(self) -> DataType {
+        match self {
+            Wait::Lock { .. } => DataType::Int64,
+            Wait::Time => DataType::Float64,
+        }
+    }
+}
+
 /// The functions.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let lock = |is_shared, is_of_transaction| Wait::Lock { is_shared, is_of_transaction };
@@ -41,8 +61,10 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("pg_advisory_xact_lock_shared", lock(true, true)),
         ("pg_sleep", Wait::Time),
     ];
-    let udf = |(name, wait)| {
-        let signature = Signature::user_defined(Volatility::Volatile);
+    let udf = |(name, wait): (&'static str, Wait)| {
+        // Asynchronous functions have no types of their own for arguments: `return_type` checks them.
+        let counts = (1..=wait.arguments_max()).map(TypeSignature::Any).collect();
+        let signature = Signature::one_of(counts, Volatility::Volatile);
         AsyncScalarUDF::new(Arc::new(Waiting { name, wait, signature })).into_scalar_udf()
     };
     all.into_iter().map(udf).collect()
@@ -78,23 +100,15 @@ impl ScalarUDFImpl for Waiting {
         &self.signature
     }
 
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let (wanted, most) = match self.wait {
-            Wait::Lock { .. } => (DataType::Int64, 2),
-            Wait::Time => (DataType::Float64, 1),
-        };
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let fits = |found: &DataType| match found {
             DataType::Null | DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => true,
             found => found.is_integer() || self.wait == Wait::Time && found.is_numeric(),
         };
-        match types.is_empty() || types.len() > most || !types.iter().all(fits) {
-            true => Err(filbert_functions::native::wrong_arguments(self.name, types)),
-            false => Ok(vec![wanted; types.len()]),
+        match types.iter().all(fits) {
+            true => Ok(DataType::Utf8View),
+            false => Err(filbert_functions::native::wrong_arguments(self.name, types)),
         }
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8View)
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -105,7 +119,7 @@ impl ScalarUDFImpl for Waiting {
 #[async_trait]
 impl AsyncScalarUDFImpl for Waiting {
     async fn invoke_async_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = args.args.iter().map(|value| value.to_array(args.number_rows));
+        let arrays = args.args.iter().map(|value| Ok(cast(&value.to_array(args.number_rows)?, &self.wait.taken())?));
         let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
         let mut results = Vec::with_capacity(args.number_rows);
         for row in 0..args.number_rows {
