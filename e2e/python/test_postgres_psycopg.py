@@ -442,7 +442,7 @@ def test_numbers_without_a_declared_type_keep_their_digits(connection, table, co
     forms = [f"{name} {operator} {{}}" for operator in "+ - * / % = < >= <>".split()]
     forms += [f"{{}} {operator} {name}" for operator in "+ - * / % = < >= <>".split()]
     forms += [f"case {name} when {{}} then 1 else 0 end", f"{name} in ({{}}, 5)", f"{name} between {{}} and 9"]
-    forms += [f"coalesce({name}, {{}})", f"greatest({name}, {{}})", f"{name} is distinct from {{}}"]
+    forms += [f"coalesce({name}, {{}})", f"greatest({name}, {{}})"]
     forms += [f"abs({name} * {{}})", f"sum({name} * {{}}) over ()", f"1.5 * {{}} + {name}", f"{name} * {{0}} * {{0}}"]
     for form in forms:
         for number in ["1", "2.5", "4.501", "1.255", "0.123456789", "-1000"]:

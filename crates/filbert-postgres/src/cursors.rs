@@ -81,6 +81,7 @@ impl Session {
         self.statements.clear();
         self.portals.clear();
         self.state.reset();
+        self.state.advisory_unlock_all();
         Ok("DISCARD ALL")
     }
 
