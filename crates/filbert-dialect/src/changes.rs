@@ -105,8 +105,8 @@ fn assigned(assignments: Vec<Assignment>, of: Dialect) -> Result<Vec<(String, Ex
     Ok(assigned)
 }
 
-/// A query of one row as a subquery for each of its items. Its row must not depend on the time or on
-/// chance: these subqueries would find different ones.
+/// A query of one row as a subquery for each of its items. Its row must not depend on the time or
+/// on chance: these subqueries would find different ones.
 fn each_item(query: &Query, count: usize) -> Result<Vec<Expr>, Refusal> {
     let refusal = "SET (a, b) = (SELECT ..) is served of a SELECT of expressions without DISTINCT, ORDER BY and LIMIT";
     let SetExpr::Select(select) = query.body.as_ref() else { return refused_as("0A000", refusal) };

@@ -154,8 +154,8 @@ fn distinct_from(dialect: &dyn Dialect, parser: &mut Parser<'_>, first: &Expr) -
     }))
 }
 
-/// Parses `COLLATE` behind a cast, `x::text COLLATE "C"`. sqlparser parses it behind a plain operand
-/// only.
+/// Parses `COLLATE` behind a cast, `x::text COLLATE "C"`. sqlparser parses it behind a plain
+/// operand only.
 fn collated(parser: &mut Parser<'_>, first: &Expr) -> Option<Result<Expr, ParserError>> {
     if !parser.parse_keyword(Keyword::COLLATE) {
         return None;

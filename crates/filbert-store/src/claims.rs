@@ -2,9 +2,9 @@
 //!
 //! A claim contains hashes instead of keys: it is small, and is created and dropped as a whole. If
 //! two keys have the same hash, one waits a little longer than necessary, in all replicas, because
-//! the hashes are [`stable_hash`]es. A claim without hashes is of all keys, existing and
-//! new ones. A claim has no lease: its owner releases it, or a leader that knows that the owner does
-//! not run any more.
+//! the hashes are [`stable_hash`]es. A claim without hashes is of all keys, existing and new ones.
+//! A claim has no lease: its owner releases it, or a leader that knows that the owner does not run
+//! any more.
 
 use std::sync::Arc;
 

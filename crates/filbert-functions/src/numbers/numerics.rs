@@ -545,9 +545,7 @@ fn width_bucket(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         };
         let bucket = if is_before {
             0
-        } else if endless.is_some() {
-            count + 1
-        } else if distance >= width {
+        } else if endless.is_some() || distance >= width {
             count + 1
         } else {
             let place = distance * BigDecimal::from(count);

@@ -316,7 +316,7 @@ impl ScalarUDFImpl for ItemCast {
                 None => items,
             })
         };
-        let cast = cast_lists(&arrays, &self.target, &compute)?;
+        let cast = cast_lists(&arrays, &compute)?;
         Ok(match is_constant {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&cast, 0)?),
             false => ColumnarValue::Array(cast),
@@ -335,15 +335,11 @@ fn with_items(array: &DataType, item: &FieldRef) -> DataType {
     }
 }
 
-fn cast_lists(
-    arrays: &ArrayRef,
-    target: &FieldRef,
-    compute: &dyn Fn(ArrayRef) -> Result<ArrayRef>,
-) -> Result<ArrayRef> {
+fn cast_lists(arrays: &ArrayRef, compute: &dyn Fn(ArrayRef) -> Result<ArrayRef>) -> Result<ArrayRef> {
     let Some(lists) = arrays.as_list_opt::<i32>() else { return compute(Arc::clone(arrays)) };
     let (offsets, items) = compacted(lists)?;
     let items = match items.data_type() {
-        DataType::List(_) => cast_lists(&items, target, compute)?,
+        DataType::List(_) => cast_lists(&items, compute)?,
         _ => compute(items)?,
     };
     let field = Arc::new(Field::new_list_field(items.data_type().clone(), true));

@@ -145,8 +145,8 @@ pub(crate) struct RowExpression {
 /// The names that an expression may use.
 pub(crate) struct RowScope {
     schema: DFSchema,
-    /// The number of columns of the row, with those of joined tables. The columns of the excluded row
-    /// follow them.
+    /// The number of columns of the row, with those of joined tables. The columns of the excluded
+    /// row follow them.
     width: usize,
     /// The parameter types that the client declared.
     types: Vec<Option<ParameterType>>,

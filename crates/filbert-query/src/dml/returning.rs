@@ -101,8 +101,8 @@ impl Returning {
         Ok(Returning { columns: columns.into(), values, joined })
     }
 
-    /// The columns of joined tables that it reads, by number. In a row they follow the columns of the
-    /// mapping, each at its number.
+    /// The columns of joined tables that it reads, by number. In a row they follow the columns of
+    /// the mapping, each at its number.
     pub(crate) fn joined(&self) -> &[usize] {
         &self.joined
     }

@@ -8,8 +8,8 @@
 //! - The result of `nullif` has the type that an operator coerces its first argument to
 //!   ([`operand`]).
 //! - DataFusion plans `BETWEEN` as an operator of its own, although it stands for two comparisons.
-//! - DataFusion takes the types of a recursive query from its first part. If numbers get more digits
-//!   in later rounds, the first ones have to have all digits.
+//! - DataFusion takes the types of a recursive query from its first part. If numbers get more
+//!   digits in later rounds, the first ones have to have all digits.
 //! - Frames of windows have constant distances only ([`frames`]).
 
 use std::ops::ControlFlow;

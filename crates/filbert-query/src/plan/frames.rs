@@ -151,8 +151,8 @@ fn checked(value: ScalarValue, units: WindowFrameUnits, is_start: bool) -> Resul
         let is_negative = value.data_type().is_numeric() && value < ScalarValue::new_zero(&value.data_type())?;
         return match &value {
             _ if is_negative => Err(negative_size()),
-            // The text of an interval in a statement has this form: types that have no such distance
-            // reject both.
+            // The text of an interval in a statement has this form: types that have no such
+            // distance reject both.
             ScalarValue::IntervalMonthDayNano(Some(parts)) => Ok(ScalarValue::Utf8(Some(format!(
                 "{} months {} days {} nanoseconds",
                 parts.months, parts.days, parts.nanoseconds

@@ -213,7 +213,10 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
             }
             Expr::InList(mut list) => {
                 let items = list.list.iter_mut();
-                let changed = items.fold(false, |changed, item| correct(item, &list.expr, schema, known) || changed);
+                let mut changed = false;
+                for item in items {
+                    changed |= correct(item, &list.expr, schema, known);
+                }
                 Transformed::new_transformed(Expr::InList(list), changed)
             }
             Expr::Between(mut between) => {

@@ -62,7 +62,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("pg_sleep", Wait::Time),
     ];
     let udf = |(name, wait): (&'static str, Wait)| {
-        // Asynchronous functions have no types of their own for arguments: `return_type` checks them.
+        // Asynchronous functions have no types of their own for arguments: `return_type` checks
+        // them.
         let counts = (1..=wait.arguments_max()).map(TypeSignature::Any).collect();
         let signature = Signature::one_of(counts, Volatility::Volatile);
         AsyncScalarUDF::new(Arc::new(Waiting { name, wait, signature })).into_scalar_udf()
