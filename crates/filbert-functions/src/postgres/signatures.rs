@@ -257,6 +257,7 @@ mod tests {
         "json_get_path_text",
         "json_get_text",
         "json_object_keys",
+        "json_strip_nulls",
         "jsonb_exists",
         "jsonb_extract_path",
         "jsonb_extract_path_text",
