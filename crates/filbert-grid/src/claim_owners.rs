@@ -5,14 +5,12 @@
 //! ask the members which owners run, and release the claims of all others. The module must not know
 //! how members ask each other.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use filbert_store::{Caller, Change, MapId};
+use filbert_store::Caller;
 
 use crate::grid::Grid;
-use crate::replication::Submissions;
 use crate::shared::Shared;
 
 /// The owner of the claims of a statement. The statement counts as running until this is dropped.
@@ -51,33 +49,10 @@ impl Drop for ClaimOwner {
 }
 
 impl Grid {
-    /// The owners of claims in the partitions that this member leads. The client of an owner is its
-    /// member.
-    pub fn claim_owners(&self) -> BTreeSet<Caller> {
-        let mut owners = BTreeSet::new();
-        for (_, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
-            owners.extend(cell.lock().partition.claims().map(|(_, owner)| owner));
-        }
-        owners
-    }
-
     /// Which of these statements run on this member and may have claims. Statements are given by
     /// the threads of their [`Caller`]s.
     pub fn running_statements(&self, threads: &[i64]) -> Vec<i64> {
         let running = self.shared.running.lock();
         threads.iter().copied().filter(|thread| running.contains(thread)).collect()
-    }
-
-    /// Statements have ended: releases their claims in the partitions that this member leads.
-    pub fn release_claims(&self, owners: &BTreeSet<Caller>) {
-        let mut to = Submissions::new(&self.shared);
-        for (partition, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
-            let claims: BTreeSet<(MapId, Caller)> =
-                cell.lock().partition.claims().filter(|(_, owner)| owners.contains(owner)).collect();
-            for (map, owner) in claims {
-                to.push_with_retry(partition, map, owner, Change::Unclaim);
-            }
-        }
-        to.send();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use filbert_data::PartitionId;
-use filbert_store::{Change, Command, KeyList, MapId};
+use filbert_store::{Caller, Change, Command, KeyList, MapId};
 use uuid::Uuid;
 
 use super::Submissions;
@@ -226,6 +226,29 @@ impl Grid {
             if cell.lock().partition.claims().any(|(_, owner)| owner.client == member) {
                 let release = Change::ReleaseLocks { client: member };
                 to.push_with_retry(partition, MapId(0), self.shared.own_caller(), release);
+            }
+        }
+        to.send();
+    }
+
+    /// The owners of claims in the partitions that this member leads. The client of an owner is its
+    /// member.
+    pub fn claim_owners(&self) -> BTreeSet<Caller> {
+        let mut owners = BTreeSet::new();
+        for (_, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
+            owners.extend(cell.lock().partition.claims().map(|(_, owner)| owner));
+        }
+        owners
+    }
+
+    /// Statements have ended: releases their claims in the partitions that this member leads.
+    pub fn release_claims(&self, owners: &BTreeSet<Caller>) {
+        let mut to = Submissions::new(&self.shared);
+        for (partition, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
+            let claims: BTreeSet<(MapId, Caller)> =
+                cell.lock().partition.claims().filter(|(_, owner)| owners.contains(owner)).collect();
+            for (map, owner) in claims {
+                to.push_with_retry(partition, map, owner, Change::Unclaim);
             }
         }
         to.send();
