@@ -50,8 +50,10 @@ fn declared(plan: &LogicalPlan, at: usize) -> Option<Declared> {
             let of = |input: &LogicalPlan| {
                 Some((declared(input, at)?, input.schema().fields().get(at)?.data_type().clone()))
             };
-            let first = of(union.inputs.first()?)?;
-            union.inputs.iter().all(|input| of(input).as_ref() == Some(&first)).then_some(first.0)
+            // Unions nest in their first inputs, which are therefore looked at once.
+            let (first, rest) = union.inputs.split_first()?;
+            let first = of(first)?;
+            rest.iter().all(|input| of(input).as_ref() == Some(&first)).then_some(first.0)
         }
         LogicalPlan::TableScan(_) => {
             Some(Declared { length: plan.schema().fields().get(at).and_then(|field| declared_length(field)) })

@@ -16,6 +16,10 @@ use filbert_dialect::walk;
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::SqlError;
 
+/// The maximum number of columns of one `SELECT` list and of one `GROUP BY`, as in PostgreSQL.
+/// DataFusion's planner compares each of them with each other several times: three thousand
+/// aggregates took nine seconds.
+const ITEMS_MAX: usize = 1_664;
 /// The maximum number of sort keys of one `ORDER BY`.
 const SORT_KEYS_MAX: usize = 100;
 /// The maximum number of relations that the joins of one `FROM` connect.
@@ -29,7 +33,8 @@ const WINDOWS_MAX: usize = 128;
 /// Checks all parts of a query.
 ///
 /// # Errors
-/// 54011: too many sort keys; 54001: too many joined relations, grouping sets or windows.
+/// 54011: too many columns or sort keys; 54001: too many joined relations, grouping sets or
+/// windows.
 pub(super) fn check(query: &Query) -> Result<(), SqlError> {
     match walk::read(query, &mut Sizes::default()) {
         ControlFlow::Continue(()) => Ok(()),
@@ -61,6 +66,7 @@ impl Visitor for Sizes {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<SqlError> {
         self.windows.push(HashSet::new());
+        at_most(select.projection.len(), ITEMS_MAX, "54011", "columns in one SELECT list")?;
         let joined = select.from.iter().map(|tree| 1 + tree.joins.len()).sum();
         at_most(joined, JOINED_MAX, "54001", "joined relations in one FROM")?;
         for window in &select.named_window {
@@ -70,6 +76,7 @@ impl Visitor for Sizes {
         }
         match &select.group_by {
             GroupByExpr::Expressions(groups, _) => {
+                at_most(groups.len(), ITEMS_MAX, "54011", "expressions in one GROUP BY")?;
                 let sets = groups.iter().map(sets_of).fold(1, usize::saturating_mul);
                 at_most(sets, GROUPING_SETS_MAX, "54001", "grouping sets")
             }
@@ -177,6 +184,16 @@ mod tests {
         ] {
             assert_eq!(sqlstate_of(&form.replace("{}", &keys(100))), None, "{form}");
             assert_eq!(sqlstate_of(&form.replace("{}", &keys(101))).as_deref(), Some("54011"), "{form}");
+        }
+    }
+
+    #[test]
+    fn columns_are_limited() {
+        let columns = |count| listed(count, |at| format!("a + {at}"));
+        for form in ["SELECT {} FROM t", "SELECT 1 FROM t WHERE a IN (SELECT {} FROM t)", "SELECT 1 FROM t GROUP BY {}"]
+        {
+            assert_eq!(sqlstate_of(&form.replace("{}", &columns(1_664))), None, "{form}");
+            assert_eq!(sqlstate_of(&form.replace("{}", &columns(1_665))).as_deref(), Some("54011"), "{form}");
         }
     }
 
