@@ -120,7 +120,7 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
                 }
             } else if is_varchar(item) && of == Dialect::Postgres {
                 *expression = call("marked_as_varchars", vec![taken(expression)], Vec::new(), None);
-            } else if let Some(function) = cast_of_arrays(item).filter(|_| of == Dialect::Postgres) {
+            } else if let Some(function) = cast_of_arrays(item).filter(|_| of == Dialect::Postgres && is_open(expr)) {
                 *expression = call(function, vec![taken(expr)], Vec::new(), None);
             } else if let Some(template) = cast_of_item(item, of)? {
                 *expression = call(CAST_ITEMS, vec![taken(expr), template], Vec::new(), None);
@@ -270,7 +270,15 @@ fn set_dimensions(value: &Expr, data_type: &mut DataType) {
     *data_type = (0..dimensions).fold(item_of(data_type).clone(), array);
 }
 
-/// The function that casts to arrays of a type that Arrow lacks.
+/// Whether a value has no type of its own: a string literal or a parameter.
+fn is_open(value: &Expr) -> bool {
+    matches!(
+        value,
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null, .. })
+    )
+}
+
+/// The function that makes arrays of literals and parameters, for element types that Arrow lacks.
 fn cast_of_arrays(item: &DataType) -> Option<&'static str> {
     Some(match item {
         DataType::Uuid => "cast_uuids",

@@ -24,7 +24,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::concat;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
@@ -98,9 +98,7 @@ fn of_cast(cast: &Cast, is_written: bool, schema: &DFSchema) -> Option<Expr> {
         return None;
     }
     let field = Field::new(ITEM, to.clone(), true).with_metadata(mark.metadata(Default::default()));
-    let null = Expr::Literal(ScalarValue::Null, None);
-    let template = Expr::Cast(Cast::new_from_field(Box::new(null), Arc::new(field.clone())));
-    Some(ItemCast::new(template, Arc::new(field)).call(cast.expr.as_ref().clone()))
+    Some(ItemCast::to(Arc::new(field)).call(cast.expr.as_ref().clone()))
 }
 
 fn innermost(data_type: &DataType) -> &DataType {
@@ -112,10 +110,7 @@ fn innermost(data_type: &DataType) -> &DataType {
 
 /// An array with elements that are cast to text.
 pub(crate) fn as_texts(array: Expr) -> Expr {
-    let field = Arc::new(Field::new(ITEM, DataType::Utf8View, true));
-    let null = Expr::Literal(ScalarValue::Null, None);
-    let template = Expr::Cast(Cast::new_from_field(Box::new(null), field.clone()));
-    ItemCast::new(template, field).call(array)
+    ItemCast::to(Arc::new(Field::new(ITEM, DataType::Utf8View, true))).call(array)
 }
 
 /// `cast_items` as a statement has it. Planning replaces it.
@@ -159,6 +154,9 @@ impl AnalyzerRule for ItemCasts {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        if !casts_arrays(&plan)? {
+            return Ok(plan);
+        }
         let transformed = plan.transform_up_with_subqueries(|plan| {
             let schema = schema_within(&plan)?;
             let transformed = map_named(plan, |expression| {
@@ -171,6 +169,24 @@ impl AnalyzerRule for ItemCasts {
         })?;
         Ok(transformed.data)
     }
+}
+
+/// Whether a plan casts arrays. Most plans do not, and the schemas of their nodes are not merged.
+fn casts_arrays(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            found |= expression.exists(|inner| {
+                Ok(match inner {
+                    Expr::Cast(cast) => matches!(cast.field.data_type(), DataType::List(_)),
+                    Expr::ScalarFunction(call) => call.func.name() == CAST_ITEMS,
+                    _ => false,
+                })
+            })?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(found)
 }
 
 impl ItemCasts {
@@ -247,8 +263,14 @@ impl ItemCast {
         ItemCast { signature: Signature::any(1, Volatility::Immutable), template, target, cast: None }
     }
 
+    /// A cast to a type that Arrow has.
+    fn to(item: FieldRef) -> Self {
+        let null = Expr::Literal(ScalarValue::Null, None);
+        ItemCast::new(Expr::Cast(Cast::new_from_field(Box::new(null), item.clone())), item)
+    }
+
     fn call(self, array: Expr) -> Expr {
-        let is_immutable = self.cast.as_ref().is_none_or(|cast| !cast.expr.is_volatile() && is_immutable(&cast.expr));
+        let is_immutable = self.cast.as_ref().is_none_or(|cast| is_immutable(&cast.expr));
         let volatility = if is_immutable { Volatility::Immutable } else { Volatility::Stable };
         let function = ItemCast { signature: Signature::any(1, volatility), ..self };
         Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), vec![array]))

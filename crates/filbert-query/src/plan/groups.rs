@@ -5,6 +5,9 @@
 //! cast becomes the argument of an identity function with a name that contains the type. The same
 //! applies to casts in grouping sets, because DataFusion's rules do not preserve their names.
 //!
+//! The elements of `unnest` are named after its argument, too: `SELECT unnest(a::int[]),
+//! unnest(a::numeric[])` would return the elements of the first array twice.
+//!
 //! `SELECT x AS a, x AS b .. GROUP BY a, ROLLUP (b)`: the two are different groups, and only one of
 //! them is null in some rows. The second group becomes such a call as well.
 //!
@@ -17,12 +20,14 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::{Aggregate, Expr as LogicalExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitorMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, ObjectNamePart, OrderBy,
+    OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitorMut,
 };
 use filbert_dialect::{call, walk};
 use filbert_functions::AS_CAST;
 
-/// Gives unique names to casts in the groups of a query, if they would have the same name.
+/// Gives unique names to casts in the groups of a query, and to those in arguments of `unnest`, if
+/// they would have the same name.
 pub(crate) fn tell_casts_apart(query: &mut Query) {
     let _ = walk::change(query, &mut Queries);
 }
@@ -106,7 +111,8 @@ fn of_body(body: &mut SetExpr) {
 }
 
 fn of_select(select: &mut Select, order_by: Option<&mut OrderBy>) {
-    let casts = same_named(select);
+    let mut casts = same_named(select);
+    casts.extend(casts_of_unnests(&select.projection));
     if casts.is_empty() {
         return;
     }
@@ -178,6 +184,31 @@ fn same_named(select: &Select) -> Vec<Expr> {
         }
     }
     casts
+}
+
+/// The casts that are arguments of `unnest`, if a query calls it several times.
+fn casts_of_unnests(items: &[SelectItem]) -> Vec<Expr> {
+    let (mut calls, mut casts) = (0_usize, Vec::new());
+    for item in items {
+        let _ = walk::own_expressions(item, |expr| {
+            if let Some(argument) = unnested_by(expr) {
+                calls += 1;
+                casts.extend(matches!(argument, Expr::Cast { .. }).then(|| argument.clone()));
+            }
+            ControlFlow::<()>::Continue(())
+        });
+    }
+    if calls > 1 { casts } else { Vec::new() }
+}
+
+/// The argument of a call of `unnest`.
+fn unnested_by(expr: &Expr) -> Option<&Expr> {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else { return None };
+    let is_unnest = matches!(name.0.as_slice(), [ObjectNamePart::Identifier(name)] if name.value == "unnest");
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] if is_unnest => Some(unnested(argument)),
+        _ => None,
+    }
 }
 
 /// The expressions of one item of `GROUP BY`.

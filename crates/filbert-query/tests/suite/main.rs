@@ -10,6 +10,7 @@
 )]
 
 mod answers;
+mod array_casts;
 mod atomic;
 mod casts;
 mod catalogs;
