@@ -77,7 +77,7 @@ pub(crate) fn replay_step(
     };
     let (Some(there), Some(here)) = (ask(other), ask(filbert)) else { return };
     let is_ordered = step.text.contains(" order by ");
-    let verdict = compare(&there, &here, How { is_ordered, is_inexact: false, is_superset: dialect == "hazelcast" });
+    let verdict = compare(&there, &here, How { is_ordered, is_superset: dialect == "hazelcast", ..How::default() });
     *report.statements.entry(name.split('.').next().unwrap_or(name).to_owned()).or_default() += 1;
     report.compared += 1;
     match verdict {

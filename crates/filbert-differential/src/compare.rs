@@ -99,7 +99,14 @@ pub(crate) struct How {
     pub(crate) is_inexact: bool,
     /// Filbert may accept statements that the other server rejects, and column names may differ.
     pub(crate) is_superset: bool,
+    /// Parameters have no declared types. Filbert may find one where the other server finds none or
+    /// several.
+    pub(crate) is_inferring: bool,
 }
+
+/// PostgreSQL's errors if it cannot determine the type of a parameter, or determines one that is
+/// not accepted: of ambiguous and unknown functions and operators, and of other types.
+const UNDETERMINED: [&str; 6] = ["42P08", "42P18", "42725", "42883", "42804", "42846"];
 
 /// Compares Filbert's outcome with the outcome of the other server.
 pub(crate) fn compare(other: &Outcome, filbert: &Outcome, how: How) -> Verdict {
@@ -119,6 +126,11 @@ pub(crate) fn compare(other: &Outcome, filbert: &Outcome, how: How) -> Verdict {
         (Outcome::Answer(_), Outcome::Failure { sqlstate, message, .. }) => Verdict::Refused(cause(sqlstate, message)),
         (Outcome::Answer(other), Outcome::Answer(filbert)) => answers(other, filbert, how),
         (Outcome::Failure { .. }, Outcome::Answer(_)) if how.is_superset => Verdict::BothRefuse,
+        (Outcome::Failure { sqlstate, .. }, Outcome::Answer(_))
+            if how.is_inferring && UNDETERMINED.contains(&sqlstate.as_str()) =>
+        {
+            Verdict::BothRefuse
+        }
         (Outcome::Failure { .. }, Outcome::Answer(_)) => Verdict::Different(Kind::Accepted),
         // A failure of the other server to return a result is not comparable.
         _ => Verdict::BothRefuse,

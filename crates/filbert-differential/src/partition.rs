@@ -14,7 +14,7 @@ use crate::random::Random;
 use crate::report::Report;
 use crate::rounds::Span;
 use crate::session::{Session, Way};
-use crate::tree::print;
+use crate::tree::{Literals, print};
 
 /// The number of partitions per round, over the same tables.
 const ROUND_PARTITIONS: usize = 80;
@@ -64,7 +64,7 @@ fn check(
     let mut outcomes = Vec::new();
     for statement in std::iter::once(&partition.whole).chain(&partition.parts) {
         let outcome = session.ask_filbert(statement, way, variant);
-        let text = print(statement, session.dialect, false).text;
+        let text = print(statement, session.dialect, Literals::Written).text;
         let kind = match (compare(&outcome, &outcome, How::default()), &outcome) {
             (Verdict::Different(kind), _) => kind,
             (_, Outcome::Failure { sqlstate, message, .. }) => return report.refuse(cause(sqlstate, message), &text),
@@ -98,8 +98,8 @@ fn check(
     *report.met.entry(Kind::Partition).or_default() += 1;
     let name = session.variants.get(variant).map_or("", |variant| variant.name);
     let place = format!("{}, {name}, seed {seed} round {round}", way.name());
-    let statement = print(&partition.whole, session.dialect, false).text;
-    let setup = partition.parts.iter().map(|part| print(part, session.dialect, false).text).collect();
+    let statement = print(&partition.whole, session.dialect, Literals::Written).text;
+    let setup = partition.parts.iter().map(|part| print(part, session.dialect, Literals::Written).text).collect();
     let (other, filbert) = (format!("{together:?}"), whole.shown());
     report.find(Finding { kind: Kind::Partition, dialect, place, setup, statement, other, filbert });
 }

@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::random::Random;
 use crate::report::Report;
 use crate::session::{Case, Session, Trial, Variant, Way};
-use crate::tree::{Dialect, Statement, print, shrink};
+use crate::tree::{Dialect, Literals, Statement, print, shrink};
 
 /// The number of statements per round, over the same tables.
 const ROUND_STATEMENTS: usize = 120;
@@ -136,13 +136,16 @@ impl Round<'_> {
     /// Executes a statement in several ways.
     fn ask(&mut self, statement: &Statement, before: Option<&Statement>, random: &mut Random) -> Result<()> {
         let variants = self.session.variants.len();
-        let has_parameters = !print(statement, self.session.dialect, true).parameters.is_empty();
+        let has_parameters = !print(statement, self.session.dialect, Literals::Declared).parameters.is_empty();
         let mut ways: Vec<(Way, usize)> = (0..variants).map(|variant| (Way::Literal, variant)).collect();
         if has_parameters {
             ways.push((if random.chance(50) { Way::Prepared } else { Way::Binary }, random.below(variants)));
         }
         if statement.changes().is_none() && has_parameters && random.chance(50) {
             ways.push((Way::Template, random.below(variants)));
+        }
+        if has_parameters && self.session.dialect == Dialect::Postgres && random.chance(50) {
+            ways.push((Way::Inferred, random.below(variants)));
         }
         for (way, variant) in ways {
             let case = Case {
@@ -154,7 +157,7 @@ impl Round<'_> {
             };
             let trial = self.session.try_case(&case)?;
             self.report.compared += 1;
-            let text = print(statement, self.session.dialect, false).text;
+            let text = print(statement, self.session.dialect, Literals::Written).text;
             match &trial.verdict {
                 Verdict::Same => self.report.same += 1,
                 Verdict::BothRefuse => {
@@ -188,7 +191,7 @@ impl Round<'_> {
         let (case, trial) = smallest(self.session, kind, case, trial)?;
         let variant = self.session.variants.get(case.variant).context("no such variant")?;
         let place = format!("{}, {}, seed {} round {}", case.way.name(), variant.name, self.seed, self.round);
-        let printed = print(&case.statement, self.session.dialect, matches!(case.way, Way::Prepared | Way::Binary));
+        let printed = print(&case.statement, self.session.dialect, case.way.literals());
         let zone = self.session.zone_statement();
         let setup = zone.into_iter().chain(setup(&case, variant, self.session.dialect)).collect();
         let mut statement = printed.text;
@@ -290,8 +293,9 @@ fn fewer_rows(schema: &Schema) -> Vec<Schema> {
 
 /// The statements that create the objects of a case: its tables, with the columns that it uses.
 fn setup(case: &Case, variant: &Variant, dialect: Dialect) -> Vec<String> {
-    let mut texts: Vec<String> = case.before.iter().map(|before| print(before, dialect, false).text).collect();
-    let all = format!("{} {}", print(&case.statement, dialect, false).text, texts.join(" "));
+    let written = |statement: &Statement| print(statement, dialect, Literals::Written).text;
+    let mut texts: Vec<String> = case.before.iter().map(written).collect();
+    let all = format!("{} {}", written(&case.statement), texts.join(" "));
     let changed = case.statement.changes().unwrap_or_default();
     let mut setup = Vec::new();
     for table in case.schema.tables.iter().filter(|table| all.contains(&table.name)) {

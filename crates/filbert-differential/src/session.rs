@@ -10,7 +10,7 @@ use crate::compare::{How, Kind, Verdict, cause, compare, same_rows};
 use crate::generate::schema::{Schema, Table};
 use crate::outcome::{Answer, Outcome};
 use crate::server::Server;
-use crate::tree::{Dialect, Printed, Statement, print, visit};
+use crate::tree::{Dialect, Literals, Printed, Statement, print, visit};
 
 /// The way in which a statement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,6 +25,8 @@ pub(crate) enum Way {
     Prepared,
     /// As `Prepared`, with values in binary format.
     Binary,
+    /// As `Prepared`, without declared types: the servers infer the types of the parameters.
+    Inferred,
 }
 
 impl Way {
@@ -34,6 +36,15 @@ impl Way {
             Way::Template => "template",
             Way::Prepared => "prepared",
             Way::Binary => "prepared, binary",
+            Way::Inferred => "prepared, without types",
+        }
+    }
+
+    pub(crate) fn literals(self) -> Literals {
+        match self {
+            Way::Literal | Way::Template => Literals::Written,
+            Way::Prepared | Way::Binary => Literals::Declared,
+            Way::Inferred => Literals::Inferred,
         }
     }
 }
@@ -340,6 +351,7 @@ impl Session {
             is_ordered: statement.is_some_and(Statement::is_ordered),
             is_inexact: statement.is_some_and(Statement::is_inexact),
             is_superset: self.dialect == Dialect::Hazelcast,
+            is_inferring: false,
         }
     }
 
@@ -358,7 +370,7 @@ impl Session {
 
     fn ask_both(&mut self, case: &Case) -> Result<Trial> {
         self.changed.extend(case.statement.changes().map(str::to_owned));
-        let how = self.how(Some(&case.statement));
+        let how = How { is_inferring: case.way == Way::Inferred, ..self.how(Some(&case.statement)) };
         let variant = self.variants.get(case.variant).context("no such variant")?;
         let other = ask(&mut *self.other, self.dialect, &case.statement, case.way, variant.other_prefix);
         let filbert = ask(&mut *self.filbert, self.dialect, &case.statement, case.way, variant.prefix);
@@ -455,7 +467,7 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Sends a statement in one way. Returns all outcomes.
 fn ask(server: &mut dyn Server, dialect: Dialect, statement: &Statement, way: Way, prefix: &str) -> Vec<Outcome> {
-    let text = |statement: &Statement| print(statement, dialect, false).text.replace("tbl_", prefix);
+    let text = |statement: &Statement| print(statement, dialect, Literals::Written).text.replace("tbl_", prefix);
     match way {
         Way::Literal => vec![server.run(&text(statement))],
         Way::Template => {
@@ -464,8 +476,8 @@ fn ask(server: &mut dyn Server, dialect: Dialect, statement: &Statement, way: Wa
             }
             vec![server.run(&text(statement))]
         }
-        Way::Prepared | Way::Binary => {
-            let Printed { text, parameters } = print(statement, dialect, true);
+        Way::Prepared | Way::Binary | Way::Inferred => {
+            let Printed { text, parameters } = print(statement, dialect, way.literals());
             let times = if statement.changes().is_some() { 1 } else { 2 };
             server.prepare_and_run(&text.replace("tbl_", prefix), &parameters, way == Way::Binary, times)
         }

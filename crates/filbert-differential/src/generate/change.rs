@@ -28,7 +28,7 @@ impl Generator<'_> {
             self.rows_of_table(&kinds, is_conflicting)
         };
         let conflict = (is_conflicting && self.random.chance(80)).then(|| self.conflict(table));
-        let returning = self.returning(table, &table.name);
+        let returning = self.returning(&table.name, &scope_of(table, &table.name));
         Statement::Insert { table: table.name.clone(), columns, rows, conflict, returning }
     }
 
@@ -78,6 +78,15 @@ impl Generator<'_> {
         self.random.shuffle(&mut columns);
         let count = 1 + self.random.below(3);
         let mut set = Vec::new();
+        if let [first, second, ..] = columns.as_slice()
+            && self.queries_left > 0
+            && self.random.chance(12)
+        {
+            let query = Box::new(self.row_query(&[first.kind, second.kind], scope));
+            let row = Expr::Nested { pattern: "({})".to_owned(), kind: Type::Bool, operands: Vec::new(), query };
+            set.push((format!("({}, {})", first.name, second.name), row));
+            columns.drain(..2);
+        }
         for column in columns.into_iter().take(count) {
             let depth = self.random.below(3);
             let value = if self.is_postgres() && self.random.chance(5) {
@@ -103,7 +112,7 @@ impl Generator<'_> {
         let set = self.assignments(table, &scope, moves_keys);
         let condition = self.random.chance(75).then(|| self.condition(&scope));
         let filter = both(joined, condition);
-        let returning = self.returning(table, &alias);
+        let returning = self.returning(&alias, &scope);
         Statement::Update { table: table.name.clone(), alias, set, from, filter, returning }
     }
 
@@ -113,7 +122,7 @@ impl Generator<'_> {
         let (using, joined) = self.beside(&mut scope);
         let condition = self.random.chance(90).then(|| self.condition(&scope));
         let filter = both(joined, condition);
-        let returning = self.returning(table, &alias);
+        let returning = self.returning(&alias, &scope);
         Statement::Delete { table: table.name.clone(), alias, using, filter, returning }
     }
 
@@ -130,17 +139,18 @@ impl Generator<'_> {
         (vec![source], Some(joined))
     }
 
-    fn returning(&mut self, table: &Table, alias: &str) -> Vec<Item> {
+    /// Generates the returned columns: the key of the changed row, and expressions of it and of a
+    /// joined one.
+    fn returning(&mut self, alias: &str, scope: &Scope) -> Vec<Item> {
         if !self.is_postgres() || !self.random.chance(40) {
             return Vec::new();
         }
-        let scope = scope_of(table, alias);
         let mut items = vec![Item { expr: Expr::word(format!("{alias}.id"), Type::Int4), alias: None }];
         for _ in 0..self.random.below(3) {
-            let kind = self.random.pick(&table.columns).map_or(Type::Int4, |column| column.kind);
+            let kind = self.random.pick(&scope.names).map_or(Type::Int4, Expr::kind);
             let depth = self.random.below(2);
             let queries_left = std::mem::take(&mut self.queries_left);
-            items.push(Item { expr: self.expr(kind, depth, &scope), alias: None });
+            items.push(Item { expr: self.expr(kind, depth, scope), alias: None });
             self.queries_left = queries_left;
         }
         items

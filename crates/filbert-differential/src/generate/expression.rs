@@ -1,6 +1,6 @@
 //! Generates typed expressions over a scope.
 
-use super::functions::{Family, Function, Place};
+use super::functions::{Family, Function, Place, Special};
 use super::{Generator, Scope, values};
 use crate::tree::{Expr, Type};
 
@@ -103,7 +103,13 @@ impl Generator<'_> {
                 pattern.push_str(&format!("{word}{{{}}}{direction}", operands.len() + over.len()));
                 over.push(key);
             }
-            pattern.push_str(self.random.word(&FRAMES));
+            let mut frame = self.random.word(&FRAMES);
+            while let Some((before, after)) = frame.split_once("{n}") {
+                pattern.push_str(&format!("{before}{{{}}}", operands.len() + over.len()));
+                over.push(values::special(&mut self.random, Special::Count));
+                frame = after;
+            }
+            pattern.push_str(frame);
         }
         *called = format!("{called} over ({pattern})");
         operands.extend(over);
@@ -150,8 +156,8 @@ impl Generator<'_> {
     }
 }
 
-/// Window frames. They depend on a total order.
-const FRAMES: [&str; 14] = [
+/// Window frames. They depend on a total order. `{n}` is a number of rows.
+const FRAMES: [&str; 17] = [
     "",
     "",
     "",
@@ -166,4 +172,7 @@ const FRAMES: [&str; 14] = [
     " rows between unbounded preceding and unbounded following exclude current row",
     " rows between 1 preceding and 2 following exclude ties",
     " rows 2 preceding",
+    " rows between {n} preceding and {n} following",
+    " rows {n} preceding",
+    " groups between {n} following and {n} following",
 ];

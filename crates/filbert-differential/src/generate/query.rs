@@ -17,10 +17,49 @@ impl Generator<'_> {
         let kinds = self.kinds();
         let mut query = self.query_of(&kinds, &Scope::default());
         query.with = with;
+        if self.is_postgres() && self.random.chance(6) {
+            self.distinct_on(&mut query, &kinds);
+        }
         if query.order.is_empty() && self.random.chance(45) {
             self.order(&mut query, kinds.len());
         }
+        self.by_meaning(&mut query);
         query
+    }
+
+    /// Keeps one row for each value of the first columns: the first one in a total order. Equal
+    /// intervals and floats may be written differently, so that their order is not total.
+    fn distinct_on(&mut self, query: &mut Query, kinds: &[Type]) {
+        let Body::Select(select) = &mut query.body else { return };
+        let is_total = !kinds.iter().any(|kind| kind.is_float() || *kind == Type::Interval);
+        if !is_total || !select.distinct.is_empty() || !query.order.is_empty() {
+            return;
+        }
+        let has_two = kinds.len() > 1 && self.random.chance(40);
+        select.distinct = if has_two { "distinct on (1, 2) " } else { "distinct on (1) " };
+        let mut numbers: Vec<usize> = (1..=kinds.len()).collect();
+        if has_two && self.random.chance(50) {
+            numbers.swap(0, 1);
+        }
+        for number in numbers {
+            query.order.push((Expr::word(number.to_string(), Type::Int4), self.random.word(&DIRECTIONS)));
+        }
+    }
+
+    /// Writes some keys of the order as names or expressions of their columns.
+    fn by_meaning(&mut self, query: &mut Query) {
+        let Query { body: Body::Select(select), order, .. } = query else { return };
+        for (key, _) in order {
+            let Expr::Word { text, .. } = key else { continue };
+            let place = text.parse().ok().and_then(|number: usize| number.checked_sub(1));
+            let Some(item) = place.and_then(|place| select.items.get(place)) else { continue };
+            // A literal is no sort key, or is a position.
+            *key = match &item.alias {
+                Some(alias) if self.random.chance(30) => Expr::word(alias.clone(), item.expr.kind()),
+                _ if self.random.chance(30) && !matches!(item.expr, Expr::Literal(_)) => item.expr.clone(),
+                _ => continue,
+            };
+        }
     }
 
     /// Chooses the types of a query's columns.
@@ -146,17 +185,25 @@ impl Generator<'_> {
 
     /// Generates a scalar subquery.
     pub(super) fn scalar_query(&mut self, kind: Type, scope: &Scope) -> Expr {
+        let query = Box::new(self.row_query(&[kind], scope));
+        Expr::Nested { pattern: "({})".to_owned(), kind, operands: Vec::new(), query }
+    }
+
+    /// Generates a query of at most one row with these types.
+    pub(super) fn row_query(&mut self, kinds: &[Type], scope: &Scope) -> Query {
         self.queries_left -= 1;
         let outer = self.outer(scope);
-        let mut query = Query::of(Body::Select(Box::new(self.select(&[kind], &outer))));
+        let mut query = Query::of(Body::Select(Box::new(self.select(kinds, &outer))));
         if let Body::Select(select) = &mut query.body {
             let is_one_row = select.group.is_none() && select.having.is_none() && select.from.is_empty();
             if !is_one_row {
-                query.order = vec![(Expr::word("1", Type::Int4), self.random.word(&DIRECTIONS))];
+                let mut key =
+                    |number: usize| (Expr::word(number.to_string(), Type::Int4), self.random.word(&DIRECTIONS));
+                query.order = (1..=kinds.len()).map(&mut key).collect();
                 query.limit = Some(1);
             }
         }
-        Expr::Nested { pattern: "({})".to_owned(), kind, operands: Vec::new(), query: Box::new(query) }
+        query
     }
 
     /// Generates a condition with EXISTS, IN, ANY or ALL.

@@ -116,7 +116,19 @@ impl Generator<'_> {
                 let scope = Scope { names: vec![name.clone()], unique: vec![name], ..Scope::default() };
                 (Source::Function { call, alias, lateral: false }, scope)
             }
-            11..13 if self.is_postgres() => {
+            11..12 if self.is_postgres() => {
+                let columns = format!("{alias} (v, n)");
+                let call = Expr::apply(
+                    "generate_series({0}, {1}) with ordinality",
+                    Type::Int4,
+                    vec![number(self.random.between(-2, 2)), number(self.random.between(-1, 5))],
+                );
+                let value = Expr::word(format!("{alias}.v"), Type::Int4);
+                let ordinal = Expr::word(format!("{alias}.n"), Type::Int8);
+                let scope = Scope { names: vec![value, ordinal.clone()], unique: vec![ordinal], ..Scope::default() };
+                (Source::Function { call, alias: columns, lateral: false }, scope)
+            }
+            12..13 if self.is_postgres() => {
                 let array = self.expr(Type::Ints, 1, &Scope::default());
                 let call = Expr::apply("unnest({0})", Type::Int4, vec![array]);
                 let scope = Scope { names: vec![Expr::word(alias.clone(), Type::Int4)], ..Scope::default() };

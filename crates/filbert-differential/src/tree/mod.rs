@@ -10,7 +10,7 @@ pub(crate) mod shrink;
 mod types;
 pub(crate) mod visit;
 
-pub(crate) use print::{Printed, print};
+pub(crate) use print::{Literals, Printed, print};
 
 pub(crate) use types::Type;
 

@@ -14,9 +14,19 @@ pub(crate) struct Printed {
     pub(crate) parameters: Vec<Parameter>,
 }
 
-/// Prints a statement. With `with_parameters`, literals become parameters where this is permitted.
-pub(crate) fn print(statement: &Statement, dialect: Dialect, with_parameters: bool) -> Printed {
-    let mut printer = Printer { out: String::new(), parameters: Vec::new(), dialect, with_parameters };
+/// How literals are printed that may be parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Literals {
+    Written,
+    /// As parameters of declared types.
+    Declared,
+    /// As parameters without declared types. A literal with a cast becomes the cast of a parameter.
+    Inferred,
+}
+
+/// Prints a statement.
+pub(crate) fn print(statement: &Statement, dialect: Dialect, literals: Literals) -> Printed {
+    let mut printer = Printer { out: String::new(), parameters: Vec::new(), dialect, literals };
     printer.statement(statement);
     Printed { text: printer.out, parameters: printer.parameters }
 }
@@ -25,7 +35,7 @@ struct Printer {
     out: String,
     parameters: Vec<Parameter>,
     dialect: Dialect,
-    with_parameters: bool,
+    literals: Literals,
 }
 
 impl Printer {
@@ -243,12 +253,17 @@ impl Printer {
     }
 
     fn literal(&mut self, literal: &Literal) {
-        if self.with_parameters && literal.is_parameter {
-            self.parameters.push(Parameter { oid: literal.kind.oid(), value: literal.text.clone() });
+        if self.literals != Literals::Written && literal.is_parameter {
+            let is_declared = self.literals == Literals::Declared;
+            let oid = if is_declared { literal.kind.oid() } else { 0 };
+            self.parameters.push(Parameter { oid, value: literal.text.clone() });
             let _ = match self.dialect {
                 Dialect::Postgres => write!(self.out, "${}", self.parameters.len()),
                 Dialect::Hazelcast => write!(self.out, "?"),
             };
+            if !is_declared && literal.is_cast {
+                let _ = write!(self.out, "::{}", literal.kind.name());
+            }
             return;
         }
         let text = match self.dialect {
@@ -328,8 +343,10 @@ mod tests {
         let sum = Expr::apply("({0} + {0})", Type::Int4, vec![one]);
         let select = Select { items: vec![Item { expr: sum, alias: None }], ..Select::default() };
         let statement = Statement::Query(Query::of(Body::Select(Box::new(select))));
-        assert_eq!(print(&statement, Dialect::Postgres, false).text, "select (1 + 1)");
-        let printed = print(&statement, Dialect::Postgres, true);
+        assert_eq!(print(&statement, Dialect::Postgres, Literals::Written).text, "select (1 + 1)");
+        let printed = print(&statement, Dialect::Postgres, Literals::Declared);
         assert_eq!((printed.text.as_str(), printed.parameters.len()), ("select ($1 + $2)", 2));
+        let printed = print(&statement, Dialect::Postgres, Literals::Inferred);
+        assert!(printed.parameters.iter().all(|parameter| parameter.oid == 0));
     }
 }

@@ -9,11 +9,11 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::ScalarFunction;
 use filbert_data::FieldType;
-use filbert_functions::field_beside;
 use filbert_functions::frames::{FIRST_ROW, LAST_ROW};
 use filbert_functions::numbers::decimals::FREE;
 use filbert_functions::taken_as;
 use filbert_functions::types::{JSONB, Mark, field, with_pg_type};
+use filbert_functions::{field_beside, field_of};
 use filbert_grid::query::{Dialect, arrow_type};
 
 /// Functions of numbers with a version for `double precision`, which PostgreSQL prefers.
@@ -153,9 +153,9 @@ pub(super) fn common_type<'e>(siblings: impl Iterator<Item = &'e Expr>, schema: 
                 of_type(DataType::Int32)
             }
             sibling if is_open(sibling) => continue,
-            sibling => match field_beside(sibling, schema) {
-                Ok(field) => field,
-                Err(_) => continue,
+            sibling => match field_of(sibling, schema) {
+                Some(field) => Arc::new(field),
+                None => continue,
             },
         };
         let is_larger = |known: &FieldRef| rank(field.data_type()) > rank(known.data_type());

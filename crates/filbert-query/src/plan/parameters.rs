@@ -18,9 +18,10 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, cast};
-use filbert_functions::field_beside;
+use filbert_dialect::calls::OPERAND;
 use filbert_functions::named::map_named;
 use filbert_functions::numbers::decimals::{FREE, is_free};
+use filbert_functions::{field_beside, operand};
 use filbert_grid::query::Dialect;
 
 use crate::client_context::ParameterTypes;
@@ -147,7 +148,25 @@ fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
 pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> Result<Transformed<Expr>> {
     expression.transform_up(|expression| {
         Ok(match expression {
+            // Beside NULL alone a parameter is a text, as in PostgreSQL.
+            Expr::Placeholder(parameter) if known.is_postgres() && is_null(&parameter) => {
+                let field = of_type(DataType::Utf8View).as_ref().clone().with_name(&parameter.id);
+                Transformed::yes(Expr::Placeholder(Placeholder::new_with_field(parameter.id, Some(Arc::new(field)))))
+            }
             Expr::Placeholder(parameter) => with_free_digits(parameter),
+            Expr::Cast(mut cast) if is_open(&cast.expr) => {
+                let wanted = Arc::clone(&cast.field);
+                let changed = give(std::iter::once(cast.expr.as_mut()), Some(&wanted));
+                Transformed::new_transformed(Expr::Cast(cast), changed)
+            }
+            Expr::ScalarFunction(mut call) if call.func.name() == OPERAND && call.args.first().is_some_and(is_open) => {
+                let wanted = common_type(call.args.iter(), schema);
+                let changed = give(call.args.iter_mut(), wanted.as_ref());
+                match operand::settled(&call, schema)? {
+                    Some(operand) => Transformed::yes(operand),
+                    None => Transformed::new_transformed(Expr::ScalarFunction(call), changed),
+                }
+            }
             Expr::ScalarFunction(mut call) if OF_ONE_TYPE.contains(&call.func.name()) => {
                 let wanted = common_type(call.args.iter(), schema);
                 // As in PostgreSQL, an array of parameters alone is an array of texts.
@@ -216,6 +235,7 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
                 let mut changed = false;
                 for item in items {
                     changed |= correct(item, &list.expr, schema, known);
+                    changed |= known.is_postgres() && narrow(item, &list.expr, known);
                 }
                 Transformed::new_transformed(Expr::InList(list), changed)
             }
@@ -227,6 +247,7 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
                 }
                 for bound in [between.low.as_mut(), between.high.as_mut()] {
                     changed |= correct(bound, &between.expr, schema, known);
+                    changed |= known.is_postgres() && narrow(bound, &between.expr, known);
                 }
                 Transformed::new_transformed(Expr::Between(between), changed)
             }
@@ -247,8 +268,9 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
                 if matches!(compared.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) =>
             {
                 let wanted = common_type([compared.left.as_ref(), compared.right.as_ref()].into_iter(), schema);
-                let sides = [compared.left.as_mut(), compared.right.as_mut()].into_iter();
-                let changed = give(sides, wanted.as_ref());
+                let (left, right) = (compared.left.as_mut(), compared.right.as_mut());
+                let mut changed = known.is_postgres() && (narrow(left, right, known) || narrow(right, left, known));
+                changed |= give([left, right].into_iter(), wanted.as_ref());
                 Transformed::new_transformed(Expr::BinaryExpr(compared), changed)
             }
             Expr::BinaryExpr(mut operands) => {
@@ -297,6 +319,11 @@ fn narrow(parameter: &mut Expr, beside: &Expr, known: &Known<'_>) -> bool {
     give(std::iter::once(parameter), Some(&of_type(DataType::Int32)))
 }
 
+/// Whether the planner gave a parameter the type of a NULL.
+fn is_null(parameter: &Placeholder) -> bool {
+    parameter.field.as_ref().is_some_and(|field| field.data_type().is_null())
+}
+
 fn has_parameter(expression: &Expr) -> bool {
     expression.exists(|expression| Ok(matches!(expression, Expr::Placeholder(_)))).unwrap_or(false)
 }
@@ -328,7 +355,7 @@ fn free_type(data_type: &DataType) -> DataType {
 
 /// Gives parameters a type; returns whether there were any.
 fn give<'e>(siblings: impl Iterator<Item = &'e mut Expr>, wanted: Option<&FieldRef>) -> bool {
-    let Some(wanted) = wanted else { return false };
+    let Some(wanted) = wanted.filter(|wanted| !wanted.data_type().is_null()) else { return false };
     let mut changed = false;
     for sibling in siblings {
         if let Expr::Placeholder(placeholder) = sibling

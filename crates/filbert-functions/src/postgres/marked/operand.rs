@@ -31,7 +31,9 @@ pub(in crate::postgres) fn udf() -> ScalarUDF {
 /// An argument has no type.
 pub fn settled(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let [operand, other] = call.args.as_slice() else { return Ok(None) };
-    if call.func.name() != OPERAND {
+    // A parameter without a type has one later, and is settled then.
+    let is_open = matches!(operand, Expr::Placeholder(parameter) if parameter.field.is_none());
+    if call.func.name() != OPERAND || is_open {
         return Ok(None);
     }
     let (own, beside) = (operand.to_field(schema)?.1, other.to_field(schema)?.1);
