@@ -14,10 +14,8 @@ pub struct Reads {
     pub names: Vec<ObjectName>,
     /// The names of the `WITH` queries within it.
     pub queries: HashSet<String>,
-    /// Whether a parameter occurs more than once.
-    pub repeats_parameter: bool,
-    /// The parameters.
-    parameters: HashSet<String>,
+    /// The names of the parameters.
+    pub parameters: HashSet<String>,
 }
 
 impl Reads {
@@ -49,7 +47,7 @@ impl Visitor for Reads {
 
     fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
         if let Value::Placeholder(name) = &value.value {
-            self.repeats_parameter |= !self.parameters.insert(name.clone());
+            self.parameters.insert(name.clone());
         }
         ControlFlow::Continue(())
     }

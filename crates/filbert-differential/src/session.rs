@@ -370,7 +370,10 @@ impl Session {
 
     fn ask_both(&mut self, case: &Case) -> Result<Trial> {
         self.changed.extend(case.statement.changes().map(str::to_owned));
-        let how = How { is_inferring: case.way == Way::Inferred, ..self.how(Some(&case.statement)) };
+        // Inexact values may come from the change before.
+        let is_inexact = [Some(&case.statement), case.before.as_ref()].into_iter().flatten().any(Statement::is_inexact);
+        let is_inferring = case.way == Way::Inferred;
+        let how = How { is_inferring, is_inexact, ..self.how(Some(&case.statement)) };
         let variant = self.variants.get(case.variant).context("no such variant")?;
         let other = ask(&mut *self.other, self.dialect, &case.statement, case.way, variant.other_prefix);
         let filbert = ask(&mut *self.filbert, self.dialect, &case.statement, case.way, variant.prefix);

@@ -49,7 +49,7 @@ const TEXTS: [(&str, &[&str]); 21] = [
 ];
 
 /// The statements. `{c}` is the column.
-const FORMS: [&str; 25] = [
+const FORMS: [&str; 36] = [
     "select id from untyped where {c} = $1 order by id",
     "select id from untyped where $1 = {c} order by id",
     "select id from untyped where {c} <> $1 order by id",
@@ -73,6 +73,18 @@ const FORMS: [&str; 25] = [
     "select max(case when {c} = $1 then id end) from untyped",
     "select count(*) filter (where {c} = $1) from untyped",
     "select id, lag({c}, 1, $1) over (order by id) from untyped order by id",
+    "select id, nullif($1, {c}) from untyped order by id",
+    "select id, coalesce($1, coalesce({c}, {c})) from untyped order by id",
+    "select id, case when id = 1 then $1 else coalesce({c}, $1) end from untyped order by id",
+    "select * from (values ((select {c} from untyped where id = 1)), ($1)) x (a) order by 1",
+    "select id, {c} = coalesce($1, null) from untyped order by id",
+    "select id from untyped where {c} = any(array[$1, null]) order by id",
+    "select a.id from untyped a where exists (select 1 from untyped b where b.{c} = $1 and a.id = b.id) order by 1",
+    "select count(*) from untyped group by {c} having {c} = $1",
+    "update untyped set {c} = {c} where id = 1 returning coalesce({c}, $1), {c} = $1",
+    "update untyped set {c} = case when id = 3 then $1 else {c} end where id = 3 returning {c}",
+    "insert into untyped (id, {c}) values (3, null) on conflict (id) do update set {c} = coalesce(excluded.{c}, $1) \
+     returning {c}",
     "update untyped set {c} = $1 where id = 3 returning {c}",
     "update untyped set {c} = null where {c} = $1 and id = 3 returning id",
 ];

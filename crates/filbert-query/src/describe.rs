@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{Expr, SelectItem};
 use filbert_data::FieldType;
 use filbert_dialect::{FileFormat, OnConflict, Parsed, ParsedStatement, Place, TableStatement, schema_of};
 use filbert_grid::query::{ColumnMeta, Command, Description, Dialect, ParameterType, RowWriter, SqlError, WriteMode};
 
+use crate::catalog::Mapping;
 use crate::client_context::{ClientContext, ParameterTypes};
 use crate::dml::expressions::RowScope;
 use crate::dml::joined::JoinedColumn;
@@ -61,7 +62,7 @@ pub(crate) fn of_plan(
                 Parsed::Delete(_) => Command::Delete,
                 _ => Command::Insert,
             },
-            parameters: parameters(&wanted(engine, client, statement, asked)?, types),
+            parameters: parameters(&wanted(engine, client, statement, joined, asked)?, types),
             columns: returned_columns(engine, client, statement, joined)?,
         },
         Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), parameters }) => {
@@ -127,6 +128,17 @@ fn columns_of_query(planned: &PlannedQuery, known: &ParameterTypes) -> Arc<[Colu
     planned.columns.iter().zip(&projection.expr).map(of).collect()
 }
 
+/// The table that a statement changes, and the name of its relation.
+fn changed_table(statement: &ParsedStatement) -> Option<(&str, &str)> {
+    let (table, alias) = match &statement.parsed {
+        Parsed::Insert(insert) => (&insert.table, &insert.alias),
+        Parsed::Update(update) => (&update.table, &update.alias),
+        Parsed::Delete(delete) => (&delete.table, &delete.alias),
+        _ => return None,
+    };
+    Some((table, alias.as_deref().unwrap_or_else(|| schema_of(table).1)))
+}
+
 /// The columns of `RETURNING`.
 fn returned_columns(
     engine: &Parts,
@@ -134,15 +146,10 @@ fn returned_columns(
     statement: &ParsedStatement,
     joined: &[JoinedColumn],
 ) -> Result<Option<Arc<[ColumnMeta]>>, SqlError> {
-    let (table, alias) = match &statement.parsed {
-        Parsed::Insert(insert) => (&insert.table, &insert.alias),
-        Parsed::Update(update) => (&update.table, &update.alias),
-        Parsed::Delete(delete) => (&delete.table, &delete.alias),
-        _ => return Ok(None),
+    let (Some((table, name)), Some(items)) = (changed_table(statement), statement.parsed.returning()) else {
+        return Ok(None);
     };
-    let Some(items) = statement.parsed.returning() else { return Ok(None) };
     let Some(mapped) = engine.tables.find(table)? else { return Err(engine.tables.not_found(table)) };
-    let name = alias.as_deref().unwrap_or_else(|| schema_of(table).1);
     let state = engine.sessions.planning(client.dialect());
     let returning = Returning::of(state, &mapped.mapping, name, joined, items, client.types())?;
     Ok(Some(returning.columns().clone()))
@@ -154,17 +161,39 @@ fn wanted(
     engine: &Parts,
     client: &ClientContext,
     statement: &ParsedStatement,
+    joined: &[JoinedColumn],
     asked: &ParameterTypes,
 ) -> Result<Vec<Option<ParameterType>>, SqlError> {
     let mut wanted = asked.to_vec();
     wanted.resize(statement.parameters, None);
-    let table = match &statement.parsed {
-        Parsed::Insert(insert) => &insert.table,
-        Parsed::Update(update) => &update.table,
-        _ => return Ok(wanted),
-    };
+    let Some((table, name)) = changed_table(statement).filter(|_| wanted.contains(&None)) else { return Ok(wanted) };
     let Some(mapped) = engine.tables.find(table)? else { return Err(engine.tables.not_found(table)) };
     let mapping = &mapped.mapping;
+    wanted_by_values(engine, client, statement, (mapping, name), &mut wanted)?;
+    let items = statement.parsed.returning().filter(|_| wanted.contains(&None)).unwrap_or_default();
+    if !items.is_empty() {
+        let scope = RowScope::of(mapping, name, false, client.types())?.beside(joined)?;
+        let state = engine.sessions.planning_for(client);
+        for item in items {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+                && parameter(expr).is_none()
+            {
+                // An error is reported when the statement runs.
+                drop(scope.parameters(&state, expr, &mut wanted));
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// The types of parameters that are values of columns, or within values of `ON CONFLICT`.
+fn wanted_by_values(
+    engine: &Parts,
+    client: &ClientContext,
+    statement: &ParsedStatement,
+    (mapping, name): (&Mapping, &str),
+    wanted: &mut [Option<ParameterType>],
+) -> Result<(), SqlError> {
     // Other uses of a parameter come first, as in PostgreSQL.
     let give = |wanted: &mut [Option<ParameterType>], expr: &Expr, column: usize| {
         if let Some(place @ None) = parameter(expr).and_then(|number| wanted.get_mut(number)) {
@@ -182,30 +211,29 @@ fn wanted(
                 }
             }
             let Some(OnConflict { update: Some(assignments), selection, .. }) = &insert.on_conflict else {
-                return Ok(wanted);
+                return Ok(());
             };
-            let name = insert.alias.as_deref().unwrap_or_else(|| schema_of(table).1);
             let scope = RowScope::of(mapping, name, true, client.types())?;
             let state = engine.sessions.planning_for(client);
             for (name, expr) in assignments {
                 match parameter(expr) {
-                    Some(_) => give(&mut wanted, expr, column_index(mapping, name)?),
+                    Some(_) => give(wanted, expr, column_index(mapping, name)?),
                     // An error is reported when the statement runs.
-                    None => drop(scope.parameters(&state, expr, &mut wanted)),
+                    None => drop(scope.parameters(&state, expr, wanted)),
                 }
             }
             if let Some(condition) = selection {
-                drop(scope.parameters(&state, condition, &mut wanted));
+                drop(scope.parameters(&state, condition, wanted));
             }
         }
         Parsed::Update(update) => {
             for (name, expr) in &update.assignments {
-                give(&mut wanted, expr, column_index(mapping, name)?);
+                give(wanted, expr, column_index(mapping, name)?);
             }
         }
         _ => {}
     }
-    Ok(wanted)
+    Ok(())
 }
 
 /// The command tag that PostgreSQL reports, and the columns.

@@ -560,7 +560,8 @@ fn similar_parts(pattern: &str, escape: Option<char>, is_divided: bool) -> Resul
         let lazy = if is_lazy && parts.len() == 1 { "?" } else { "" };
         if Some(char) == escape {
             match chars.next() {
-                None => return Err(Fault::Invalid("invalid escape sequence")),
+                // An escape character at the end stands for nothing.
+                None => {}
                 Some('"') if !is_in_brackets => parts.push(String::new()),
                 Some(next) => parts.last_mut().into_iter().for_each(|part| push_escaped(next, part)),
             }

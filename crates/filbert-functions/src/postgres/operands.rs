@@ -136,6 +136,8 @@ fn together<'e>(name: &str, values: impl Iterator<Item = &'e Expr>, schema: &DFS
     for value in values {
         let own = match known(value, schema) {
             Kind::Unknown => continue,
+            // A document from a client is of either type.
+            Kind::Jsonb if matches!(value, Expr::Placeholder(_)) => continue,
             Kind::Other if !is_of_its_own(value, schema) => continue,
             Kind::Char => Kind::Text,
             own => own,

@@ -23,17 +23,32 @@ const OF_FLOATS: [&str; 31] = [
     "tan", "tanh", "trunc",
 ];
 
+/// Functions of documents of `json`.
+const OF_JSON: [&str; 8] = [
+    "json_array_elements",
+    "json_array_elements_text",
+    "json_array_length",
+    "json_extract_path",
+    "json_extract_path_text",
+    "json_object_keys",
+    "json_strip_nulls",
+    "json_typeof",
+];
+
 /// Functions of documents of `jsonb`, with the places of these.
-const OF_JSONB: [(&str, &[usize]); 16] = [
+const OF_JSONB: [(&str, &[usize]); 19] = [
     ("jsonb_array_elements", &[0]),
     ("jsonb_array_elements_text", &[0]),
     ("jsonb_array_length", &[0]),
     ("jsonb_concat", &[0, 1]),
     ("jsonb_contains", &[0, 1]),
+    ("jsonb_delete", &[0]),
     ("jsonb_delete_path", &[0]),
     ("jsonb_exists", &[0]),
     ("jsonb_exists_all", &[0]),
     ("jsonb_exists_any", &[0]),
+    ("jsonb_extract_path", &[0]),
+    ("jsonb_extract_path_text", &[0]),
     ("jsonb_insert", &[0, 2]),
     ("jsonb_object_keys", &[0]),
     ("jsonb_order", &[0]),
@@ -92,18 +107,33 @@ fn taken_by_postgresql(call: &ScalarFunction, at: usize, schema: &DFSchema) -> O
     let float = || Some(of_type(DataType::Float64));
     let numeric = || Some(of_type(FREE));
     let of = |field_type: &FieldType| Some(of_type(arrow_type(field_type)));
+    let texts = || of(&FieldType::Array(Box::new(FieldType::Varchar)));
+    let document = |of: Field| Some(Arc::new(of));
+    let json = || document(field("", &FieldType::Json, true));
     let has_decimals = || of_siblings().is_some_and(|found| found.data_type().is_decimal());
     match (call.func.name(), at) {
         ("generate_series", 2) if of_siblings().is_some_and(|found| found.data_type().is_temporal()) => {
             of(&FieldType::Interval)
         }
         ("compare_any" | "compare_all", 1) => of_items(call, schema),
-        ("array_cat" | "array_contains" | "array_overlaps", _) => of_arrays(call, schema),
+        ("array_contains" | "array_overlaps", _) => of_arrays(call, schema),
+        ("array_cat", _) => of_arrays(call, schema).or_else(texts),
+        ("array_position", 2) => whole(),
+        // An array whose elements nothing determines is one of texts.
+        ("array_append" | "array_position" | "array_positions" | "array_remove" | "array_replace", 0)
+        | ("array_prepend", 1)
+            if of_siblings().is_none_or(|found| found.data_type().is_string()) =>
+        {
+            texts()
+        }
         ("substr", 1..) | ("width_bucket", 3) | ("make_interval", ..6) => whole(),
         ("make_interval", 6) => float(),
         ("justify_days" | "justify_hours" | "justify_interval", 0) => of(&FieldType::Interval),
-        ("mod" | "gcd" | "lcm" | "age", _) => of_siblings(),
-        ("div", _) => numeric(),
+        ("age", _) => of_siblings().or_else(|| of(&FieldType::TimestampTz)),
+        ("date_trunc" | "timezone", 1) => of(&FieldType::TimestampTz),
+        ("mod" | "gcd" | "lcm", _) => of_siblings(),
+        ("div" | "scale" | "min_scale" | "trim_scale", _) => numeric(),
+        ("factorial", 0) => Some(of_type(DataType::Int64)),
         ("round" | "trunc", 0) if call.args.len() == 2 => numeric(),
         ("round" | "trunc", 1) => None,
         // The logarithm to any base is one of decimals alone.
@@ -115,10 +145,11 @@ fn taken_by_postgresql(call: &ScalarFunction, at: usize, schema: &DFSchema) -> O
             "jsonb_set" | "jsonb_insert" | "jsonb_delete_path" | "jsonb_exists_any" | "jsonb_exists_all"
             | "json_get_path" | "json_get_path_text",
             1,
-        ) => of(&FieldType::Array(Box::new(FieldType::Varchar))),
-        ("json_array_length" | "json_typeof", 0) => Some(Arc::new(field("", &FieldType::Json, true))),
+        )
+        | ("json_object" | "jsonb_object", _) => texts(),
+        (name, 0) if OF_JSON.contains(&name) => json(),
         (name, at) if OF_JSONB.iter().any(|(of, places)| *of == name && places.contains(&at)) => {
-            Some(Arc::new(with_pg_type(field("", &FieldType::Json, true), JSONB)))
+            document(with_pg_type(field("", &FieldType::Json, true), JSONB))
         }
         ("width_bucket", _) if has_decimals() => numeric(),
         ("width_bucket", _) => float(),

@@ -28,10 +28,18 @@ use filbert_grid::query::{Dialect, ParameterType};
 
 use crate::client_context::ParameterTypes;
 use crate::extent;
-use crate::plan::parameters::{Known, infer, infer_in_plan};
+use crate::plan::parameters::{Known, has_open_operands, infer, infer_in_plan};
 use crate::plan::relations::Relations;
 use crate::plan::session::dialect_of;
 use crate::plan::{calls, growth, set_operations};
+
+/// A planned statement.
+pub(crate) struct Planned {
+    pub(crate) plan: LogicalPlan,
+    /// Whether an operand is a parameter with a type that was unknown when the operators around it
+    /// were planned.
+    pub(crate) is_inferred: bool,
+}
 
 /// Plans a query that reads the tables of these names.
 ///
@@ -42,7 +50,7 @@ pub(crate) async fn plan_statement(
     query: Query,
     references: &BTreeSet<TableReference>,
     types: &ParameterTypes,
-) -> Result<LogicalPlan> {
+) -> Result<Planned> {
     let mut context = Context::new(state);
     for reference in references {
         let resolved = context.resolved(reference.clone());
@@ -71,9 +79,10 @@ pub(crate) async fn plan_statement(
     growth::check(&plan)?;
     let plan = if is_to_be_settled { calls::settled(state, plan)? } else { plan };
     let plan = with_related_types(plan, dialect_of(state))?;
+    let is_inferred = has_open_operands(&plan)?;
     let plan = infer_in_plan(plan, &known(state, types))?;
     let plan = set_operations::with_common_types(plan, dialect_of(state))?;
-    with_marked_types(state, plan)
+    Ok(Planned { plan: with_marked_types(state, plan)?, is_inferred })
 }
 
 /// The plan with the dialect's types of expressions, where Arrow has no such types.

@@ -1,31 +1,47 @@
-//! The type of a parameter that is used several times: PostgreSQL takes the type of the first use
-//! that determines one, and converts the values at the others.
+//! The types of parameters with which a statement is planned again.
+//!
+//! If a parameter is used several times, PostgreSQL takes the type of the first use that determines
+//! one, and converts the values at the others. If the type of an operand became known only after
+//! the operators around it were planned, they are planned again with this type.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use arrow_schema::{Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
-use filbert_functions::types::{VARCHAR, field_type_of, pg_type_of};
+use filbert_data::FieldType;
+use filbert_functions::types::{ARRAY_OF_NUMERIC, BPCHAR, NUMERIC, VARCHAR, field_type_of, pg_type_of};
 use filbert_grid::query::ParameterType;
 
 use crate::client_context::ParameterTypes;
+use crate::plan::context::Planned;
 
-/// The types of parameters, with those that uses of different types need. `None` if no parameter is
-/// used with different types.
-pub(crate) fn conflicting(plan: &LogicalPlan, declared: &ParameterTypes) -> Result<Option<Vec<Option<ParameterType>>>> {
+/// Whether the client has declared the types of these parameters.
+pub(crate) fn are_declared(parameters: &HashSet<String>, declared: &ParameterTypes) -> bool {
+    parameters.iter().all(|id| place_of(id).is_some_and(|at| declared.get(at).is_some_and(Option::is_some)))
+}
+
+/// The position of a parameter, from 0.
+fn place_of(id: &str) -> Option<usize> {
+    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+/// The types of parameters with which a statement is planned again; `None` if its plan is the final
+/// one.
+pub(crate) fn determined(planned: &Planned, declared: &ParameterTypes) -> Result<Option<Vec<Option<ParameterType>>>> {
     let mut uses = Uses::default();
-    uses.visit(plan)?;
-    if uses.conflicting.is_empty() {
+    uses.visit(&planned.plan)?;
+    if uses.conflicting.is_empty() && !planned.is_inferred {
         return Ok(None);
     }
     let mut types = declared.to_vec();
-    for id in uses.conflicting {
-        let number = id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
-        let (Some(at), Some(field)) = (number.and_then(|number| number.checked_sub(1)), uses.first.get(&id)) else {
-            continue;
-        };
+    // A text beside others gets its type again.
+    let is_wanted = |id: &String, field: &Field| {
+        uses.conflicting.contains(id) || planned.is_inferred && !matches!(pg_type_of(field), Some(VARCHAR | BPCHAR))
+    };
+    for (id, field) in uses.first.iter().filter(|(id, field)| is_wanted(id, field)) {
+        let Some(at) = place_of(id) else { continue };
         types.resize(types.len().max(at + 1), None);
         if let Some(place @ None) = types.get_mut(at) {
             *place = Some(type_of(field));
@@ -36,8 +52,17 @@ pub(crate) fn conflicting(plan: &LogicalPlan, declared: &ParameterTypes) -> Resu
 
 /// The type of a parameter with a field. As in PostgreSQL, it is `text` beside `varchar`.
 fn type_of(field: &Field) -> ParameterType {
-    let pg_type = pg_type_of(field).filter(|oid| *oid != VARCHAR);
-    ParameterType { field_type: field_type_of(field), pg_type }
+    let pg_type = pg_type_of(field).filter(|oid| !matches!(*oid, VARCHAR | NUMERIC | ARRAY_OF_NUMERIC));
+    ParameterType { field_type: without_digits(field_type_of(field)), pg_type }
+}
+
+/// A type in which the values of a parameter keep all their digits.
+fn without_digits(field_type: FieldType) -> FieldType {
+    match field_type {
+        FieldType::Decimal(_) => FieldType::Decimal(None),
+        FieldType::Array(item) => FieldType::Array(Box::new(without_digits(*item))),
+        other => other,
+    }
 }
 
 #[derive(Default)]

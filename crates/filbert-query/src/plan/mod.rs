@@ -31,6 +31,7 @@ pub(crate) mod planner;
 mod projections;
 mod references;
 mod relations;
+mod repeated_keys;
 mod result_order;
 mod rules;
 pub(crate) mod scope;

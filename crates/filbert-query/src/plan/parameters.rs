@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
@@ -27,6 +27,7 @@ use filbert_grid::query::Dialect;
 use crate::client_context::ParameterTypes;
 use crate::plan::arguments::{common_type, is_open, of_type, taken};
 use crate::plan::planner::unaliased;
+use crate::plan::set_operations::field_at;
 
 /// Window functions that take a row number.
 const OF_PLACES: [&str; 4] = ["lag", "lead", "nth_value", "ntile"];
@@ -53,6 +54,11 @@ impl Known<'_> {
 
     fn is_postgres(&self) -> bool {
         self.dialect == Dialect::Postgres
+    }
+
+    /// The type of parameters that are beside each other alone. They are texts in PostgreSQL.
+    fn text(&self) -> Option<FieldRef> {
+        self.is_postgres().then(|| of_type(DataType::Utf8View))
     }
 }
 
@@ -84,6 +90,22 @@ pub(crate) fn infer_in_plan(plan: LogicalPlan, known: &Known<'_>) -> Result<Logi
     Ok(transformed.data)
 }
 
+/// Whether an expression of a plan has an operand that is a parameter without a type.
+pub(crate) fn has_open_operands(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if matches!(node, LogicalPlan::Limit(_)) {
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        node.apply_expressions(|expression| {
+            let expression = unaliased(expression);
+            found |= !is_open(expression) && expression.exists(|inner| Ok(is_open(inner)))?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(found)
+}
+
 /// Parameters in LIMIT and OFFSET.
 fn in_limit(mut limit: Limit) -> Transformed<LogicalPlan> {
     let numbers = limit.skip.iter_mut().chain(&mut limit.fetch).map(AsMut::as_mut);
@@ -113,13 +135,12 @@ fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
     }
     let mut known: Vec<Option<FieldRef>> = Vec::new();
     for (input, open) in union.inputs.iter().zip(&open) {
-        for (at, field) in input.schema().fields().iter().enumerate() {
+        for at in 0..input.schema().fields().len() {
             known.resize(known.len().max(at + 1), None);
-            let is_known = !open.get(at).is_some_and(|open| *open) && !field.data_type().is_null();
             if let Some(place @ None) = known.get_mut(at)
-                && is_known
+                && !open.get(at).is_some_and(|open| *open)
             {
-                *place = Some(Arc::clone(field));
+                *place = field_at(input, at).filter(|field| !field.data_type().is_null()).map(Arc::new);
             }
         }
     }
@@ -150,8 +171,7 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
         Ok(match expression {
             // Beside NULL alone a parameter is a text, as in PostgreSQL.
             Expr::Placeholder(parameter) if known.is_postgres() && is_null(&parameter) => {
-                let field = of_type(DataType::Utf8View).as_ref().clone().with_name(&parameter.id);
-                Transformed::yes(Expr::Placeholder(Placeholder::new_with_field(parameter.id, Some(Arc::new(field)))))
+                Transformed::yes(Expr::Placeholder(Placeholder::new_with_field(parameter.id, known.text())))
             }
             Expr::Placeholder(parameter) => with_free_digits(parameter),
             Expr::Cast(mut cast) if is_open(&cast.expr) => {
@@ -168,11 +188,7 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
                 }
             }
             Expr::ScalarFunction(mut call) if OF_ONE_TYPE.contains(&call.func.name()) => {
-                let wanted = common_type(call.args.iter(), schema);
-                // As in PostgreSQL, an array of parameters alone is an array of texts.
-                let is_of_texts = known.is_postgres() && call.func.name() == "make_array";
-                let of_texts = || is_of_texts.then(|| of_type(DataType::Utf8View));
-                let wanted = wanted.or_else(of_texts);
+                let wanted = common_type(call.args.iter(), schema).or_else(|| known.text());
                 let changed = give(call.args.iter_mut(), wanted.as_ref());
                 Transformed::new_transformed(Expr::ScalarFunction(call), changed)
             }
@@ -210,7 +226,7 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
             }
             Expr::Case(mut case) => {
                 let results = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
-                let wanted = common_type(results.chain(case.else_expr.as_deref()), schema);
+                let wanted = common_type(results.chain(case.else_expr.as_deref()), schema).or_else(|| known.text());
                 let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
                 let mut changed = give(results.chain(case.else_expr.as_deref_mut()), wanted.as_ref());
                 let wanted = match &case.expr {
@@ -218,7 +234,7 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
                     Some(_) if !known.is_postgres() => None,
                     Some(compared) => {
                         let others = case.when_then_expr.iter().map(|(when, _)| when.as_ref());
-                        common_type(std::iter::once(compared.as_ref()).chain(others), schema)
+                        common_type(std::iter::once(compared.as_ref()).chain(others), schema).or_else(|| known.text())
                     }
                 };
                 let compared = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());

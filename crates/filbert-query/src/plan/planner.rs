@@ -1,11 +1,12 @@
 //! Plans queries.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
 use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DataFusionError, ParamValues};
+use datafusion::common::{Column, DataFusionError, ParamValues, TableReference};
 use datafusion::execution::session_state::SessionState;
 use datafusion::functions::string::rtrim;
 use datafusion::logical_expr::expr::Placeholder;
@@ -23,10 +24,10 @@ use filbert_functions::types::{
 };
 use filbert_grid::query::{ColumnMeta, Dialect, ParameterType, SqlError, arrow_type};
 
-use crate::client_context::ClientContext;
+use crate::client_context::{ClientContext, ParameterTypes};
 use crate::extent;
 use crate::plan::columns::{name_columns, result_name};
-use crate::plan::context::plan_statement;
+use crate::plan::context::{Planned, plan_statement};
 use crate::plan::{digits, first_uses, groups, listed, order, references, scope, unnested, values, windows};
 use crate::subqueries;
 use crate::table_catalog::check;
@@ -135,33 +136,27 @@ pub(crate) async fn plan_rewritten(
 ) -> Result<LogicalPlan, SqlError> {
     groups::tell_casts_apart(&mut query);
     let (has_values, mut has_computed) = values::found_in(&query);
-    has_computed |= has_values && values::mix_dates(&query, client.types());
+    has_computed |= has_values && values::mix_types(&query, client.types());
     if has_computed {
         values::as_union(&mut query);
     }
-    let again = (has_values && !has_computed).then(|| query.clone());
-    let (references, repeats_parameter) = references::of(&query).map_err(|error| of_datafusion(&error))?;
-    let mut repeated = (repeats_parameter && client.dialect() == Dialect::Postgres).then(|| query.clone());
+    let has_items = has_values && !has_computed;
+    let (references, parameters) = references::of(&query).map_err(|error| of_datafusion(&error))?;
+    let is_open = client.dialect() == Dialect::Postgres && !first_uses::are_declared(&parameters, client.types());
+    let open = is_open.then(|| query.clone());
     for reference in &references {
         check(tables, reference.schema(), reference.table(), client.dialect())?;
     }
-    let plan = match (plan_statement(state, query, &references, client.types()).await, again) {
-        (Err(error), Some(mut query)) if values::is_of_items(&error) => {
-            values::as_union(&mut query);
-            repeated = repeated.map(|_| query.clone());
-            plan_statement(state, query, &references, client.types()).await
-        }
-        (plan, _) => plan,
-    };
-    let plan = match (plan, repeated) {
-        (Ok(plan), Some(query)) => match first_uses::conflicting(&plan, client.types()) {
-            Ok(Some(types)) => plan_statement(state, query, &references, &types).await,
-            Ok(None) => Ok(plan),
+    let plan = plan_items(state, query, &references, client.types(), has_items).await;
+    let plan = match (plan, open) {
+        (Ok(planned), Some(query)) => match first_uses::determined(&planned, client.types()) {
+            Ok(Some(types)) => plan_items(state, query, &references, &types, has_items).await,
+            Ok(None) => Ok(planned),
             Err(error) => Err(error),
         },
         (plan, _) => plan,
     };
-    let plan = plan.map_err(|error| of_datafusion(&error))?;
+    let plan = plan.map_err(|error| of_datafusion(&error))?.plan;
     windows::check(&plan)?;
     if client.dialect() == Dialect::Postgres {
         unnested::check(&plan).map_err(|error| of_datafusion(&error))?;
@@ -172,6 +167,24 @@ pub(crate) async fn plan_rewritten(
         Ok(plan)
     });
     plan.map_err(|error| of_datafusion(&error))
+}
+
+/// Plans a statement. If `has_items`, it has `VALUES`, which DataFusion may not make one relation of.
+async fn plan_items(
+    state: &SessionState,
+    query: Query,
+    references: &BTreeSet<TableReference>,
+    types: &ParameterTypes,
+    has_items: bool,
+) -> Result<Planned, DataFusionError> {
+    let again = has_items.then(|| query.clone());
+    match (plan_statement(state, query, references, types).await, again) {
+        (Err(error), Some(mut query)) if values::is_of_items(&error) => {
+            values::as_union(&mut query);
+            plan_statement(state, query, references, types).await
+        }
+        (plan, _) => plan,
+    }
 }
 
 /// The columns of a plan's result.

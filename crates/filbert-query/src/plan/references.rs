@@ -3,25 +3,25 @@
 //! DataFusion collects them as well, but visits a `WITH` query twice for each enclosing `WITH`
 //! query. Thirty levels would take days.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use datafusion::common::{Result, TableReference};
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::Query;
 use filbert_dialect::Reads;
 
-/// The names of the tables and views of a query, and whether a parameter occurs more than once. The
-/// query's names are resolved, so that each `WITH` query has a name of its own.
+/// The names of the tables and views of a query, and of its parameters. The query's names are
+/// resolved, so that each `WITH` query has a name of its own.
 ///
 /// # Errors
 /// A name is no name of a table.
-pub(crate) fn of(query: &Query) -> Result<(BTreeSet<TableReference>, bool)> {
-    let Reads { names, queries, repeats_parameter, .. } = Reads::of(query);
+pub(crate) fn of(query: &Query) -> Result<(BTreeSet<TableReference>, HashSet<String>)> {
+    let Reads { names, queries, parameters } = Reads::of(query);
     // As the planner does, which takes names as they are.
     let names = names.into_iter().map(|name| object_name_to_table_reference(name, false));
     let mut read: BTreeSet<TableReference> = names.collect::<Result<_>>()?;
     read.retain(|name| name.schema().is_some() || !queries.contains(name.table()));
-    Ok((read, repeats_parameter))
+    Ok((read, parameters))
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ fn is_text(field: &Field) -> bool {
 
 /// The field of a column, with the type that Arrow lacks: the items of a projection may not be
 /// marked yet.
-fn field_at(query: &LogicalPlan, at: usize) -> Option<Field> {
+pub(super) fn field_at(query: &LogicalPlan, at: usize) -> Option<Field> {
     let field = query.schema().fields().get(at)?;
     if !field.metadata().is_empty() {
         return Some(field.as_ref().clone());

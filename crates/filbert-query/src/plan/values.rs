@@ -50,9 +50,9 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
 }
 
 /// Whether a column of a query's `VALUES` has dates and timestamps, and some of them are parameters
-/// or casts. DataFusion determines the common type before it knows the types of parameters, and may
-/// select a type that cannot represent all dates.
-pub(crate) fn mix_dates(query: &Query, types: &ParameterTypes) -> bool {
+/// or casts, or has floating-point parameters. DataFusion determines the common type before it knows
+/// the types of parameters, and may select a type that cannot represent all dates, or decimals.
+pub(crate) fn mix_types(query: &Query, types: &ParameterTypes) -> bool {
     struct Mixed<'t>(&'t ParameterTypes, bool);
     impl Visitor for Mixed<'_> {
         type Break = ();
@@ -63,10 +63,11 @@ pub(crate) fn mix_dates(query: &Query, types: &ParameterTypes) -> bool {
             self.1 |= all.iter().any(|values| {
                 let width = values.rows.first().map_or(0, |row| row.content.len());
                 (0..width).any(|at| {
-                    let items = values.rows.iter().filter_map(|row| row.content.get(at));
-                    let mut kinds = items.filter_map(|item| date_type_of(item, self.0));
+                    let items = || values.rows.iter().filter_map(|row| row.content.get(at));
+                    let mut kinds = items().filter_map(|item| date_type_of(item, self.0));
                     let first = kinds.next();
-                    kinds.any(|kind| Some(kind) != first)
+                    let mix_dates = kinds.any(|kind| Some(kind) != first);
+                    mix_dates || values.rows.len() > 1 && items().any(|item| is_float_parameter(item, self.0))
                 })
             });
             ControlFlow::Continue(())
@@ -77,14 +78,31 @@ pub(crate) fn mix_dates(query: &Query, types: &ParameterTypes) -> bool {
     mixed.1
 }
 
+/// The declared type of a parameter.
+fn declared<'t>(name: &str, types: &'t ParameterTypes) -> Option<&'t FieldType> {
+    let number: usize = name.strip_prefix('$')?.parse().ok()?;
+    Some(&types.get(number.checked_sub(1)?)?.as_ref()?.field_type)
+}
+
+/// Whether an item is a floating-point number as a parameter.
+fn is_float_parameter(item: &Expr, types: &ParameterTypes) -> bool {
+    match item {
+        Expr::Nested(inner) => is_float_parameter(inner, types),
+        Expr::Value(value) => match &value.value {
+            Value::Placeholder(name) => matches!(declared(name, types), Some(FieldType::Real | FieldType::Double)),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// The type of an item that is a date or a timestamp by its cast, or as a parameter.
 fn date_type_of(item: &Expr, types: &ParameterTypes) -> Option<FieldType> {
     match item {
         Expr::Nested(inner) => date_type_of(inner, types),
         Expr::Value(value) => match &value.value {
             Value::Placeholder(name) => {
-                let number: usize = name.strip_prefix('$')?.parse().ok()?;
-                let found = &types.get(number.checked_sub(1)?)?.as_ref()?.field_type;
+                let found = declared(name, types)?;
                 let is_one = matches!(found, FieldType::Date | FieldType::Timestamp | FieldType::TimestampTz);
                 is_one.then(|| found.clone())
             }

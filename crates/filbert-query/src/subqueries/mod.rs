@@ -37,8 +37,8 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuant
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort, SortExpr,
-    Subquery, SubqueryAlias, lit, not, when,
+    BinaryExpr, Distinct, DistinctOn, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
+    Projection, Sort, SortExpr, Subquery, SubqueryAlias, lit, not, when,
 };
 use filbert_functions::error::{carried, parsing_error};
 use filbert_functions::{compared_with_rows, ending, guards, key_of};
@@ -214,9 +214,17 @@ impl Unnest {
             items.push(value.alias(name));
         }
         let input = project(input.rows, items)?;
-        let plan = rewritten.data;
-        let expressions = plan.expressions();
-        let plan = plan.with_new_exprs(expressions, vec![input])?.recompute_schema()?;
+        let plan = match rewritten.data {
+            // DataFusion does not give this node other expressions.
+            LogicalPlan::Distinct(Distinct::On(on)) => {
+                LogicalPlan::Distinct(Distinct::On(DistinctOn { input: Arc::new(input), ..on }))
+            }
+            plan => {
+                let expressions = plan.expressions();
+                plan.with_new_exprs(expressions, vec![input])?
+            }
+        };
+        let plan = plan.recompute_schema()?;
         if plan.schema().fields().len() == before.fields().len() {
             return Ok(plan);
         }

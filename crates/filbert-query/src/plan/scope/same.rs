@@ -3,6 +3,7 @@
 //! PostgreSQL compares keys of a sort with columns of the result by their meaning. DataFusion
 //! compares them as they are written, or not at all.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{CastKind, Distinct, Expr, Ident, OrderByExpr, Query, Value, VisitorMut};
@@ -53,13 +54,10 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// Puts the keys of `DISTINCT ON` into the order of the sort. DataFusion requires this order;
-    /// for PostgreSQL they are a set.
-    pub(super) fn in_order(&self, distinct: &mut Option<Distinct>, order: &[OrderByExpr], outputs: &[Output]) {
+    /// Puts the keys of `DISTINCT ON` into the order of the sort, and removes repeated keys.
+    /// DataFusion requires this order and no repetition; for PostgreSQL the keys are a set.
+    pub(super) fn in_order(&self, distinct: &mut Option<Distinct>, order: &mut Vec<OrderByExpr>, outputs: &[Output]) {
         let Some(Distinct::On(keys)) = distinct else { return };
-        if keys.len() < 2 {
-            return;
-        }
         let meant = |key: &Expr| {
             let output = match key {
                 Expr::Identifier(name) => {
@@ -72,7 +70,11 @@ impl Resolver<'_> {
             };
             self.in_full(output.unwrap_or(key).clone())
         };
+        let mut sorted: HashSet<Expr> = HashSet::with_capacity(order.len());
+        order.retain(|item| sorted.insert(meant(&item.expr)));
+        let mut known: HashSet<Expr> = HashSet::with_capacity(keys.len());
         let mut rest: Vec<(Expr, Expr)> = std::mem::take(keys).into_iter().map(|key| (meant(&key), key)).collect();
+        rest.retain(|(meant, _)| known.insert(meant.clone()));
         for item in order {
             let wanted = meant(&item.expr);
             let Some(at) = rest.iter().position(|(meant, _)| *meant == wanted) else { break };
