@@ -253,8 +253,8 @@ pub(super) fn finish(function: &mut WindowFunction, schema: &DFSchema, options: 
         }
         WindowFunctionDefinition::WindowUDF(_) => {}
     }
-    let has_order = !function.params.order_by.is_empty();
-    function.params.window_frame = WindowFrame::new(has_order.then_some(false));
+    // All rows of the partition: a range is not served in an order of each type.
+    function.params.window_frame = WindowFrame::new(None);
     Ok(true)
 }
 
