@@ -307,6 +307,8 @@ fn assigned(found: PgType, wanted: PgType) -> Assigned {
         Base::Date | Base::Timestamp | Base::Timestamptz => is_text || is_one_of(&datetimes),
         Base::Time => is_text || is_one_of(&[Base::Timestamp, Base::Timestamptz, Base::Interval]),
         Base::Interval => is_text || is_one_of(&[Base::Time]),
+        Base::Bytea => is_text,
+        Base::Json | Base::Jsonb => is_text || is_one_of(&[Base::Json, Base::Jsonb]),
         _ => return Assigned::AsItIs,
     };
     if is_cast { Assigned::Cast } else { Assigned::Never }

@@ -169,7 +169,8 @@ pub(crate) async fn plan_rewritten(
     plan.map_err(|error| of_datafusion(&error))
 }
 
-/// Plans a statement. If `has_items`, it has `VALUES`, which DataFusion may not make one relation of.
+/// Plans a statement. If `has_items`, it has `VALUES`, which DataFusion may not make one relation
+/// of.
 async fn plan_items(
     state: &SessionState,
     query: Query,

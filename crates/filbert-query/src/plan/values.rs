@@ -50,8 +50,9 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
 }
 
 /// Whether a column of a query's `VALUES` has dates and timestamps, and some of them are parameters
-/// or casts, or has floating-point parameters. DataFusion determines the common type before it knows
-/// the types of parameters, and may select a type that cannot represent all dates, or decimals.
+/// or casts, or has floating-point parameters. DataFusion determines the common type before it
+/// knows the types of parameters, and may select a type that cannot represent all dates, or
+/// decimals.
 pub(crate) fn mix_types(query: &Query, types: &ParameterTypes) -> bool {
     struct Mixed<'t>(&'t ParameterTypes, bool);
     impl Visitor for Mixed<'_> {
