@@ -166,12 +166,13 @@ fn wanted(
 ) -> Result<Vec<Option<ParameterType>>, SqlError> {
     let mut wanted = asked.to_vec();
     wanted.resize(statement.parameters, None);
-    let Some((table, name)) = changed_table(statement).filter(|_| wanted.contains(&None)) else { return Ok(wanted) };
+    let items = statement.parsed.returning().unwrap_or_default();
+    let is_concerned = !matches!(statement.parsed, Parsed::Delete(_)) || !items.is_empty();
+    let Some((table, name)) = changed_table(statement).filter(|_| is_concerned) else { return Ok(wanted) };
     let Some(mapped) = engine.tables.find(table)? else { return Err(engine.tables.not_found(table)) };
     let mapping = &mapped.mapping;
     wanted_by_values(engine, client, statement, (mapping, name), &mut wanted)?;
-    let items = statement.parsed.returning().filter(|_| wanted.contains(&None)).unwrap_or_default();
-    if !items.is_empty() {
+    if !items.is_empty() && wanted.contains(&None) {
         let scope = RowScope::of(mapping, name, false, client.types())?.beside(joined)?;
         let state = engine.sessions.planning_for(client);
         for item in items {
