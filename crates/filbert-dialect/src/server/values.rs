@@ -272,10 +272,13 @@ fn set_dimensions(value: &Expr, data_type: &mut DataType) {
 
 /// Whether a value has no type of its own: a string literal or a parameter.
 fn is_open(value: &Expr) -> bool {
-    matches!(
-        value,
-        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null, .. })
-    )
+    match value {
+        Expr::Nested(inner) => is_open(inner),
+        Expr::Value(ValueWithSpan { value, .. }) => {
+            matches!(value, Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null)
+        }
+        _ => false,
+    }
 }
 
 /// The function that makes arrays of literals and parameters, for element types that Arrow lacks.

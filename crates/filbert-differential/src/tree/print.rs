@@ -14,9 +14,10 @@ pub(crate) struct Printed {
     pub(crate) parameters: Vec<Parameter>,
 }
 
-/// How literals are printed that may be parameters.
+/// The form of literals that may be parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Literals {
+    /// As literals.
     Written,
     /// As parameters of declared types.
     Declared,

@@ -17,7 +17,7 @@ use super::projections::{self, Projections};
 use super::result_order::ResultOrder;
 use super::sorts_of_unions::SortsOfUnions;
 use super::union_names::UnionNames;
-use super::{bounds, branches, constant_keys, dependencies, ended, marks, repeated_keys, unreached};
+use super::{bounds, branches, constant_keys, dependencies, ended, idle_keys, marks, unreached};
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -78,7 +78,7 @@ pub(super) fn logical() -> Vec<LogicalRule> {
             _ => rules.push(rule),
         }
     }
-    rules.extend([branches::released(), Arc::new(Constants), repeated_keys::removed(), bounds::of_filters()]);
+    rules.extend([branches::released(), Arc::new(Constants), idle_keys::removed(), bounds::of_filters()]);
     rules.into_iter().map(ended::optimizing).collect()
 }
 

@@ -17,15 +17,15 @@ use filbert_functions::named::map_named;
 
 /// The rule that removes such keys.
 pub(super) fn removed() -> Arc<dyn OptimizerRule + Send + Sync> {
-    Arc::new(RepeatedKeys)
+    Arc::new(IdleKeys)
 }
 
 #[derive(Debug)]
-struct RepeatedKeys;
+struct IdleKeys;
 
-impl OptimizerRule for RepeatedKeys {
+impl OptimizerRule for IdleKeys {
     fn name(&self) -> &str {
-        "repeated_keys"
+        "idle_keys"
     }
 
     fn apply_order(&self) -> Option<ApplyOrder> {
@@ -92,7 +92,7 @@ mod tests {
         let plan = LogicalPlanBuilder::from(relation("a")).aggregate(Vec::<Expr>::new(), vec![call]).unwrap();
         let plan = plan.build().unwrap();
         let name = plan.schema().field(0).name().clone();
-        let plan = RepeatedKeys.rewrite(plan, &OptimizerContext::new()).unwrap().data;
+        let plan = IdleKeys.rewrite(plan, &OptimizerContext::new()).unwrap().data;
         assert_eq!(plan.schema().field(0).name(), &name);
         let LogicalPlan::Aggregate(aggregate) = plan else { panic!("no aggregate") };
         let keys = &call_of(&aggregate.aggr_expr[0]).unwrap().params.order_by;
@@ -111,7 +111,7 @@ mod tests {
     fn constants_are_removed() {
         let call = array_agg_udaf().call(vec![col("a.column1")]).order_by(vec![lit(1).sort(true, false)]);
         let plan = LogicalPlanBuilder::from(relation("a")).aggregate(Vec::<Expr>::new(), vec![call.build().unwrap()]);
-        let plan = RepeatedKeys.rewrite(plan.unwrap().build().unwrap(), &OptimizerContext::new()).unwrap().data;
+        let plan = IdleKeys.rewrite(plan.unwrap().build().unwrap(), &OptimizerContext::new()).unwrap().data;
         let LogicalPlan::Aggregate(aggregate) = plan else { panic!("no aggregate") };
         assert!(call_of(&aggregate.aggr_expr[0]).unwrap().params.order_by.is_empty());
     }
