@@ -19,11 +19,16 @@ def test_charts_move(page, people):
     line = "return document.querySelector('.chart .plot path.s1').getAttribute('d')"
     eventually(lambda: page.script(line))
     before = page.script(line)
-    for number in range(2000):
-        people.get(number % PEOPLE)
+
+    def figures_are_told():
+        # The legend tells the figure of now: reads go on until it is seen.
+        for number in range(200):
+            people.get(number % PEOPLE)
+        figures = page.texts(".chart:first-child .legend b:first-of-type")
+        return any(text not in ("–", "0") for text in figures)
+
+    eventually(figures_are_told)
     eventually(lambda: page.script(line) != before)
-    eventually(lambda: any(text not in ("–", "0") for text in page.texts(".chart:first-child .legend b:first-of-type")))
-    assert page.script("return document.getAnimations().length > 0 || true")
 
 
 def test_charts_stand_still_where_motion_is_not_wanted(page, people):
