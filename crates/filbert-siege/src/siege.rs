@@ -16,7 +16,7 @@ use crate::wire::http;
 
 /// The permitted memory beyond `--memory-max`: the program and its threads, the caches of the
 /// allocator, the plan of a statement during planning, and result pages in flight.
-pub(crate) const RESERVE: u64 = 192 * MIB;
+pub(crate) const RESERVE: u64 = 256 * MIB;
 
 /// The bytes that statements and buffers may take beyond `--memory-max` if maps fill it: an eighth
 /// and a sixteenth, within limits, as `docs/guide/limits.md` states it.

@@ -14,7 +14,7 @@ const SHARE: (u64, u64) = (3, 4);
 const MIB: u64 = 1 << 20;
 /// The memory of a process besides maps, statements and buffers: the program, its threads, and
 /// memory that the allocator keeps.
-const PROCESS: u64 = 192 * MIB;
+const PROCESS: u64 = 256 * MIB;
 
 /// The limit in bytes, in whole MiB. `None` if the operating system does not report the memory
 /// size.
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn small_machines_keep_room_for_the_process_and_the_guaranteed_parts() {
         let mib = |bytes: u64| limit_within(bytes * MIB).map(|limit| limit >> 20);
-        assert_eq!([256, 512, 1_024, 2_048].map(mib), [Some(64), Some(224), Some(700), Some(1_536)]);
+        assert_eq!([256, 512, 1_024, 2_048].map(mib), [Some(64), Some(160), Some(646), Some(1_509)]);
         assert_eq!([4_096, 65_536].map(mib), [Some(3_072), Some(49_152)]);
     }
 

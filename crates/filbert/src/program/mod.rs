@@ -57,6 +57,9 @@ fn run(args: &Args) -> Result<(), Failure> {
     if let Err(error) = filbert_listen::allow_as_many_files_as_possible() {
         tracing::warn!("no more files may be opened than at the start, and each connection is one: {error}");
     }
+    if let Err(error) = crate::allocator::return_memory() {
+        tracing::warn!("memory that is freed may return to the operating system late: {error}");
+    }
     serve::serve(loaded)
 }
 

@@ -474,7 +474,7 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         unit: "",
         doc: "Whether memory may be in huge pages of 2 MiB. With them, pipelined gets of a million entries take up to a tenth less \
               processor time; queries may then hold several times the memory that they use, and `filbert.memory.max` with the \
-              reserve of 192 MiB is no bound.",
+              reserve of 256 MiB is no bound.",
     },
     Setting {
         name: "filbert.queries.spill.max",
