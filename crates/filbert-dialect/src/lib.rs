@@ -77,7 +77,7 @@ pub use places::{DefaultPlace, Places};
 pub use quoting::quote_ident;
 pub use reads::Reads;
 pub use rewrite::{as_numeric, like_pattern, narrow, narrow_values, query_of};
-pub use server::{ROWS, columns_of_row, is_aggregate};
+pub use server::{ROWS, columns_of_row, is_aggregate, is_aggregate_name};
 pub use session::{Command as SessionCommand, Job, Modes};
 pub use table_statements::TableStatement;
 pub use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable, Expression, Like};

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use filbert_grid::query::{Dialect, SqlError};
 use sqlparser::ast::{
-    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArguments, GroupByExpr, Ident,
-    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAliasColumnDef, TableFactor, TableWithJoins,
-    Value, ValueWithSpan, Visitor,
+    Array, ArrayElemTypeDef, CastKind, DataType, Expr, Function, FunctionArguments, GroupByExpr, Ident, OrderByExpr,
+    OrderByKind, Query, Select, SelectItem, SetExpr, TableAliasColumnDef, TableFactor, TableWithJoins, Value,
+    ValueWithSpan, Visitor,
 };
 use sqlparser::parser::Parser;
 
@@ -18,36 +18,74 @@ use crate::calls::ARRAY_OF_ROWS;
 use crate::{system, walk, work};
 
 /// Aggregates. A SELECT list with one of them returns one row.
-const AGGREGATES: [&str; 24] = [
+const AGGREGATES: [&str; 57] = [
     "any_value",
+    "approx_distinct",
+    "approx_median",
+    "approx_percentile_cont",
+    "approx_percentile_cont_with_weight",
     "arbitrary",
     "array_agg",
     "avg",
     "bit_and",
     "bit_or",
+    "bit_xor",
     "bool_and",
     "bool_or",
+    "corr",
     "count",
+    "covar",
+    "covar_pop",
+    "covar_samp",
     "every",
     "first_value",
     "json_agg",
-    "jsonb_agg",
     "json_array_from",
+    "json_object_agg",
     "json_object_from",
+    "jsonb_agg",
+    "jsonb_object_agg",
     "last_value",
     "max",
     "max_by",
+    "mean",
+    "median",
     "min",
+    "mode",
+    "nth_value",
     "percentile",
+    "percentile_cont",
+    "percentile_disc",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_count",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
     "stddev",
+    "stddev_pop",
+    "stddev_samp",
     "string_agg",
     "sum",
+    "var",
+    "var_pop",
+    "var_population",
+    "var_samp",
+    "var_sample",
     "variance",
 ];
 
 /// Whether a call is one of the aggregates, and not a window function.
 pub fn is_aggregate(function: &Function) -> bool {
-    function.over.is_none() && AGGREGATES.contains(&function.name.to_string().to_ascii_lowercase().as_str())
+    function.over.is_none() && is_aggregate_name(&function.name.to_string().to_ascii_lowercase())
+}
+
+/// Whether a function with this name is an aggregate.
+pub fn is_aggregate_name(name: &str) -> bool {
+    AGGREGATES.contains(&name)
 }
 
 /// Whether a query reads a relation that never has rows, and thus returns none.
@@ -119,13 +157,10 @@ pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow
         *expression = no_texts();
         return ControlFlow::Continue(());
     }
-    if let Some(array) = of_array(&query) {
-        *expression = array;
-        return ControlFlow::Continue(());
-    }
     let is_whole = query.limit_clause.is_none()
         && query.fetch.is_none()
         && query.with.is_none()
+        && !is_sorted_by_constants(&query)
         && matches!(query.body.as_ref(), SetExpr::Select(select) if is_plain(select) && !unnests(select));
     if !is_whole {
         *expression = of_rows(query);
@@ -135,17 +170,22 @@ pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow
     let SetExpr::Select(select) = query.body.as_mut() else {
         return refuse("ARRAY(..) takes a SELECT of one column", "0A000");
     };
-    let value = match select.projection.as_mut_slice() {
-        [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] => taken(value),
+    let (value, name) = match select.projection.as_mut_slice() {
+        [SelectItem::UnnamedExpr(value)] => {
+            let name = match &*value {
+                Expr::CompoundIdentifier(parts) => parts.last().map(|name| name.value.clone()),
+                _ => None,
+            };
+            (taken(value), name)
+        }
+        [SelectItem::ExprWithAlias { expr: value, alias }] => (taken(value), Some(alias.value.clone())),
         _ => return refuse("subquery must return only one column", "42601"),
     };
-    let by_number =
-        |expression: &Expr| matches!(expression, Expr::Value(ValueWithSpan { value: Value::Number(..), .. }));
     let mut order: Vec<OrderByExpr> = match order.map(|order| order.kind) {
         Some(OrderByKind::Expressions(order)) => order,
         _ => Vec::new(),
     };
-    for item in order.iter_mut().filter(|item| by_number(&item.expr)) {
+    for item in order.iter_mut().filter(|item| is_item(&item.expr, name.as_deref())) {
         if let Err(error) = work::copy(&value) {
             return ControlFlow::Break(error);
         }
@@ -156,6 +196,28 @@ pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow
     select.projection = vec![SelectItem::ExprWithAlias { expr: aggregate, alias }];
     *expression = array_of(query);
     ControlFlow::Continue(())
+}
+
+/// Whether a sort key is a constant other than the position 1, which has its own rules.
+fn is_sorted_by_constants(query: &Query) -> bool {
+    let Some(OrderByKind::Expressions(keys)) = query.order_by.as_ref().map(|order| &order.kind) else { return false };
+    keys.iter().any(|key| match &key.expr {
+        Expr::Nested(_) | Expr::UnaryOp { .. } => true,
+        key @ Expr::Value(_) => !is_first(key),
+        _ => false,
+    })
+}
+
+fn is_first(key: &Expr) -> bool {
+    matches!(key, Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) if digits == "1")
+}
+
+/// Whether a sort key is the only column of a query: its position, or its name.
+fn is_item(key: &Expr, name: Option<&str>) -> bool {
+    match key {
+        Expr::Identifier(key) => name == Some(key.value.as_str()),
+        key => is_first(key),
+    }
 }
 
 /// Whether a SELECT list has a set-returning function, or an aggregate, which prevents another
@@ -201,30 +263,5 @@ fn no_texts() -> Expr {
         data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(item, None)),
         array: false,
         format: None,
-    }
-}
-
-/// `ARRAY(SELECT x FROM unnest(array) AS x)` becomes the array; with `'text' || x` its elements get
-/// a prefix. Rows of an outer row's array could not be planned otherwise.
-fn of_array(query: &Query) -> Option<Expr> {
-    let SetExpr::Select(select) = query.body.as_ref() else { return None };
-    let [from] = select.from.as_slice() else { return None };
-    let TableFactor::UNNEST { array_exprs, alias: Some(alias), .. } = &from.relation else { return None };
-    let ([array], true) = (array_exprs.as_slice(), from.joins.is_empty() && select.selection.is_none()) else {
-        return None;
-    };
-    let column = &alias.columns.first()?.name.value;
-    let is_item = |expression: &Expr| matches!(expression, Expr::Identifier(name) if name.value == *column);
-    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] = select.projection.as_slice()
-    else {
-        return None;
-    };
-    match value {
-        value if is_item(value) => Some(array.clone()),
-        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } if is_item(right) => {
-            let prefix = matches!(left.as_ref(), Expr::Value(_)).then(|| left.as_ref().clone())?;
-            Some(call("array_prefixed", vec![prefix, array.clone()], Vec::new(), None))
-        }
-        _ => None,
     }
 }

@@ -23,12 +23,6 @@ pub(super) const FUNCTIONS: &[Native] = &[
         },
         _ => Ok(Value::Null),
     }),
-    pure("array_prefixed", &[Take::Text, Take::Texts], crate::native::texts, |call| match call.values.get(1) {
-        Some(Value::Array(items)) => {
-            Ok(Value::Array(items.iter().map(|item| of_text(format!("{}{item}", call.text(0)))).collect()))
-        }
-        _ => Ok(Value::Null),
-    }),
     pure("pg_typeof", &[Take::Any], text, type_name).takes_nulls(),
 ];
 

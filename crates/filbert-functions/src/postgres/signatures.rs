@@ -244,7 +244,6 @@ mod tests {
 
     /// Functions that read documents as texts, and functions of rewritten expressions.
     const UNLISTED: &[&str] = &[
-        "array_prefixed",
         "json_array_elements",
         "json_array_elements_text",
         "json_each_names",

@@ -344,14 +344,29 @@ mod tests {
     use crate::tables::Tables;
     use std::sync::Weak;
 
-    #[test]
-    fn a_session_that_begins_has_the_functions_that_statements_are_planned_with() {
+    fn sessions() -> Sessions {
         let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
         let config = QueryConfig::default();
         let limits = MemoryLimits::new(&config, None);
         let server = Arc::new(Server::new(tables, Jobs::new(10, SlowStatements::default()), limits));
         let memory = Arc::new(MemberMemory::new(None));
-        let sessions = Sessions::new(&config, limits, &memory, &server).unwrap();
+        Sessions::new(&config, limits, &memory, &server).unwrap()
+    }
+
+    #[test]
+    fn the_dialect_knows_all_aggregates() {
+        let sessions = sessions();
+        for dialect in [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres] {
+            let planning = sessions.planning(dialect);
+            let names = planning.aggregate_functions().keys().filter(|name| name.as_str() != "grouping");
+            let unknown: Vec<&String> = names.filter(|name| !filbert_dialect::is_aggregate_name(name)).collect();
+            assert!(unknown.is_empty(), "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_that_begins_has_the_functions_that_statements_are_planned_with() {
+        let sessions = sessions();
         for dialect in [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres] {
             let planning = sessions.planning(dialect);
             let begun = sessions.begin_within(dialect, &sessions.execution(dialect, None));
