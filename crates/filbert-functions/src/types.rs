@@ -347,7 +347,11 @@ pub fn field_type_of_arrow(data_type: &DataType) -> FieldType {
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::FixedSizeList(item, _)
-        | DataType::ListView(item) => FieldType::Array(Box::new(field_type_of(item))),
+        | DataType::ListView(item) => FieldType::Array(Box::new(match item.data_type() {
+            // As in PostgreSQL, an array of nulls alone is one of texts.
+            DataType::Null => FieldType::Varchar,
+            _ => field_type_of(item),
+        })),
         DataType::Dictionary(_, value) => field_type_of_arrow(value),
         _ => FieldType::Object,
     }

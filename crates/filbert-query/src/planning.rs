@@ -184,7 +184,7 @@ impl Parts {
         };
         let Ok(mut query) = query else { return Vec::new() };
         // Errors are reported when the statement runs.
-        if scope::resolve(&self.tables, client.dialect(), &mut query).is_err() {
+        if scope::resolve(&self.tables, client, &mut query).is_err() {
             return Vec::new();
         }
         name_columns(&mut query, &|name| self.tables.visible_columns(name));

@@ -41,7 +41,7 @@ impl Dml<'_> {
         quote_numbers(&mut query, self.dialect, &|place| Some(&mapping.columns.get(*targets.get(place)?)?.field_type));
         let mut number = 0;
         for mut query in values::split(query) {
-            scope::resolve(self.tables, self.dialect, &mut query)?;
+            scope::resolve(self.tables, self.client, &mut query)?;
             name_columns(&mut query, &|name| self.tables.visible_columns(name));
             let open = assignment::of_any_type(&query, targets.len());
             let typed: Vec<(usize, usize)> = std::iter::zip(targets.iter().copied(), 0..)

@@ -72,7 +72,7 @@ pub(crate) async fn columns(
         return Ok(Vec::new());
     }
     let mut query = select::joined(select::all()?, with, joined);
-    scope::resolve(tables, client.dialect(), &mut query)?;
+    scope::resolve(tables, client, &mut query)?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
     let planned = plan_rewritten(state, tables, client, query).await?;
     let marked = planned.schema().clone();

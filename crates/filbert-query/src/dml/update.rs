@@ -166,7 +166,7 @@ impl Dml<'_> {
         rewrite: &mut Rewriter<'_>,
     ) -> Result<Changed, SqlError> {
         let Found { mut query, alias, parameters, typed } = found;
-        scope::resolve(self.tables, self.dialect, &mut query)?;
+        scope::resolve(self.tables, self.client, &mut query)?;
         name_columns(&mut query, &|name| self.tables.visible_columns(name));
         let map = table.map();
         let mut changing = Changing {

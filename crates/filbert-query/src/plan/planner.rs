@@ -72,7 +72,7 @@ pub(crate) async fn plan_query(
         listed::type_quoted(&mut query);
         groups::tell_aliases_apart(&mut query);
     }
-    scope::resolve(tables, dialect, &mut query)?;
+    scope::resolve(tables, client, &mut query)?;
     ending::check().map_err(|error| of_datafusion(&error))?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
     let plan = plan_rewritten(state, tables, client, query).await?;
@@ -89,11 +89,18 @@ pub(crate) async fn plan_query(
 
 /// The plan of a final result, and its columns as reported to clients. Used for queries, and for
 /// the rows that changes return.
+///
+/// # Errors
+/// In PostgreSQL's dialect: a column has rows as values.
 pub(crate) fn reported(
     state: &SessionState,
     plan: LogicalPlan,
     dialect: Dialect,
 ) -> Result<(LogicalPlan, Arc<[ColumnMeta]>), SqlError> {
+    if dialect == Dialect::Postgres && plan.schema().fields().iter().any(|field| has_rows(field.data_type())) {
+        let text = "a row is not served as a value of the result; name its columns, or use row_to_json";
+        return Err(parsing_error(text).with_sqlstate("0A000"));
+    }
     let casts = are_casts(&plan);
     let pg_types = pg_types_of(&plan, &casts);
     let lengths: Vec<Option<u32>> = match dialect {
@@ -125,6 +132,15 @@ pub(crate) fn reported(
         }
     }
     Ok((plan, columns))
+}
+
+/// Whether values of a type are rows, or arrays of rows.
+fn has_rows(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(_) => true,
+        DataType::List(item) => has_rows(item.data_type()),
+        _ => false,
+    }
 }
 
 /// Plans a query that already has column names.

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Cast, Distinct, Expr, Join, LogicalPlan, LogicalP
 use filbert_functions::error::{carried, parsing_error};
 use filbert_functions::named::with_types_of_inputs;
 use filbert_functions::numbers::written::common_with_literals;
-use filbert_functions::types::{Mark, field_type_of, is_untyped};
+use filbert_functions::types::{Mark, field_type_of, is_untyped, pg_type_of};
 use filbert_functions::{common_type_of_dates, field_of, literal_like, numbers, pg_types};
 use filbert_grid::query::Dialect;
 
@@ -39,7 +39,7 @@ pub(crate) fn with_common_types(plan: LogicalPlan, dialect: Dialect) -> Result<L
         if let LogicalPlan::Union(union) = node
             && dialect == Dialect::Postgres
         {
-            check(union)?;
+            check(union, if is_of_rows(union) { "VALUES" } else { "UNION" })?;
         }
         is_concerned |= match node {
             LogicalPlan::Join(join) => is_set_operation(join) && types_differ(join),
@@ -54,7 +54,7 @@ pub(crate) fn with_common_types(plan: LogicalPlan, dialect: Dialect) -> Result<L
     let typed = plan.transform_up_with_subqueries(|node| {
         let node = node.recompute_schema()?;
         match node {
-            LogicalPlan::Join(join) if is_set_operation(&join) && types_differ(&join) => typed(join),
+            LogicalPlan::Join(join) if is_set_operation(&join) && types_differ(&join) => typed(join, dialect),
             LogicalPlan::Union(union) => united(of_rows(&union).into_owned()).map(Transformed::yes),
             other => Ok(Transformed::yes(other)),
         }
@@ -65,7 +65,6 @@ pub(crate) fn with_common_types(plan: LogicalPlan, dialect: Dialect) -> Result<L
 /// The union of the rows of a `VALUES`, which nests unions of some of them: all rows together
 /// determine the types. Any other union stays as it is.
 fn of_rows(union: &Union) -> Cow<'_, Union> {
-    let is_of_rows = |union: &Union| union.schema.fields().first().is_some_and(|field| field.name() == values::PLACE);
     if !is_of_rows(union) {
         return Cow::Borrowed(union);
     }
@@ -79,25 +78,45 @@ fn of_rows(union: &Union) -> Cow<'_, Union> {
     Cow::Owned(Union { inputs, schema: Arc::clone(&union.schema) })
 }
 
-/// Rejects a text beside a date, a time, a boolean or bytes.
-fn check(union: &Union) -> Result<()> {
-    let is_of_its_own = |found: &DataType| found.is_temporal() || found.is_binary() || *found == DataType::Boolean;
+fn is_of_rows(union: &Union) -> bool {
+    union.schema.fields().first().is_some_and(|field| field.name() == values::PLACE)
+}
+
+/// Rejects columns with types of different categories, such as texts beside numbers.
+fn check(union: &Union, name: &str) -> Result<()> {
     for at in 0..union.schema.fields().len() {
         let typed = union.inputs.iter().filter(|input| !is_quoted(input, at));
         let mut fields: Vec<Field> = typed.filter_map(|input| field_at(input, at)).collect();
         fields.retain(|field| !field.data_type().is_null() && !is_untyped(field));
-        let text = fields.iter().find(|field| field.data_type().is_string());
-        let other = fields.iter().find(|field| is_of_its_own(field.data_type()));
-        if let (Some(text), Some(other)) = (text, other) {
-            let name = |field: &Field| {
-                let field = Arc::new(field.clone());
-                pg_types::format(pg_types::of_field_type(&field_type_of(&field)).0, None)
-            };
-            let message = format!("UNION types {} and {} cannot be matched", name(text), name(other));
+        let mut categories = fields.iter().filter_map(|field| Some((category_of(field)?, field)));
+        let Some((first, one)) = categories.next() else { continue };
+        if let Some((_, other)) = categories.find(|(category, _)| *category != first) {
+            let message = format!("{name} types {} and {} cannot be matched", type_name(one), type_name(other));
             return Err(carried(parsing_error(message).with_sqlstate("42804")));
         }
     }
     Ok(())
+}
+
+fn oid_of(field: &Field) -> i64 {
+    pg_type_of(field).map_or_else(|| pg_types::of_field_type(&field_type_of(field)).0, i64::from)
+}
+
+fn type_name(field: &Field) -> String {
+    pg_types::format(oid_of(field), None)
+}
+
+/// PostgreSQL's category of a type, and of a type that has no common type with others its OID.
+/// `None` = such types are not told apart here.
+fn category_of(field: &Field) -> Option<(&'static str, i64)> {
+    match pg_types::by_oid(oid_of(field))? {
+        (found, false) => match found.category {
+            category @ ("B" | "D" | "N" | "S" | "T") => Some((category, 0)),
+            category @ "U" => Some((category, found.oid)),
+            _ => None,
+        },
+        (_, true) => None,
+    }
 }
 
 /// The types of a union's columns, if its parts have different numeric, date or timestamp types, or
@@ -214,7 +233,11 @@ fn types_differ(join: &Join) -> bool {
     (0..join.on.len()).any(|at| type_at(&join.left, at) != type_at(&join.right, at))
 }
 
-fn typed(join: Join) -> Result<Transformed<LogicalPlan>> {
+fn typed(join: Join, dialect: Dialect) -> Result<Transformed<LogicalPlan>> {
+    if dialect == Dialect::Postgres {
+        let sides = Union::try_new_with_loose_types(vec![Arc::clone(&join.left), Arc::clone(&join.right)])?;
+        check(&sides, if join.join_type == JoinType::LeftSemi { "INTERSECT" } else { "EXCEPT" })?;
+    }
     if nodes_of(&join.left)? + nodes_of(&join.right)? > NODES_MAX {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
     }

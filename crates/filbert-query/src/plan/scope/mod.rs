@@ -19,6 +19,8 @@
 //! - keys of `GROUP BY` that are lists, and `GROUP BY ()`, are expanded (`keys`);
 //! - columns that a primary key determines are added to the groups, if a query groups by the key
 //!   (`decided`);
+//! - positions as keys are written as their digits alone (`positions`);
+//! - columns of set operations without a type become `text` (`unknown`);
 //! - a column name of two relations is rejected, also in an enclosing query (`names`).
 //!
 //! A relation is open if only DataFusion knows its columns: a table function, or a system relation.
@@ -27,10 +29,12 @@
 mod decided;
 mod keys;
 mod names;
+mod positions;
 mod same;
 mod sets;
 mod sizes;
 mod sources;
+mod unknown;
 mod whole_rows;
 
 use std::ops::ControlFlow;
@@ -47,6 +51,7 @@ use filbert_grid::query::{Dialect, SqlError, SqlSubject};
 use self::names::Clause;
 use self::sources::Scope;
 pub(crate) use self::sources::constraint;
+use crate::client_context::{ClientContext, ParameterTypes};
 use crate::plan::columns::result_name;
 use crate::tables::Tables;
 
@@ -73,11 +78,12 @@ type Names = Option<Vec<String>>;
 ///
 /// # Errors
 /// A name is ambiguous, or unknown where all names are known.
-pub(crate) fn resolve(tables: &Tables, dialect: Dialect, query: &mut Query) -> Result<(), SqlError> {
+pub(crate) fn resolve(tables: &Tables, client: &ClientContext, query: &mut Query) -> Result<(), SqlError> {
     sizes::check(query)?;
     let mut resolver = Resolver {
         tables,
-        dialect,
+        dialect: client.dialect(),
+        types: client.types(),
         visible: Vec::new(),
         used: Vec::new(),
         scopes: Vec::new(),
@@ -113,6 +119,8 @@ fn is_called(relation: &ObjectName, name: &str) -> bool {
 struct Resolver<'t> {
     tables: &'t Tables,
     dialect: Dialect,
+    /// The declared types of parameters.
+    types: &'t ParameterTypes,
     /// Visible `WITH` queries, the nearest last.
     visible: Vec<Named>,
     /// The names in the plan of the `WITH` queries that are used.
@@ -157,10 +165,15 @@ impl Resolver<'_> {
         }
         let names = match query.body.as_mut() {
             SetExpr::Select(select) => self.select(select, query.order_by.as_mut()),
-            body => self.body(body).and_then(|names| {
-                self.order_of_set(query.order_by.as_mut(), names.as_deref())?;
-                Ok(names)
-            }),
+            body => {
+                if self.dialect == Dialect::Postgres && matches!(body, SetExpr::SetOperation { .. }) {
+                    unknown::settled(body, self.types);
+                }
+                self.body(body).and_then(|names| {
+                    self.order_of_set(query.order_by.as_mut(), names.as_deref())?;
+                    Ok(names)
+                })
+            }
         };
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let numbers = limit.iter_mut().chain(offset.iter_mut().map(|offset| &mut offset.value));
@@ -325,6 +338,7 @@ impl Resolver<'_> {
     fn order_of_set(&mut self, order: Option<&mut OrderBy>, names: Option<&[String]>) -> Result<(), SqlError> {
         let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = order else { return Ok(()) };
         for item in items {
+            positions::written_out(&mut item.expr, "ORDER BY", self.dialect)?;
             match &mut item.expr {
                 Expr::Identifier(name) => {
                     let is_it = |planned: &&String| shown_name(planned) == name.value;
@@ -433,9 +447,12 @@ impl Resolver<'_> {
                 let name = Output::of_expression(expr);
                 let before = matches!(expr, Expr::Identifier(_)).then(|| expr.clone());
                 self.expression(expr, &Clause::Plain)?;
-                let changed =
-                    before.is_some_and(|before| before != *expr && !matches!(expr, Expr::CompoundIdentifier(_)));
-                if let (Some(name), true) = (name, changed) {
+                let is_changed = before.is_some_and(|before| before != *expr);
+                let keeps_name = |name: &String| match &*expr {
+                    Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|last| last.value == *name),
+                    _ => false,
+                };
+                if let Some(name) = name.filter(|name| is_changed && !keeps_name(name)) {
                     let expr = std::mem::replace(expr, Expr::value(Value::Null));
                     *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
                 }
@@ -454,6 +471,7 @@ impl Resolver<'_> {
         match key {
             Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
                 for key in sets.iter_mut().flatten() {
+                    positions::written_out(key, "GROUP BY", self.dialect)?;
                     let output = match &*key {
                         Expr::Identifier(name) if self.is_unknown(name)? => {
                             outputs.iter().find(|output| output.name.as_deref() == Some(name.value.as_str()))
@@ -471,7 +489,7 @@ impl Resolver<'_> {
                 Ok(())
             }
             key => {
-                self.no_constant(key, "GROUP BY")?;
+                positions::written_out(key, "GROUP BY", self.dialect)?;
                 self.expression(key, &Clause::Group(outputs))
             }
         }
@@ -519,7 +537,7 @@ impl Resolver<'_> {
                 return Ok(());
             }
         }
-        self.no_constant(key, "ORDER BY")?;
+        positions::written_out(key, "ORDER BY", self.dialect)?;
         self.expression(key, &Clause::Order(outputs))?;
         if is_distinct
             && !matches!(key, Expr::Value(_))
@@ -528,22 +546,6 @@ impl Resolver<'_> {
             *key = Expr::value(Value::Number(place.to_string(), false));
         }
         Ok(())
-    }
-
-    /// Rejects a constant key, which sorts and groups nothing, unless it is a position in the
-    /// SELECT list.
-    fn no_constant(&self, key: &Expr, clause: &str) -> Result<(), SqlError> {
-        let is_place = |value: &Value| match value {
-            Value::Number(digits, _) => digits.bytes().all(|digit| digit.is_ascii_digit()),
-            Value::Placeholder(_) => true,
-            _ => false,
-        };
-        match key {
-            Expr::Value(value) if self.dialect == Dialect::Postgres && !is_place(&value.value) => {
-                Err(parsing_error(format!("non-integer constant in {clause}")).with_sqlstate("42601"))
-            }
-            _ => Ok(()),
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use filbert_dialect::walk;
 use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError};
 
+use super::positions::{self, at_place, place};
 use super::sources::Scope;
 use super::{Output, Resolver};
 
@@ -40,6 +41,7 @@ impl Resolver<'_> {
 
     /// A key of `DISTINCT ON`: a number is the position of a column of the result.
     pub(super) fn distinct_key(&mut self, key: &mut Expr, outputs: &[Output]) -> Result<(), SqlError> {
+        positions::written_out(key, "DISTINCT ON", self.dialect)?;
         let Some(digits) = place(key).filter(|_| self.dialect == Dialect::Postgres) else {
             return self.sort_key(key, outputs, false);
         };
@@ -82,23 +84,6 @@ impl Resolver<'_> {
         }
         keys.extend(rest.into_iter().map(|(_, key)| key));
     }
-}
-
-/// The digits of a key that is a number.
-fn place(key: &Expr) -> Option<&str> {
-    match key {
-        Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => Some(digits.as_str()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The expression of the column at this position, if no `*` comes before it.
-fn at_place<'o>(digits: &str, outputs: &'o [Output]) -> Option<&'o Expr> {
-    let place = digits.parse::<usize>().ok()?.checked_sub(1)?;
-    outputs.iter().map_while(|output| output.expression.as_ref()).nth(place)
 }
 
 struct InFull<'s> {

@@ -389,6 +389,7 @@ impl Resolver<'_> {
         let mut within = Resolver {
             tables: self.tables,
             dialect,
+            types: self.types,
             visible: Vec::new(),
             used: Vec::new(),
             scopes: Vec::new(),
