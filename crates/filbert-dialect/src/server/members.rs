@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `o['a']['b']` | `object_get(o, 'a', 'b')` |
 //! | `o['a'][1]` | `object_get(o, 'a', 0)`: CrateDB counts elements from 1 |
+//! | `d['a'][1]` in PostgreSQL | `json_get_path(d, ARRAY['a', '1'])` |
 //! | `abs(o['a'])`, `stddev(o['a'])` | `abs(object_number(..))` |
 //! | `min(o['a'])` | `object_min(..)` |
 //! | `WHERE o['a']` | `WHERE object_truth(..)` |
@@ -12,8 +13,8 @@
 
 use filbert_grid::query::Dialect;
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, Subscript, UnaryOperator, Value, ValueWithSpan,
+    AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, ObjectName, Subscript, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::super::json::call;
@@ -76,6 +77,10 @@ pub(super) fn access(root: &mut Expr, chain: &[AccessExpr], of: Dialect) -> Opti
         _ => None,
     };
     let indexes: Vec<Expr> = chain.iter().map(index).collect::<Option<_>>()?;
+    if of == Dialect::Postgres && indexes.iter().any(|index| is_name(index) || is_text(index)) {
+        let document = column(root, parts)?;
+        return Some(call("json_get_path", vec![document, path(indexes)], Vec::new(), None));
+    }
     let first = indexes.iter().position(is_name)?;
     let (places, keys) = indexes.split_at(first);
     let column = column(root, parts)?;
@@ -107,6 +112,29 @@ pub(super) fn column(root: &mut Expr, parts: &[AccessExpr]) -> Option<Expr> {
 
 fn is_name(index: &Expr) -> bool {
     matches!(index, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
+}
+
+/// Whether an index is cast to a text.
+fn is_text(index: &Expr) -> bool {
+    matches!(
+        index,
+        Expr::Cast { data_type: DataType::Text | DataType::Varchar(None) | DataType::CharacterVarying(None), .. }
+    )
+}
+
+/// The path of indexes in a document, as an array of texts. Only documents have texts as indexes.
+fn path(indexes: Vec<Expr>) -> Expr {
+    let step = |index: Expr| match index {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            Expr::value(Value::SingleQuotedString(digits))
+        }
+        index if is_name(&index) || is_text(&index) => index,
+        other => {
+            let (kind, expr) = (CastKind::Cast, Box::new(other));
+            Expr::Cast { kind, expr, data_type: DataType::Text, array: false, format: None }
+        }
+    };
+    Expr::Array(Array { elem: indexes.into_iter().map(step).collect(), named: true })
 }
 
 /// The name of a member, or the index of an element from 0.
