@@ -1,6 +1,7 @@
 //! Rewrites nodes of plans. Nodes above find a column by its name, so each expression keeps its
 //! name.
 
+use arrow_schema::Field;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -47,7 +48,10 @@ pub fn schema_within(plan: &LogicalPlan) -> Result<DFSchema> {
 pub fn with_types_of_inputs(union: Union) -> Result<Union> {
     let Some(first) = union.inputs.first() else { return Ok(union) };
     let mut columns = first.schema().fields().iter().zip(union.schema.fields());
-    match columns.any(|(input, column)| input.data_type() != column.data_type()) {
+    let differ = |input: &Field, column: &Field| {
+        input.data_type() != column.data_type() || input.metadata() != column.metadata()
+    };
+    match columns.any(|(input, column)| differ(input, column)) {
         true => Union::try_new_with_loose_types(union.inputs),
         false => Ok(union),
     }

@@ -237,7 +237,9 @@ fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
 /// document.
 pub(super) fn known(operand: &Expr, schema: &DFSchema) -> Kind {
     let is_open = || operand.to_field(schema).is_ok_and(|(_, field)| is_untyped(&field));
-    if is_quoted(operand) || is_open() { Kind::Unknown } else { kind(operand, schema) }
+    // The NULL of a parameter has no type of its own either.
+    let is_null = matches!(operand, Expr::Literal(scalar, None) if scalar.is_null() && scalar.data_type().is_string());
+    if is_quoted(operand) || is_null || is_open() { Kind::Unknown } else { kind(operand, schema) }
 }
 
 /// The kind of an operand beside another one. The column of a subquery may be a document or a UUID

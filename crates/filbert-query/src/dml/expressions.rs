@@ -4,6 +4,7 @@
 //! It has the same meaning as in a query: it is planned as the only column of a query over a
 //! relation with the row's columns, by the same planner and the same rules.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -11,18 +12,20 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, ExprSchema, ScalarValue, TableReference};
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, EmptyRelation, Expr as Logical, LogicalPlan, LogicalPlanBuilder, Volatility,
+    ColumnarValue, EmptyRelation, Expr as Logical, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Volatility,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldType, Value};
+use filbert_dialect::calls::ARRAY_LIKE;
 use filbert_dialect::walk;
 use filbert_functions::builder::{ColumnBuilder, batch};
 use filbert_functions::error::{data_error, of_datafusion, parsing_error};
-use filbert_functions::types::{JSONB, field, field_type_of, is_untyped, untyped_field, value_of, with_members};
+use filbert_functions::types::{JSONB, Mark, field, field_type_of, is_untyped, untyped_field, value_of, with_members};
 use filbert_functions::{guards, push_json};
 use filbert_grid::query::{ColumnMeta, ParameterType, SqlError};
 
@@ -304,7 +307,7 @@ impl RowScope {
         };
         let logical = plan_expression(state, expr, &self.schema, &self.types).map_err(failed)?;
         check_of_row(&logical)?;
-        Ok(logical.transform(as_field).map_err(failed)?.data)
+        Ok(logical.transform(|expr| as_field(expr, &self.schema)).map_err(failed)?.data)
     }
 
     /// The query with the expression as its only column.
@@ -416,8 +419,26 @@ fn qualify(expr: &Expr, own: &DFSchema) -> Expr {
 }
 
 /// Field functions accept parameters without a type, because the type is known only from the value.
-fn as_field(expr: Logical) -> Result<Transformed<Logical>, DataFusionError> {
-    let Logical::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
+/// A parameter beside a string literal has the Arrow type of literals; its values are arrays of the
+/// type of columns.
+/// A parameter before which `ANY` or `ALL` stands is an array of the compared type.
+fn as_field(expr: Logical, schema: &DFSchema) -> Result<Transformed<Logical>, DataFusionError> {
+    let mut call = match expr {
+        Logical::ScalarFunction(call) => call,
+        Logical::Placeholder(Placeholder { id, field: Some(field) }) if field.data_type().is_string() => {
+            let field = Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View));
+            return Ok(Transformed::yes(Logical::Placeholder(Placeholder::new_with_field(id, Some(field)))));
+        }
+        other => return Ok(Transformed::no(other)),
+    };
+    if call.func.name() == ARRAY_LIKE
+        && let [Logical::Placeholder(parameter @ Placeholder { field: None, .. }), item] = call.args.as_mut_slice()
+    {
+        let item = item.to_field(schema)?.1;
+        let list = DataType::List(Arc::new(item.as_ref().clone().with_name("item").with_nullable(true)));
+        let metadata = Mark::of(&item).of_array().metadata(HashMap::new());
+        parameter.field = Some(Arc::new(Field::new(&parameter.id, list, true).with_metadata(metadata)));
+    }
     let is_of_objects = call.func.name().starts_with("object");
     for argument in &mut call.args {
         if let Logical::Placeholder(placeholder) = argument

@@ -19,7 +19,7 @@ use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, cast};
 use filbert_dialect::calls::OPERAND;
-use filbert_functions::named::map_named;
+use filbert_functions::named::{map_named, with_types_of_inputs};
 use filbert_functions::numbers::decimals::{FREE, is_free};
 use filbert_functions::{field_beside, operand};
 use filbert_grid::query::Dialect;
@@ -131,7 +131,8 @@ fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
     };
     let open: Vec<Vec<bool>> = union.inputs.iter().map(|input| open_columns(input)).collect();
     if !open.iter().flatten().any(|open| *open) {
-        return Ok(Transformed::no(LogicalPlan::Union(union)));
+        // Its queries may have got types.
+        return with_types_of_inputs(union).map(|union| Transformed::yes(LogicalPlan::Union(union)));
     }
     let mut known: Vec<Option<FieldRef>> = Vec::new();
     for (input, open) in union.inputs.iter().zip(&open) {

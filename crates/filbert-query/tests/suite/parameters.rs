@@ -230,3 +230,107 @@ fn digits_that_come_about_are_not_told() {
     member.change("INSERT INTO c VALUES (3, 1.23456, 1.23456)");
     assert_eq!(member.rows("SELECT m::text, n::text FROM c WHERE id = 3"), ["1.23456|1.23"]);
 }
+
+#[test]
+fn parameters_among_rows_of_values_have_the_type_of_the_other_rows() {
+    let member = member();
+    let literals = [
+        "1::int",
+        "1::bigint",
+        "1.5::float8",
+        "'a'::text",
+        "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid",
+        "'{}'::jsonb",
+        "'{}'::json",
+        "'2024-01-02'::date",
+        "'10:00'::time",
+        "'2024-01-02'::timestamp",
+        "'2024-01-02'::timestamptz",
+        "'1 day'::interval",
+        r"'\x01'::bytea",
+        "true",
+        "'{1}'::int[]",
+        "'{a}'::text[]",
+        "'{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}'::uuid[]",
+    ];
+    let told = |text: &str| {
+        let description = member.describe(text).unwrap();
+        let column = description.columns.as_ref().unwrap()[0].clone();
+        let parameters = description.parameters.iter().map(|found| (found.field_type.clone(), found.pg_type));
+        (parameters.collect::<Vec<_>>(), (column.field_type, column.pg_type))
+    };
+    for literal in literals {
+        let (_, of_literal) = told(&format!("SELECT {literal} AS column1"));
+        // UUIDs are texts in computations.
+        let of_parameter = match literal.ends_with("::uuid[]") {
+            true => FieldType::Array(Box::new(FieldType::Uuid)),
+            false => of_literal.0.clone(),
+        };
+        for rows in 2..=5 {
+            for place in 0..rows {
+                let row = |at: usize| if at == place { "($1)".to_owned() } else { format!("({literal})") };
+                let values = (0..rows).map(row).collect::<Vec<_>>().join(", ");
+                for text in [
+                    format!("VALUES {values}"),
+                    format!("SELECT column1 FROM (VALUES {values}) AS v"),
+                    format!("VALUES {values} LIMIT 1"),
+                ] {
+                    let found = told(&text);
+                    assert_eq!(found.1, of_literal, "{text}");
+                    assert_eq!(found.0.iter().map(|(found, _)| found).collect::<Vec<_>>(), [&of_parameter], "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn parameters_beside_literals_mean_the_same_wherever_they_stand() {
+    let member = member();
+    member.change("CREATE TABLE c (id INT PRIMARY KEY, a INT, s TEXT)");
+    let text = |value: &'static str| Value::Text(value.into());
+    let numbers = || Value::Array(vec![Value::Int32(3), Value::Int32(4)]);
+    let forms: Vec<(&str, Value<'static>, &str)> = vec![
+        ("'a' || $1", text("z"), "'a' || 'z'"),
+        ("$1 || 'a'", text("z"), "'z' || 'a'"),
+        ("coalesce($1, 'm')", text("z"), "coalesce('z', 'm')"),
+        ("coalesce($1, 'm')", Value::Null, "coalesce(NULL, 'm')"),
+        ("upper(coalesce($1, 'm'))", text("z"), "upper(coalesce('z', 'm'))"),
+        ("CASE WHEN c.a = 3 THEN 'x' ELSE $1 END", text("z"), "CASE WHEN c.a = 3 THEN 'x' ELSE 'z' END"),
+        ("CASE $1 WHEN 'q' THEN 'a' ELSE 'b' END", text("q"), "CASE 'q' WHEN 'q' THEN 'a' ELSE 'b' END"),
+        ("nullif('m', $1)", text("z"), "nullif('m', 'z')"),
+        ("nullif($1, 'm')", text("m"), "nullif('m', 'm')"),
+        ("greatest('m', $1)", text("z"), "greatest('m', 'z')"),
+        ("least($1, 'm', c.s)", text("z"), "least('z', 'm', c.s)"),
+        ("$1 IN ('a', 'b')", text("b"), "'b' IN ('a', 'b')"),
+        ("'a' IN ($1, 'b')", text("a"), "'a' IN ('a', 'b')"),
+        ("$1 BETWEEN 'a' AND 'c'", text("d"), "'d' BETWEEN 'a' AND 'c'"),
+        ("'abc' LIKE $1", text("a%"), "'abc' LIKE 'a%'"),
+        ("c.a = ANY($1)", numbers(), "c.a = ANY('{3,4}')"),
+        ("c.a <> ALL($1)", numbers(), "c.a <> ALL('{3,4}')"),
+        ("c.a > ANY($1)", numbers(), "c.a > ANY('{3,4}')"),
+        ("c.s = ANY($1)", Value::Array(vec![text("y")]), "c.s = ANY('{y}')"),
+    ];
+    for (form, value, literal) in forms {
+        let write = || {
+            member.change("DELETE FROM c");
+            member.change("INSERT INTO c VALUES (1, 3, 'y')");
+        };
+        write();
+        let expected = member.rows(&format!("SELECT ({literal})::text FROM c"));
+        for place in [
+            "SELECT ({})::text FROM c WHERE id = 1",
+            "SELECT ({})::text FROM c WHERE a = 3",
+            "UPDATE c SET s = ({})::text WHERE id = 1 RETURNING s",
+            "UPDATE c SET s = ({})::text WHERE a = 3 RETURNING s",
+            "UPDATE c SET a = a WHERE id = 1 RETURNING ({})::text",
+            "DELETE FROM c WHERE a = 3 RETURNING ({})::text",
+            "INSERT INTO c VALUES (1, 5, 'n') ON CONFLICT (id) DO UPDATE SET s = ({})::text RETURNING s",
+        ] {
+            write();
+            let statement = place.replace("{}", form);
+            let found = run(&member, &statement, std::slice::from_ref(&value), &[]);
+            assert_eq!(found.unwrap_or_else(|error| panic!("{statement}: {error:?}")), expected, "{statement}");
+        }
+    }
+}
