@@ -64,6 +64,10 @@ impl Session {
     }
 
     async fn handle(&mut self, frame: &Frame) -> Outcome {
+        // In a transaction, ROLLBACK warns of its changes.
+        if !self.is_in_batch || self.state.transaction() != TransactionState::Idle {
+            self.changes_before_batch = self.state.changes();
+        }
         self.is_in_batch =
             matches!(frame.tag, b'P' | b'B' | b'D' | b'E' | b'C' | b'H') || (self.is_in_batch && frame.tag != b'S');
         if self.is_skipping && !matches!(frame.tag, b'S' | b'X') {
@@ -103,6 +107,13 @@ impl Session {
         };
         match self.end_statement(result) {
             Err(Failure::Statement(error)) => {
+                // In PostgreSQL all messages up to a `Sync` are one transaction. The client is
+                // warned that earlier changes remain.
+                if self.state.transaction() == TransactionState::Idle
+                    && self.state.changes() != self.changes_before_batch
+                {
+                    self.state.tell_that_changes_stay();
+                }
                 self.fail(&error);
                 self.is_skipping = true;
                 Ok(())

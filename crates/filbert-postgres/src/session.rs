@@ -54,6 +54,9 @@ pub(crate) struct Session {
     pub(crate) is_skipping: bool,
     /// Messages of the extended protocol have arrived, without a `Sync` after them yet.
     pub(crate) is_in_batch: bool,
+    /// The session's number of changes when the messages since the last `Sync` began, or when a
+    /// transaction among them ended.
+    pub(crate) changes_before_batch: u64,
 }
 
 impl Session {
@@ -84,6 +87,7 @@ impl Session {
             registration,
             is_skipping: false,
             is_in_batch: false,
+            changes_before_batch: 0,
             shared,
         }
     }

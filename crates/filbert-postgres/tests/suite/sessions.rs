@@ -169,6 +169,26 @@ async fn a_text_that_fails_after_a_change_warns_that_the_change_remains() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn messages_that_fail_after_a_change_warn_that_the_change_remains() {
+    let server = Server::start();
+    let mut raw = Raw::session(&server);
+    let mut answer_to = |statements: &[&str]| {
+        for statement in statements {
+            raw.send('P', format!("\0{statement}\0\0\0"));
+            raw.send('B', b"\0\0\0\0\0\0\0\0");
+            raw.send('E', b"\0\0\0\0\0");
+        }
+        raw.send('S', b"");
+        raw.until_ready()
+    };
+    assert_eq!(answer_to(&["insert 1", "unknown", "insert 1"]), "1 2 C(INSERT 0 1) N01000 E42601 Z(I)");
+    assert_eq!(answer_to(&["insert 1"]), "1 2 C(INSERT 0 1) Z(I)");
+    for statements in [&["select now 0", "unknown"][..], &["begin", "insert 1", "commit", "unknown"]] {
+        assert!(!answer_to(statements).contains("N0"), "{statements:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn changed_settings_are_reported() {
     let server = Server::start();
     let mut raw = Raw::open(&server);
