@@ -111,3 +111,13 @@ fn check_table(name: Option<&Ident>) -> ControlFlow<SqlError> {
         }
     }
 }
+
+/// Rejects a collation with another order than the one of code points.
+pub(super) fn check_collation(name: &ObjectName) -> Result<(), SqlError> {
+    let last = name.0.last().and_then(|part| part.as_ident()).map_or("", |name| name.value.as_str());
+    if ["c", "posix", "default", "ucs_basic", "c.utf8", "c.utf-8"].contains(&last.to_ascii_lowercase().as_str()) {
+        return Ok(());
+    }
+    let text = format!("texts are ordered by their code points: COLLATE {name} is not served, expected \"C\"");
+    Err(parsing_error(text).with_sqlstate("0A000"))
+}

@@ -9,7 +9,7 @@ use sqlparser::tokenizer::Token;
 use super::declared_types::{self, Counting};
 use super::json::{expect_word, word};
 use super::statements::{Refusal, if_not_exists, parse_name, refused, refused_as};
-use super::{Parsed, rewrite};
+use super::{Parsed, names, rewrite};
 use crate::declared::DeclaredType;
 
 /// An expression of a declaration.
@@ -299,15 +299,10 @@ fn column_option(parser: &mut Parser<'_>, dialect: Dialect, column: &mut ColumnD
     Ok(true)
 }
 
-/// Parses the rest after `COLLATE`. Texts are ordered by code points, as in the supported
-/// collations.
+/// Parses the rest after `COLLATE`.
 pub(super) fn check_collation(parser: &mut Parser<'_>) -> Result<(), Refusal> {
     let name = parser.parse_object_name(false)?;
-    let last = name.0.last().and_then(|part| part.as_ident()).map_or("", |name| name.value.as_str());
-    if ["c", "posix", "default", "ucs_basic", "c.utf8", "c.utf-8"].contains(&last.to_ascii_lowercase().as_str()) {
-        return Ok(());
-    }
-    refused_as("0A000", format!("texts are ordered by their code points: COLLATE {name} is not served, expected \"C\""))
+    Ok(names::check_collation(&name)?)
 }
 
 /// Parses the rest after `GENERATED`.

@@ -37,7 +37,7 @@ pub(super) use members::condition;
 pub(super) use names::name_returned;
 pub(super) use records::takes_columns;
 pub use rows::{ROWS, columns as columns_of_row};
-pub use subqueries::is_aggregate;
+pub use subqueries::{is_aggregate, is_aggregate_name};
 pub(super) use values::whole_number;
 
 use filbert_grid::query::{Dialect, SqlError, parsing_error};
@@ -246,7 +246,12 @@ impl VisitorMut for Rewriter {
                     Err(error) => return ControlFlow::Break(error),
                 }
             }
-            Expr::Collate { expr, .. } => *expression = taken(expr),
+            Expr::Collate { expr, collation } => {
+                if let Err(error) = crate::names::check_collation(collation) {
+                    return ControlFlow::Break(error);
+                }
+                *expression = taken(expr);
+            }
             Expr::BinaryOp { op: BinaryOperator::PGCustomBinaryOperator(parts), .. } => {
                 let Some(known) = parts.last().and_then(|sign| operators::of_sign(sign)) else {
                     return refuse(format!("operator {} does not exist", parts.join(".")), "42883");

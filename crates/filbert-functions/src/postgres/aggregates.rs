@@ -114,12 +114,19 @@ impl AggregateUDFImpl for Marked {
     }
 
     fn with_beneficial_ordering(self: Arc<Self>, ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        if self.inner.name() == "string_agg" {
+            return Ok(Some(self));
+        }
         let inner = self.inner.as_ref().clone().with_beneficial_ordering(ordered)?;
         Ok(inner.map(|inner| Arc::new(Marked { inner: Arc::new(inner) }) as Arc<dyn AggregateUDFImpl>))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.inner.order_sensitivity()
+        match self.inner.name() {
+            // Its accumulator sorts the rows itself. A SELECT may have several orders then.
+            "string_agg" => AggregateOrderSensitivity::SoftRequirement,
+            _ => self.inner.order_sensitivity(),
+        }
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

@@ -292,7 +292,7 @@ pub(crate) async fn create_as(
     for (at, column) in columns.iter().enumerate() {
         let name = statement.names.get(at).unwrap_or(&column.name).clone();
         let declared = match column.pg_type {
-            Some(VARCHAR) => DeclaredType::Varchar(None),
+            Some(VARCHAR) => DeclaredType::Varchar(column.length),
             // Without a declared length, texts keep their trailing blanks.
             Some(BPCHAR) => match planned.lengths.get(at).copied().flatten() {
                 Some(length) => DeclaredType::Character(length),

@@ -63,7 +63,7 @@ const LEVELS: Kind = Kind::OneOf(&[
 pub(crate) const SETTINGS: &[Setting] = &[
     setting("application_name", "", Kind::Text, CONNECTION, "The name of the program that asks."),
     setting("block_size", "8192", Kind::Fixed, PRESET, "Told for clients that ask."),
-    setting("bytea_output", "hex", Kind::OneOf(&["hex", "escape"]), CONNECTION, "How bytes are written."),
+    setting("bytea_output", "hex", Kind::OneOf(&["hex"]), CONNECTION, "How bytes are written."),
     setting("client_encoding", "UTF8", Kind::Text, CONNECTION, "The client's character set; only UTF8."),
     setting("client_min_messages", "notice", LEVELS, CONNECTION, "Which messages clients are sent."),
     setting("datestyle", "ISO, MDY", Kind::Text, CONNECTION, "How dates are written; always ISO."),
@@ -76,7 +76,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("enable_seqscan", "on", Kind::Bool, QUERY, "Accepted."),
     setting("error_on_unknown_object_key", "on", Kind::Bool, CONNECTION, "Accepted."),
     setting("escape_string_warning", "on", Kind::Bool, CONNECTION, "Accepted."),
-    setting("extra_float_digits", "1", Kind::Int(-15, 3), CONNECTION, "Accepted: floats are written to be read back."),
+    setting("extra_float_digits", "1", Kind::Int(1, 3), CONNECTION, "Floats are written to be read back."),
     setting("filbert.dialect", "postgres", Kind::Fixed, CONNECTION, "Whose SQL is spoken; chosen when connecting."),
     setting("geqo", "on", Kind::Bool, QUERY, "Accepted."),
     setting("idle_in_transaction_session_timeout", "0", Kind::Time, CONNECTION, "Accepted."),
