@@ -71,6 +71,9 @@ fn reading(with: With, mut source: Box<Query>) -> Query {
 fn on_conflict(on: OnInsert, of: Dialect) -> Result<OnConflict, Refusal> {
     let OnInsert::OnConflict(on) = on else { return refused("ON DUPLICATE KEY is not served, expected ON CONFLICT") };
     let target = match on.conflict_target {
+        None if of == Dialect::Postgres && matches!(on.action, OnConflictAction::DoUpdate(_)) => {
+            return refused_as("42601", "ON CONFLICT DO UPDATE requires inference specification or constraint name");
+        }
         None => ConflictTarget::Any,
         Some(Target::Columns(columns)) => {
             ConflictTarget::Columns(columns.into_iter().map(|column| column.value).collect())

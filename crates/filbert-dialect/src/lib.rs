@@ -111,7 +111,7 @@ impl Default for Limits {
         Limits {
             text_bytes_max: 10 << 20,
             tokens_max: 2_000_000,
-            parameters_max: 10_000,
+            parameters_max: 65_535,
             depth_max: 128,
             operators_max: 500,
         }

@@ -422,6 +422,27 @@ fn create_view(text: &str, parser: &mut Parser<'_>, of: Dialect, or_replace: boo
     Ok(Parsed::CreateView { name, or_replace, if_not_exists, query_text, query })
 }
 
+/// The types with an operator class of patterns.
+const OF_PATTERNS: [&str; 3] = ["bpchar", "text", "varchar"];
+/// The other types with an operator class of the order that an index has.
+const OF_CLASSES: [&str; 15] = [
+    "bool",
+    "bytea",
+    "date",
+    "float4",
+    "float8",
+    "int2",
+    "int4",
+    "int8",
+    "interval",
+    "numeric",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "timetz",
+    "uuid",
+];
+
 fn create_index(parser: &mut Parser<'_>, unique: bool) -> Result<Parsed, Refusal> {
     let if_not_exists = if_not_exists(parser);
     let name = match parser.peek_keyword(Keyword::ON) {
@@ -445,6 +466,10 @@ fn create_index(parser: &mut Parser<'_>, unique: bool) -> Result<Parsed, Refusal
             return refused(format!("Index attribute '{attribute}' specified more than once"));
         }
         attributes.push(attribute);
+        if parser.parse_keyword(Keyword::COLLATE) {
+            tables::check_collation(parser)?;
+        }
+        operator_class(parser)?;
         // Every index can be read in both directions.
         while ["ASC", "DESC", "NULLS", "FIRST", "LAST"].into_iter().any(|order| word(parser, order)) {}
         if !parser.consume_token(&Token::Comma) {
@@ -471,6 +496,20 @@ fn create_index(parser: &mut Parser<'_>, unique: bool) -> Result<Parsed, Refusal
         return refused_as("0A000", "an index is of all rows: WHERE is not served");
     }
     Ok(Parsed::CreateIndex(CreateIndex { name, map, kind, attributes, unique, if_not_exists, options }))
+}
+
+/// Parses the operator class of an indexed column. Texts are ordered by their code points, as those
+/// of patterns require.
+fn operator_class(parser: &mut Parser<'_>) -> Result<(), Refusal> {
+    let Token::Word(word) = &parser.peek_token_ref().token else { return Ok(()) };
+    let name = word.value.to_ascii_lowercase();
+    let Some(of) = name.strip_suffix("_ops") else { return Ok(()) };
+    let of = of.strip_suffix("_pattern").filter(|of| OF_PATTERNS.contains(of)).unwrap_or(of);
+    if !OF_PATTERNS.contains(&of) && !OF_CLASSES.contains(&of) {
+        return refused_as("0A000", format!("the operator class {name} is not served"));
+    }
+    parser.next_token();
+    Ok(())
 }
 
 /// PostgreSQL's index methods: a method for equality only is a hash index, any other is sorted.

@@ -162,8 +162,8 @@ fn parameters_are_numbered_in_the_order_of_the_text() {
     query("SELECT '?', \"?\" FROM m -- ?\n WHERE a=?", "SELECT '?', \"?\" FROM m WHERE a = $1");
     query("SELECT a WHERE ?<>? AND ?-1>?", "SELECT a WHERE $1 <> $2 AND $3 - 1 > $4");
     assert_eq!(parse("SELECT ? + ?", Dialect::Hazelcast, &Limits::default(), &DefaultPlace).unwrap().parameters, 2);
-    let many = format!("SELECT {}", vec!["?"; 10_001].join(","));
-    error(&many, "10001 parameters, more than the 10000");
+    let many = format!("SELECT {}", vec!["?"; 65_536].join(","));
+    error(&many, "65536 parameters, more than the 65535");
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub struct HttpConfig {
     /// ones.
     pub bodies_bytes_max: usize,
     /// The maximum number of values of one statement, and of each row of `bulk_args` if every row
-    /// runs as a statement. Default 10,000, as in the engine: values beyond its limit are not even
+    /// runs as a statement. Default 65,535, as in the engine: values beyond its limit are not even
     /// parsed.
     pub parameters_max: usize,
     /// The maximum number of bytes of settings that a connection keeps. Default 1 MiB, as
@@ -101,7 +101,7 @@ impl Default for HttpConfig {
             node_name: None,
             body_bytes_max: 256 << 20,
             bodies_bytes_max: 1 << 30,
-            parameters_max: 10_000,
+            parameters_max: 65_535,
             session_bytes_max: filbert_grid::query::SESSION_BYTES_MAX,
             head_bytes_max: 16 << 10,
             buffer_bytes_max: 64 << 10,

@@ -54,7 +54,7 @@ impl Default for QueryConfig {
             spill_directory: None,
             plans_max: 1_000,
             statement_bytes_max: 10 << 20,
-            parameters_max: 10_000,
+            parameters_max: 65_535,
             timeout_ms: None,
             lock_wait_ms: 60_000,
             catalog_entries_max: 10_000,

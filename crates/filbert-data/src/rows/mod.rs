@@ -73,6 +73,13 @@ pub enum RowError {
         /// The maximum number of bytes of a row.
         bytes_max: usize,
     },
+    /// A carriage return in the text format that is neither escaped nor part of line ends like the
+    /// first one.
+    #[error("line {line} has a carriage return, or none at its end, unlike line 1; in a value it is written \\r")]
+    CarriageReturn {
+        /// The line in which the row begins.
+        line: u64,
+    },
     /// The bytes end within a quoted value.
     #[error("a quoted value that begins in the row in line {line} is not closed")]
     Unterminated {
@@ -102,6 +109,7 @@ impl RowError {
     pub fn line(&self) -> u64 {
         match self {
             RowError::TooLong { line, .. }
+            | RowError::CarriageReturn { line }
             | RowError::Unterminated { line }
             | RowError::HasZero { line, .. }
             | RowError::NotUtf8 { line, .. } => *line,

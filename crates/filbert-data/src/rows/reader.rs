@@ -53,6 +53,8 @@ pub struct RowReader {
     fields: Fields,
     header_left: bool,
     is_over: bool,
+    /// Whether the first line ends with a carriage return and a line feed.
+    has_carriage_returns: Option<bool>,
 }
 
 /// The state of the search for the end of a row.
@@ -107,6 +109,7 @@ impl RowReader {
             lines: 0,
             fields: Fields::default(),
             is_over: false,
+            has_carriage_returns: None,
         }
     }
 
@@ -165,6 +168,17 @@ impl RowReader {
         Ok(())
     }
 
+    /// Rejects lines with other ends than the first one, as PostgreSQL does: a value that ends with
+    /// a carriage return would lose it.
+    fn check_line_end(&mut self, row: &[u8], end: &[u8], line: u64) -> Result<(), RowError> {
+        let mut returns = row.iter().enumerate().filter(|(_, byte)| **byte == b'\r');
+        let is_literal = returns.any(|(at, _)| !ends_with_escape(row.get(..at).unwrap_or_default()));
+        // The last line may have no end.
+        let has_return = end.starts_with(b"\r");
+        let differs = !end.is_empty() && *self.has_carriage_returns.get_or_insert(has_return) != has_return;
+        if is_literal || differs { Err(RowError::CarriageReturn { line }) } else { Ok(()) }
+    }
+
     fn take<E: From<RowError>>(
         &mut self,
         row: &[u8],
@@ -172,7 +186,11 @@ impl RowReader {
     ) -> Result<(), E> {
         let line = self.lines + 1;
         let within = row.iter().filter(|byte| **byte == b'\n').count();
+        let whole = row;
         let row = without_line_end(row, &self.format);
+        if !self.format.is_csv {
+            self.check_line_end(row, whole.get(row.len()..).unwrap_or_default(), line)?;
+        }
         // The last row may have no line end.
         self.lines += u64::try_from(within.max(1)).unwrap_or(1);
         if row == END_MARK {
@@ -198,11 +216,15 @@ impl RowReader {
     }
 }
 
+/// Whether the next character belongs to a backslash.
+fn ends_with_escape(before: &[u8]) -> bool {
+    before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
 /// A row without its line end. A character after a backslash belongs to the value.
 fn without_line_end<'r>(row: &'r [u8], format: &RowFormat) -> &'r [u8] {
-    let is_escaped = |before: &[u8]| before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
     let without = |row: &'r [u8], end: u8| match row.split_last() {
-        Some((last, before)) if *last == end && (format.is_csv || !is_escaped(before)) => Some(before),
+        Some((last, before)) if *last == end && (format.is_csv || !ends_with_escape(before)) => Some(before),
         _ => None,
     };
     without(row, b'\n').map_or(row, |row| without(row, b'\r').unwrap_or(row))
@@ -275,6 +297,18 @@ mod tests {
         check("h\n1\n", &RowFormat { header: true, ..csv.clone() }, &[(2, &[Some("1")])]);
         let format = RowFormat { delimiter: b';', quote: b'\'', escape: b'\\', null: "NULL".into(), ..csv };
         check("'a\\'\\\\;\\n\n';NULL;'NULL'\n", &format, &[(1, &[Some("a'\\;\\n\n"), None, Some("NULL")])]);
+    }
+
+    #[test]
+    fn lines_of_text_end_like_the_first_one() {
+        let text = RowFormat::text();
+        check("a\\\r\r\nb\r\n\r\n", &text, &[(1, &[Some("a\r")]), (2, &[Some("b")]), (3, &[Some("")])]);
+        check("a\r\nb\\r", &text, &[(1, &[Some("a")]), (2, &[Some("b\r")])]);
+        for (rows, line) in [("a\nb\r\n", 2), ("a\r\nb\r\nc\n", 3), ("a\rb\n", 1), ("a\nb\r", 2), ("a\r\nb\rc\r\n", 2)]
+        {
+            assert_eq!(read(rows.as_bytes(), &text), Err(RowError::CarriageReturn { line }), "{rows:?}");
+        }
+        check("a\nb\r\n", &RowFormat::csv(), &[(1, &[Some("a")]), (2, &[Some("b")])]);
     }
 
     #[test]

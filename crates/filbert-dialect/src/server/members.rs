@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `o['a']['b']` | `object_get(o, 'a', 'b')` |
 //! | `o['a'][1]` | `object_get(o, 'a', 0)`: CrateDB counts elements from 1 |
-//! | `d['a'][1]` in PostgreSQL | `json_get_path(d, ARRAY['a', '1'])` |
+//! | `d['a'][x]` in PostgreSQL | `json_get_path(d, ARRAY['a', x::text])` |
 //! | `abs(o['a'])`, `stddev(o['a'])` | `abs(object_number(..))` |
 //! | `min(o['a'])` | `object_min(..)` |
 //! | `WHERE o['a']` | `WHERE object_truth(..)` |
@@ -77,7 +77,10 @@ pub(super) fn access(root: &mut Expr, chain: &[AccessExpr], of: Dialect) -> Opti
         _ => None,
     };
     let indexes: Vec<Expr> = chain.iter().map(index).collect::<Option<_>>()?;
-    if of == Dialect::Postgres && indexes.iter().any(|index| is_name(index) || is_text(index)) {
+    // Only a document has a text as an index; an object has names and numbers that are written out.
+    let is_document = indexes.iter().any(is_text)
+        || indexes.iter().any(is_name) && indexes.iter().any(|index| key_of(index, of).is_none());
+    if of == Dialect::Postgres && is_document {
         let document = column(root, parts)?;
         return Some(call("json_get_path", vec![document, path(indexes)], Vec::new(), None));
     }
@@ -122,7 +125,7 @@ fn is_text(index: &Expr) -> bool {
     )
 }
 
-/// The path of indexes in a document, as an array of texts. Only documents have texts as indexes.
+/// The path of indexes in a document, as an array of texts.
 fn path(indexes: Vec<Expr>) -> Expr {
     let step = |index: Expr| match index {
         Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {

@@ -18,7 +18,7 @@ use crate::calls::ARRAY_OF_ROWS;
 use crate::{system, walk, work};
 
 /// Aggregates. A SELECT list with one of them returns one row.
-const AGGREGATES: [&str; 57] = [
+const AGGREGATES: [&str; 60] = [
     "any_value",
     "approx_distinct",
     "approx_median",
@@ -53,9 +53,12 @@ const AGGREGATES: [&str; 57] = [
     "min",
     "mode",
     "nth_value",
+    "object_max",
+    "object_min",
     "percentile",
     "percentile_cont",
     "percentile_disc",
+    "quantile_cont",
     "regr_avgx",
     "regr_avgy",
     "regr_count",

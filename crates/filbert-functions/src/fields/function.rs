@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, StringViewBuilder};
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -22,7 +22,10 @@ use super::arithmetic;
 use super::read::{Rows, not_of_type, parsed};
 use super::scalar::Scalar;
 use super::set;
-use crate::types::{MEMBERS_KEY, field, field_type_of, field_type_of_arrow, is_untyped, untyped_field, with_members};
+use crate::types::{
+    JSONB, MEMBERS_KEY, field, field_type_of, field_type_of_arrow, is_untyped, pg_type_of, untyped_field, with_members,
+    with_pg_type,
+};
 
 /// Which operands are untyped fields rather than typed values.
 pub(super) type Untyped = [bool; 2];
@@ -120,6 +123,9 @@ impl ScalarUDFImpl for FieldFunction {
         let of_type = |field_type: &FieldType| Ok(field(&self.name, field_type, true).into());
         let first = args.arg_fields.first();
         match &self.what {
+            What::Get if first.is_some_and(|field| is_jsonb(field)) => {
+                Ok(with_pg_type(field(&self.name, &FieldType::Json, true), JSONB).into())
+            }
             What::Get => Ok(self.member(&args)),
             What::Set => of_type(&FieldType::Json),
             What::Read { to, .. } => of_type(to),
@@ -236,6 +242,9 @@ fn holds(operator: Operator, ordering: Ordering) -> bool {
 
 /// The members of a batch's objects.
 fn get(args: &ScalarFunctionArgs, rows: usize) -> Result<ArrayRef> {
+    if is_jsonb(&args.return_field) {
+        return part(args, rows);
+    }
     let untyped = is_untyped(&args.return_field);
     let to = if untyped { FieldType::Json } else { field_type_of(&args.return_field) };
     let objects = Texts::of(args, 0)?;
@@ -250,6 +259,27 @@ fn get(args: &ScalarFunctionArgs, rows: usize) -> Result<ArrayRef> {
         found.append(member)?;
     }
     Ok(found.finish())
+}
+
+/// Whether a field is PostgreSQL's `jsonb`, with its own rules for subscripts.
+fn is_jsonb(field: &Field) -> bool {
+    pg_type_of(field) == Some(JSONB)
+}
+
+/// The parts of `jsonb` documents at a path of keys, as documents: a name may be the position of an
+/// element, and a part that is `null` is a document as well.
+fn part(args: &ScalarFunctionArgs, rows: usize) -> Result<ArrayRef> {
+    let documents = Texts::of(args, 0)?;
+    let keys = (1..args.args.len()).map(|at| Key::of(args, at)).collect::<Result<Vec<_>>>()?;
+    let mut found = StringViewBuilder::with_capacity(rows);
+    for row in 0..rows {
+        let node = match documents.get(row) {
+            Some(text) => keys.iter().try_fold(parsed(text)?, |node, key| key.step_within(node, row)),
+            None => None,
+        };
+        found.append_option(node.map(Node::text));
+    }
+    Ok(Arc::new(found.finish()))
 }
 
 /// A key: the name of a member, or the position of an element, from 0.
@@ -271,17 +301,35 @@ impl Key {
     fn step<'n>(&self, node: Node<'n>, row: usize) -> Option<Node<'n>> {
         match self {
             Key::Name(texts) => node.member(texts.get(row)?),
-            Key::Place(places) => {
-                let ScalarValue::Int64(Some(place)) = ScalarValue::try_from_array(places, 0).ok()? else { return None };
-                let is_array = node.kind() == Kind::Array;
-                let place = match usize::try_from(place) {
-                    Ok(place) => place,
-                    Err(_) => node.children().count().checked_sub(usize::try_from(place.unsigned_abs()).ok()?)?,
-                };
-                node.children().nth(place).filter(|_| is_array).map(|(_, item)| item)
-            }
+            Key::Place(places) => element(node, place(places)?),
         }
     }
+
+    /// Like [`Key::step`]; the kind of the document decides what a key is.
+    fn step_within<'n>(&self, node: Node<'n>, row: usize) -> Option<Node<'n>> {
+        match (self, node.kind()) {
+            (Key::Name(texts), Kind::Array) => element(node, texts.get(row)?.parse().ok()?),
+            (Key::Place(places), Kind::Object) => node.member(&place(places)?.to_string()),
+            _ => self.step(node, row),
+        }
+    }
+}
+
+fn place(places: &ArrayRef) -> Option<i64> {
+    match ScalarValue::try_from_array(places, 0).ok()? {
+        ScalarValue::Int64(place) => place,
+        _ => None,
+    }
+}
+
+/// The element at a position, from 0 or, if negative, from the end.
+fn element(node: Node<'_>, place: i64) -> Option<Node<'_>> {
+    let is_array = node.kind() == Kind::Array;
+    let place = match usize::try_from(place) {
+        Ok(place) => place,
+        Err(_) => node.children().count().checked_sub(usize::try_from(place.unsigned_abs()).ok()?)?,
+    };
+    node.children().nth(place).filter(|_| is_array).map(|(_, item)| item)
 }
 
 /// Fields as values of a type.

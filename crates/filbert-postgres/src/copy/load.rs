@@ -72,7 +72,7 @@ impl From<RowError> for Box<PgError> {
         let sqlstate = match error {
             RowError::NotUtf8 { .. } | RowError::HasZero { .. } => sqlstate::NOT_IN_REPERTOIRE,
             RowError::TooLong { .. } => sqlstate::LIMIT_EXCEEDED,
-            RowError::Unterminated { .. } => sqlstate::BAD_COPY_FORMAT,
+            RowError::Unterminated { .. } | RowError::CarriageReturn { .. } => sqlstate::BAD_COPY_FORMAT,
         };
         PgError::new(sqlstate, error.to_string()).within(format!("COPY, line {}", error.line()))
     }

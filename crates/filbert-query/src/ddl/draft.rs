@@ -234,7 +234,7 @@ impl Draft {
                 Ok(())
             }
             ConstraintKind::Check(condition) => {
-                let made = check_name(&self.table, None, &self.facts.checks);
+                let made = check_name(&self.table, condition, &self.facts.checks);
                 add_check(&mut self.facts, constraint.name.clone().unwrap_or(made), condition.clone())
             }
         }

@@ -14,7 +14,7 @@ use arrow_array::RecordBatch;
 use filbert_data::FieldPath;
 use filbert_dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat, TableStatement, schema_of};
 use filbert_functions::error::parsing_error;
-use filbert_grid::query::{Severity, SqlError, SqlErrorCode};
+use filbert_grid::query::{Dialect, Severity, SqlError, SqlErrorCode};
 use filbert_grid::{BitmapConfig, IndexConfig, IndexKind};
 
 use self::views::NewView;
@@ -225,13 +225,23 @@ fn create_index(tables: &Tables, client: &ClientContext, statement: &CreateIndex
             _ => 0,
         },
     });
-    let added = map.add_index(IndexConfig { name: statement.name.clone(), kind, attributes, bitmap })?;
+    let name = match &statement.name {
+        None if client.dialect() == Dialect::Postgres => Some(index_name(statement, known)),
+        name => name.clone(),
+    };
+    let added = map.add_index(IndexConfig { name, kind, attributes, bitmap })?;
     tables.catalog().changed();
     match &statement.name {
         // Another statement has created an index with this name since.
         Some(name) if !added => there_already(client, statement, name),
         _ => Ok(()),
     }
+}
+
+/// PostgreSQL's name of an index without one.
+fn index_name(statement: &CreateIndex, is_known: impl Fn(&String) -> bool) -> String {
+    let base = format!("{}_{}_idx", schema_of(&statement.map).1, statement.attributes.join("_"));
+    tables::free_name(base, is_known)
 }
 
 fn there_already(client: &ClientContext, statement: &CreateIndex, name: &str) -> Result<(), SqlError> {

@@ -1,11 +1,13 @@
 //! Statements that create, drop and truncate tables.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
+use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::FieldType;
 use filbert_dialect::{
-    ColumnDefinition, ConstraintKind, CreateTable, DeclaredType, Expression, Insert, Like, schema_of,
+    ColumnDefinition, ConstraintKind, CreateTable, DeclaredType, Expression, Insert, Like, schema_of, walk,
 };
 use filbert_functions::error::{of_datafusion, parsing_error};
 use filbert_functions::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, NUMERIC, VARCHAR};
@@ -111,12 +113,8 @@ fn declared(tables: &Tables, state: &SessionState, statement: &CreateTable) -> R
             columns.insert(of_like + at, (definition.name.clone(), facts));
         }
     }
-    let of_columns = statement
-        .columns
-        .iter()
-        .flat_map(|column| column.constraints.iter().map(|constraint| (Some(column.name.as_str()), constraint)));
-    let apart = statement.constraints.iter().map(|constraint| (None, constraint));
-    for (column, constraint) in of_columns.chain(apart) {
+    let of_columns = statement.columns.iter().flat_map(|column| &column.constraints);
+    for constraint in of_columns.chain(&statement.constraints) {
         match &constraint.kind {
             ConstraintKind::PrimaryKey(_) if !facts.primary_key.is_empty() => {
                 let text = format!("multiple primary keys for table {name:?} are not allowed");
@@ -129,7 +127,7 @@ fn declared(tables: &Tables, state: &SessionState, statement: &CreateTable) -> R
                 }
             }
             ConstraintKind::Check(condition) => {
-                let made = check_name(short, column, &facts.checks);
+                let made = check_name(short, condition, &facts.checks);
                 add_check(&mut facts, constraint.name.clone().unwrap_or(made), condition.clone())?;
             }
         }
@@ -144,17 +142,40 @@ fn declared(tables: &Tables, state: &SessionState, statement: &CreateTable) -> R
     Mapping::of_table(name, columns, facts)
 }
 
-/// The generated name of a check without one.
-pub(super) fn check_name(table: &str, column: Option<&str>, known: &[CheckFacts]) -> String {
-    let base = match column {
+/// The generated name of a check without one. It has the name of the only column that the condition
+/// refers to, as in PostgreSQL.
+pub(super) fn check_name(table: &str, condition: &Expression, known: &[CheckFacts]) -> String {
+    let base = match only_column(&condition.expr) {
         Some(column) => format!("{table}_{column}_check"),
         None => format!("{table}_check"),
     };
-    let is_free = |name: &String| known.iter().all(|check| check.name != *name);
-    std::iter::once(base.clone())
-        .chain((1..).map(|number: usize| format!("{base}{number}")))
-        .find(is_free)
-        .unwrap_or(base)
+    free_name(base, |name| known.iter().any(|check| check.name == *name))
+}
+
+/// The first name that is free: `base`, or `base` with a number.
+pub(super) fn free_name(base: String, is_known: impl Fn(&String) -> bool) -> String {
+    let numbered = (1..).map(|number: usize| format!("{base}{number}"));
+    std::iter::once(base.clone()).chain(numbered).find(|name| !is_known(name)).unwrap_or(base)
+}
+
+/// The only column that an expression refers to.
+fn only_column(expression: &Expr) -> Option<String> {
+    let mut found: Vec<String> = Vec::new();
+    let _ = walk::expressions(expression, |inner| {
+        let name = match inner {
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(names) => names.last(),
+            _ => None,
+        };
+        if let Some(name) = name.filter(|name| !found.contains(&name.value)) {
+            found.push(name.value.clone());
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    match found.as_slice() {
+        [column] => Some(column.clone()),
+        _ => None,
+    }
 }
 
 pub(super) fn add_check(facts: &mut TableFacts, name: String, condition: Expression) -> Result<(), SqlError> {

@@ -191,7 +191,7 @@ fn a_thousand_cursors_that_are_dropped_leave_no_memory_behind() {
 fn statements_that_are_too_large_are_errors_and_the_next_one_is_answered() {
     let member = Member::start();
     let nested = |open: &str, close: &str| format!("SELECT {}1{}", open.repeat(50_000), close.repeat(50_000));
-    let parameters = vec!["?"; 10_001].join(", ");
+    let parameters = vec!["?"; 65_536].join(", ");
     for text in [
         format!("SELECT '{}'", "x".repeat(10 << 20)),
         nested("(", ")"),

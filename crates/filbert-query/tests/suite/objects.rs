@@ -277,7 +277,7 @@ fn documents_of_postgresql_stay_what_they_are() {
         &member,
         &[
             ("SELECT j -> 't', j ->> 't', j['t'], j -> 'list' -> 0, j['list'][0] FROM d", &[r#""x"|x|"x"|7|7"#]),
-            ("SELECT id FROM d WHERE j ->> 't' = 'x' AND j -> 't' = '\"x\"' AND j['n'] > 4", &["1"]),
+            ("SELECT id FROM d WHERE j ->> 't' = 'x' AND j -> 't' = '\"x\"' AND j['n'] > '4'", &["1"]),
             ("SELECT (j ->> 'n')::int + 1 FROM d", &["6"]),
         ],
     );

@@ -49,14 +49,14 @@ pub(crate) fn large_statements_within_the_limits_are_answered() {
     assert_eq!(rows(&mut database, &among, &[]), Ok(4_999));
 }
 
-pub(crate) fn ten_thousand_parameters_are_taken_and_one_more_is_not() {
+pub(crate) fn as_many_parameters_as_in_postgresql_are_taken_and_one_more_is_not() {
     let mut database = Embedded::start();
     let statement = |count: usize| {
-        format!("SELECT v FROM TABLE(generate_series(1, 20000)) WHERE v IN ({})", vec!["?"; count].join(", "))
+        format!("SELECT v FROM TABLE(generate_series(1, 70000)) WHERE v IN ({})", vec!["?"; count].join(", "))
     };
     let values = |count: i64| (1..=count).map(Value::Int64).collect::<Vec<_>>();
-    assert_eq!(rows(&mut database, &statement(10_000), &values(10_000)), Ok(10_000));
-    assert!(rows(&mut database, &statement(10_001), &values(10_001)).is_err());
+    assert_eq!(rows(&mut database, &statement(65_535), &values(65_535)), Ok(65_535));
+    assert!(rows(&mut database, &statement(65_536), &values(65_536)).is_err());
 }
 
 pub(crate) fn a_row_that_cannot_be_read_is_named_by_its_key() {

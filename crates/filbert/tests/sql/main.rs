@@ -36,7 +36,7 @@ const OTHERS: [(&str, fn()); 9] = [
         limits::statements_beyond_a_limit_are_refused_and_the_member_goes_on,
     ),
     ("limits::large_statements_are_answered", limits::large_statements_within_the_limits_are_answered),
-    ("limits::ten_thousand_parameters", limits::ten_thousand_parameters_are_taken_and_one_more_is_not),
+    ("limits::ten_thousand_parameters", limits::as_many_parameters_as_in_postgresql_are_taken_and_one_more_is_not),
     ("limits::unreadable_row", limits::a_row_that_cannot_be_read_is_named_by_its_key),
     ("limits::join_and_sort", limits::a_join_that_does_not_fit_is_an_error_and_sorting_goes_to_disk),
     ("limits::dropped_cursors", limits::cursors_that_are_dropped_cost_nothing_and_hold_nobody_up),
