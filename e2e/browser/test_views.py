@@ -7,8 +7,13 @@ from member import eventually
 def test_the_overview_tells_of_the_member(page, client, people):
     page.open()
     page.sees("Cluster ")
-    tiles = dict(zip(page.texts(".tile dt"), page.texts(".tile dd")))
-    assert int(tiles["Entries"].replace(",", "")) >= PEOPLE
+
+    def entries():
+        tiles = dict(zip(page.texts(".tile dt"), page.texts(".tile dd")))
+        return int(tiles["Entries"].replace(",", ""))
+
+    # The figures of the page are those of the last second.
+    eventually(lambda: entries() >= PEOPLE)
     page.sees("console-test")
     page.sees("Python 5.7.0")
     assert "HTTP" in page.text() and len(page.all(".chart")) == 6
