@@ -49,7 +49,7 @@ const TEXTS: [(&str, &[&str]); 21] = [
 ];
 
 /// The statements. `{c}` is the column.
-const FORMS: [&str; 36] = [
+const FORMS: [&str; 38] = [
     "select id from untyped where {c} = $1 order by id",
     "select id from untyped where $1 = {c} order by id",
     "select id from untyped where {c} <> $1 order by id",
@@ -86,6 +86,8 @@ const FORMS: [&str; 36] = [
     "insert into untyped (id, {c}) values (3, null) on conflict (id) do update set {c} = coalesce(excluded.{c}, $1) \
      returning {c}",
     "update untyped set {c} = $1 where id = 3 returning {c}",
+    "update untyped set t = 'a' || $1, {c} = {c} where id = 3 returning t, coalesce($1, 'm'), $1 in ('a', 'b'), {c}",
+    "insert into untyped (id) values (3) on conflict (id) do update set t = 'a' || $1 returning greatest($1, 'm'), {c}",
     "update untyped set {c} = null where {c} = $1 and id = 3 returning id",
 ];
 

@@ -92,7 +92,9 @@ impl Generator<'_> {
         let mut numbers: Vec<usize> = (1..=columns).collect();
         self.random.shuffle(&mut numbers);
         for number in numbers {
-            query.order.push((Expr::word(number.to_string(), Type::Int4), self.random.word(&DIRECTIONS)));
+            // Parentheses around a position do not matter.
+            let key = if self.random.chance(10) { format!("({number})") } else { number.to_string() };
+            query.order.push((Expr::word(key, Type::Int4), self.random.word(&DIRECTIONS)));
         }
         if self.random.chance(40) {
             query.limit = Some(self.random.below(6));
