@@ -275,6 +275,14 @@ impl BufferedSocket {
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_received(cx, BufferedSocket::take)
+    }
+
+    fn poll_received(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&mut BufferedSocket, &[u8]) -> Result<(), Exhausted>,
+    ) -> Poll<io::Result<()>> {
         SCRATCH.with_borrow_mut(|scratch| {
             scratch.resize(READ_BYTES, 0);
             let mut buffer = ReadBuf::new(scratch);
@@ -283,7 +291,7 @@ impl BufferedSocket {
                     Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
                 }
                 Poll::Ready(Ok(())) => {
-                    let taken = self.take(buffer.filled());
+                    let taken = take(self, buffer.filled());
                     Poll::Ready(taken.map_err(|full| out_of_memory(&full)))
                 }
                 other => other,
@@ -375,9 +383,11 @@ impl BufferedSocket {
         if !lingers {
             return Ok(());
         }
+        // Input that is dropped takes no memory: a lack of memory may be why the connection ends.
+        self.input = BytesMut::new();
+        self.reservation.shrink(0);
         loop {
-            self.input.clear();
-            self.fill().await?;
+            poll_fn(|cx| self.poll_received(cx, |_, _| Ok(()))).await?;
         }
     }
 }

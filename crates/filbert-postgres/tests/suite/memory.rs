@@ -105,6 +105,19 @@ fn a_cursor_reserves_memory_until_it_is_closed() {
 }
 
 #[test]
+fn a_client_whose_message_finds_no_memory_can_send_it_whole_and_is_told() {
+    let server = Server::with_buffers(1 << 20);
+    let mut raw = Raw::session(&server);
+    // The rest of the message is dropped without memory. Otherwise the connection is reset, and the
+    // client learns no reason.
+    let bytes = 32_u32 << 20;
+    let message = [&b"Q"[..], &bytes.to_be_bytes(), &b" ".repeat(bytes as usize - 4)].concat();
+    raw.try_bytes(&message).unwrap();
+    assert_eq!(raw.until_ready(), "E53200 -");
+    eventually("the end of the connection gives its room back", || server.budget.used() == 0);
+}
+
+#[test]
 fn objects_beyond_the_memory_are_refused_and_the_session_continues() {
     let server = Server::with_buffers(4 << 20);
     let mut raw = Raw::session(&server);

@@ -138,7 +138,11 @@ impl Raw {
 
     pub fn bytes(&mut self, bytes: &[u8]) {
         // An error is ignored: a door that has already closed has sent the reason.
-        let _ = self.0.write_all(bytes);
+        let _ = self.try_bytes(bytes);
+    }
+
+    pub fn try_bytes(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.0.write_all(bytes)
     }
 
     pub fn send(&mut self, tag: char, body: impl AsRef<[u8]>) {
