@@ -4,14 +4,34 @@
 //! A caller that runs work on a thread reads the balance before and after it: the difference is the
 //! memory that the work still holds. The module knows neither statements nor limits. It must not
 //! allocate itself.
+//!
+//! A program tells here how its allocator releases memory of a thread ([`set_release`]).
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
+use std::sync::OnceLock;
 
 thread_local! {
     /// The balance of this thread. Constant, and without a destructor: the allocator reads it also
     /// while a thread begins and ends.
     static BALANCE: Cell<isize> = const { Cell::new(0) };
+}
+
+/// How a thread releases memory that it has allocated and others have freed.
+static RELEASE: OnceLock<fn()> = OnceLock::new();
+
+/// Sets how the allocator of the program releases memory of the calling thread. The first call
+/// counts.
+pub fn set_release(release: fn()) {
+    let _first = RELEASE.set(release);
+}
+
+/// Releases memory that the calling thread has allocated and other threads have freed. Allocators
+/// may keep it until the thread is active again. Does nothing without [`set_release`].
+pub fn release_memory_of_thread() {
+    if let Some(release) = RELEASE.get() {
+        release();
+    }
 }
 
 /// The balance of the calling thread, in bytes: negative if it has freed more memory than it has

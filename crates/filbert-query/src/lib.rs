@@ -25,7 +25,8 @@
 //! | module | purpose |
 //! |---|---|
 //! | `config`, `memory`, `spill`, `jobs` | settings, memory and disk of queries, running statements |
-//! | `turns`, `threads`, `error_dialects` | fair shares; threads of queries; error dialects |
+//! | `turns`, `release`, `threads` | fair shares; release of memory; threads of queries |
+//! | `error_dialects` | error dialects |
 //! | `catalog` | declared mappings, tables, views and sequences |
 //! | `scan`, `predicates`, `subqueries` | reading maps; map API queries; subqueries as joins |
 //! | `client_context`, `session` | session context, statements about the session |
@@ -76,6 +77,7 @@ mod plan_cache;
 mod planning;
 mod plans;
 mod predicates;
+mod release;
 mod row_writer;
 mod scan;
 mod server;

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::release::{self, Ended};
 use crate::turns::{self, Turns};
 
 /// Runs a part of a statement. A panic becomes an error of the statement and has no other effect.
@@ -40,6 +41,7 @@ pub(crate) struct Threads {
     turns: Turns,
     /// For statements that may take long to plan.
     planning: Arc<Semaphore>,
+    ended: Ended,
     _runtime: Arc<Held>,
 }
 
@@ -62,8 +64,9 @@ const THREADS_FOR_SHORT: usize = 2;
 impl Threads {
     /// Starts the threads. Long statements use `count` of them at a time.
     pub(crate) fn start(count: usize) -> Result<Threads, GridError> {
+        let workers = count.max(1) + THREADS_FOR_SHORT;
         let runtime = Builder::new_multi_thread()
-            .worker_threads(count.max(1) + THREADS_FOR_SHORT)
+            .worker_threads(workers)
             .thread_name("filbert-query")
             // Plans of deeply nested expressions are walked recursively.
             .thread_stack_size(8 << 20)
@@ -71,11 +74,14 @@ impl Threads {
             .enable_time()
             .build()
             .map_err(|error| GridError::Internal(format!("threads for queries cannot be started: {error}")))?;
+        let ended = Ended::default();
+        drop(runtime.spawn(release::run(runtime.handle().clone(), workers, ended.clone())));
         Ok(Threads {
             handle: runtime.handle().clone(),
             count: count.max(1),
             turns: Turns::new(count.max(1)),
             planning: Arc::new(Semaphore::new(count.div_ceil(2).max(1))),
+            ended,
             _runtime: Arc::new(Held(Mutex::new(Some(runtime)))),
         })
     }
@@ -85,7 +91,11 @@ impl Threads {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        drop(self.handle.spawn(task));
+        let ended = self.ended.guard();
+        drop(self.handle.spawn(async move {
+            task.await;
+            drop(ended);
+        }));
     }
 
     /// The turns that long statements take.
@@ -113,7 +123,12 @@ impl Threads {
         T: Send + 'static,
         F: Future<Output = Result<T, SqlError>> + Send + 'static,
     {
-        let part = caught(part);
+        let ended = self.ended.guard();
+        let part = caught(async move {
+            let result = part.await;
+            drop(ended);
+            result
+        });
         // The part starts now, not on its first poll.
         let running = self.handle.spawn(turns::run_beside(part));
         async move {
@@ -127,5 +142,29 @@ impl Threads {
     /// Runs a long computation that does not yield.
     pub(crate) fn spawn_blocking(&self, job: impl FnOnce() + Send + 'static) {
         drop(self.handle.spawn_blocking(job));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::thread;
+    use std::time::Duration;
+
+    use filbert_grid::allocation;
+
+    use super::*;
+
+    #[test]
+    fn every_thread_releases_memory_after_a_task_has_ended() {
+        static RELEASED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+        allocation::set_release(|| {
+            RELEASED.lock().insert(format!("{:?}", thread::current().id()));
+        });
+        let threads = Threads::start(2).unwrap();
+        while RELEASED.lock().len() < 2 + THREADS_FOR_SHORT {
+            threads.spawn(async {});
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }

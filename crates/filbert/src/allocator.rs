@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use filbert_grid::allocation::Counting;
+use filbert_grid::allocation::{self, Counting};
 
 /// Chosen by measurement (`cargo run --release -p filbert-store --example memory`, and
 /// `memory_mimalloc`). Each of a million entries of 12 + 112 bytes has an overhead of 50 bytes
@@ -65,16 +65,24 @@ fn set_option(variable: &str, option: libmimalloc_sys::mi_option_t, value: std::
 /// # Errors
 /// The thread cannot be started.
 pub(crate) fn return_memory() -> io::Result<()> {
+    // The threads of queries release the memory that others have freed.
+    allocation::set_release(|| collect(true));
     thread::Builder::new().name("filbert-memory".to_owned()).spawn(|| {
         loop {
             thread::sleep(PURGE_EVERY);
-            #[allow(unsafe_code, reason = "mimalloc's functions have no safe interface")]
-            // SAFETY: the function may be called by any thread at any time. It releases memory that
-            // no value uses.
-            unsafe {
-                libmimalloc_sys::mi_collect(false);
-            }
+            collect(false);
         }
     })?;
     Ok(())
+}
+
+/// Frees pages of the calling thread that no value uses, and returns memory to the operating system:
+/// after the delay, or all of it at once. Only then mimalloc looks at pages that were full.
+fn collect(all: bool) {
+    #[allow(unsafe_code, reason = "mimalloc's functions have no safe interface")]
+    // SAFETY: the function may be called by any thread at any time. It releases memory that no value
+    // uses.
+    unsafe {
+        libmimalloc_sys::mi_collect(all);
+    }
 }
