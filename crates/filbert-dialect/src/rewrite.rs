@@ -221,11 +221,15 @@ impl VisitorMut for Rewriter {
                 operator(function).into_iter().for_each(|operator| *expression = operator);
             }
             Expr::UnaryOp { op: UnaryOperator::Minus, expr }
-                if self.of == Dialect::Hazelcast
-                    && server::whole_number(expr).is_none()
-                    && !matches!(**expr, Expr::Value(_) | Expr::Interval(_)) =>
+                if self.of == Dialect::Hazelcast && server::whole_number(expr).is_none() && !is_signed(expr) =>
             {
                 *expression = of_one_operand(NEGATED, expr);
+            }
+            // The planner has a function of its own for the syntax.
+            Expr::Substring { expr, substring_from, substring_for, .. } if self.of == Dialect::Hazelcast => {
+                let from = substring_from.take().map_or_else(|| number("1"), |from| *from);
+                let arguments = [Some(*taken(expr)), Some(from), substring_for.take().map(|length| *length)];
+                *expression = call("substr", arguments.into_iter().flatten().collect(), Vec::new(), None);
             }
             Expr::Function(function) if self.of == Dialect::Postgres => {
                 narrow_arguments(function, &OF_ARGUMENTS, &OF_FIRST, self.of);
@@ -447,6 +451,19 @@ fn narrow_arguments(function: &mut Function, of_arguments: &[&str], of_first: &[
             }
         }
     }
+}
+
+/// Whether the planner applies a sign to an operand itself: to numbers and intervals that are
+/// written out.
+fn is_signed(operand: &Expr) -> bool {
+    match operand {
+        Expr::Value(ValueWithSpan { value, .. }) => *value != Value::Null,
+        operand => matches!(operand, Expr::Interval(_)),
+    }
+}
+
+fn number(digits: &str) -> Expr {
+    Expr::value(Value::Number(digits.to_owned(), false))
 }
 
 /// `MOD(a, b)` and `ABS(x)` of Hazelcast's dialect as operators, which have types of their own;

@@ -37,13 +37,22 @@ pub(super) trait Around: fmt::Debug + Send + Sync + 'static {
 
 /// Wraps a function, and replaces a part of it.
 pub(super) fn around(inner: Arc<ScalarUDF>, part: impl Around) -> ScalarUDF {
-    ScalarUDF::new_from_impl(Function { inner, part })
+    ScalarUDF::new_from_impl(Function { inner, part, signature: None })
+}
+
+/// Like [`around`], for a function with a signature that does not ask for the types of its
+/// arguments.
+pub(super) fn coerced(inner: Arc<ScalarUDF>, part: impl Around) -> ScalarUDF {
+    let signature = Some(Signature::user_defined(inner.signature().volatility));
+    ScalarUDF::new_from_impl(Function { inner, part, signature })
 }
 
 #[derive(Debug)]
 struct Function<A> {
     inner: Arc<ScalarUDF>,
     part: A,
+    /// The signature in the place of that of `inner`.
+    signature: Option<Signature>,
 }
 
 // Each name has one function.
@@ -71,7 +80,7 @@ impl<A: Around> ScalarUDFImpl for Function<A> {
     }
 
     fn signature(&self) -> &Signature {
-        self.inner.signature()
+        self.signature.as_ref().unwrap_or_else(|| self.inner.signature())
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {

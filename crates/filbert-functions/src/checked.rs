@@ -25,7 +25,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr};
 use datafusion::logical_expr::{
     BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, cast,
@@ -39,6 +39,7 @@ use filbert_grid::query::{Dialect, SqlSubject, arrow_type};
 
 use super::math;
 use super::numbers;
+use super::numbers::decimals::FREE;
 use super::numbers::written;
 use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
 use super::text::JSON_AS_TEXT;
@@ -100,20 +101,37 @@ impl ExprPlanner for Planner {
             return Ok(PlannerResult::Planned(planned));
         }
         let expr = if self.dialect == Dialect::Hazelcast { at_midnight(expr, schema) } else { expr };
+        if self.dialect == Dialect::Hazelcast && expr.op == BinaryOperator::StringConcat {
+            return Ok(PlannerResult::Original(of_texts(expr, schema)));
+        }
         let (function, op) = match expr.op {
             BinaryOperator::Plus => (&ADD, Operator::Plus),
             BinaryOperator::Minus => (&SUBTRACT, Operator::Minus),
             BinaryOperator::Multiply if is_fine(&expr, schema) => return Ok(product(expr)),
             BinaryOperator::Multiply => (&MULTIPLY, Operator::Multiply),
-            BinaryOperator::Divide => return Ok(divided(expr, Operator::Divide, schema)),
-            BinaryOperator::Modulo => return Ok(divided(expr, Operator::Modulo, schema)),
+            BinaryOperator::Divide => return Ok(divided(expr, Operator::Divide, self.dialect, schema)),
+            BinaryOperator::Modulo => return Ok(divided(expr, Operator::Modulo, self.dialect, schema)),
             _ => return Ok(PlannerResult::Original(expr)),
         };
-        let (Some(left), Some(right)) = (bits(&expr.left, schema), bits(&expr.right, schema)) else {
+        let Some((left, right)) = bits_of_both(&expr, self.dialect, schema) else {
             return Ok(PlannerResult::Original(expr));
         };
         let computed = call(function, vec![expr.left, expr.right]).data;
         Ok(PlannerResult::Planned(of_bits(computed, bits_after(op, left, right))))
+    }
+
+    fn plan_aggregate(&self, mut expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        if self.dialect == Dialect::Hazelcast
+            && let [argument @ Expr::Literal(ScalarValue::Null, _)] = expr.args.as_mut_slice()
+            && let Some(of_null) = match expr.func.name() {
+                "sum" | "avg" => Some(FREE),
+                "min" | "max" => Some(DataType::Int64),
+                _ => None,
+            }
+        {
+            *argument = cast(argument.clone(), of_null);
+        }
+        Ok(PlannerResult::Original(expr))
     }
 }
 
@@ -124,6 +142,7 @@ fn negated(operand: Expr, schema: &DFSchema) -> Expr {
             let zero = Expr::Literal(ScalarValue::Int64(Some(0)), None);
             of_bits(call(&SUBTRACT, vec![zero, operand]).data, bits + 1)
         }
+        None if is_null(&operand, schema) => cast(operand, DataType::Int64),
         None => Expr::Negative(Box::new(operand)),
     }
 }
@@ -132,7 +151,34 @@ fn negated(operand: Expr, schema: &DFSchema) -> Expr {
 fn absolute(operand: Expr, schema: &DFSchema) -> Expr {
     match bits(&operand, schema) {
         Some(bits) => of_bits(call(&ABS, vec![cast(operand, DataType::Int64)]).data, bits + 1),
+        None if is_null(&operand, schema) => cast(operand, DataType::Int64),
         None => call(&ABS, vec![operand]).data,
+    }
+}
+
+/// `||` in Hazelcast's dialect, which takes values of all types. At least one operand is a text for
+/// DataFusion.
+fn of_texts(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let is_other = |operand: &Expr| operand.get_type(schema).is_ok_and(|found| !found.is_string());
+    match is_other(&expr.left) && is_other(&expr.right) {
+        true => RawBinaryExpr { left: cast(expr.left, DataType::Utf8View), ..expr },
+        false => expr,
+    }
+}
+
+fn is_null(operand: &Expr, schema: &DFSchema) -> bool {
+    operand.get_type(schema).is_ok_and(|found| found == DataType::Null)
+}
+
+/// The bits of the operands of an operator; `None` if an operand is not a whole number. In
+/// Hazelcast's dialect a NULL without a type has as many bits as the other operand.
+fn bits_of_both(expr: &RawBinaryExpr, dialect: Dialect, schema: &DFSchema) -> Option<(u32, u32)> {
+    let null_takes = |operand: &Expr| dialect == Dialect::Hazelcast && is_null(operand, schema);
+    match (bits(&expr.left, schema), bits(&expr.right, schema)) {
+        (Some(left), Some(right)) => Some((left, right)),
+        (Some(bits), None) if null_takes(&expr.right) => Some((bits, bits)),
+        (None, Some(bits)) if null_takes(&expr.left) => Some((bits, bits)),
+        _ => None,
     }
 }
 
@@ -274,9 +320,9 @@ fn whole_numbers(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Opt
     })
 }
 
-/// A quotient or a remainder in Hazelcast's dialect.
-fn divided(expr: RawBinaryExpr, op: Operator, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
-    let (Some(left), Some(right)) = (bits(&expr.left, schema), bits(&expr.right, schema)) else {
+/// A quotient or a remainder in the dialects of Hazelcast and CrateDB.
+fn divided(expr: RawBinaryExpr, op: Operator, dialect: Dialect, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
+    let Some((left, right)) = bits_of_both(&expr, dialect, schema) else {
         return if op == Operator::Divide { quotient(expr, schema) } else { PlannerResult::Original(expr) };
     };
     let size = bits_after(op, left, right);

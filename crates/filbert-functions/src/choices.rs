@@ -11,8 +11,9 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
-use datafusion::functions::core::{coalesce, greatest, least};
+use datafusion::functions::core::{coalesce, greatest, least, nullif};
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -20,7 +21,7 @@ use datafusion::logical_expr::{
 };
 use filbert_grid::query::Dialect;
 
-use super::around::{Around, around};
+use super::around::{Around, around, coerced};
 use super::numbers::{self, written};
 use super::postgres::{dates, operands, operators};
 use super::row::{is_text, types_of, wrong_arguments};
@@ -40,22 +41,45 @@ pub(super) fn functions() -> [ScalarUDF; 2] {
     })
 }
 
-/// `COALESCE`, `GREATEST` and `LEAST` in the dialects of Hazelcast and CrateDB: numbers have the
-/// common type that they have as results of `CASE`.
-pub(super) fn of_arguments() -> [ScalarUDF; 3] {
-    [coalesce(), greatest(), least()].map(|inner| around(inner, Numbers))
+/// `COALESCE`, `GREATEST`, `LEAST` and `NULLIF` in the dialects of Hazelcast and CrateDB: numbers,
+/// dates and timestamps have the common type that they have as results of `CASE`.
+pub(super) fn of_arguments() -> [ScalarUDF; 4] {
+    let [coalesce, greatest, least] = [coalesce(), greatest(), least()].map(|inner| around(inner, Common));
+    [coalesce, greatest, least, coerced(nullif(), NullIf)]
+}
+
+/// The common type of numbers, dates and timestamps; a text beside a date or a timestamp is one.
+fn common_of(types: &[DataType]) -> Option<DataType> {
+    let known: Vec<&DataType> = types.iter().filter(|found| !found.is_null()).collect();
+    numbers::common_type(&known).or_else(|| dates::common_type(&known)).or_else(|| {
+        let (texts, others): (Vec<&DataType>, Vec<&DataType>) = known.into_iter().partition(|found| found.is_string());
+        let first = others.first().filter(|first| !texts.is_empty() && first.is_temporal())?;
+        let are_equal = others.iter().all(|other| other == first);
+        dates::common_type(&others).or_else(|| are_equal.then(|| (*first).clone()))
+    })
 }
 
 #[derive(Debug)]
-struct Numbers;
+struct Common;
 
-impl Around for Numbers {
+impl Around for Common {
     fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
-        let known: Vec<&DataType> = types.iter().filter(|found| !found.is_null()).collect();
-        match numbers::common_type(&known) {
+        match common_of(types) {
             Some(common) => Ok(vec![common; types.len()]),
             None => inner.coerce_types(types),
         }
+    }
+}
+
+#[derive(Debug)]
+struct NullIf;
+
+impl Around for NullIf {
+    fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [value, other] = types else { return Err(wrong_arguments(inner.name(), types)) };
+        let common = common_of(types).or_else(|| comparison_coercion(value, other));
+        let common = common.ok_or_else(|| wrong_arguments(inner.name(), types))?;
+        Ok(vec![common; 2])
     }
 }
 

@@ -136,7 +136,7 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
     if dialect == Dialect::Postgres {
         strict::of_datafusion(context);
     }
-    let scalars = [json::functions(), text::functions(), math::functions(), time::functions(), checked::functions()];
+    let scalars = [json::functions(), text::functions(), math::functions(dialect), time::functions(), checked::functions()];
     for function in scalars.into_iter().flatten() {
         context.register_udf(function);
     }
@@ -174,7 +174,7 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
         }
     }
     if dialect != Dialect::Postgres {
-        for function in choices::of_arguments() {
+        for function in choices::of_arguments().into_iter().chain([text::section()]) {
             context.register_udf(function);
         }
     }

@@ -11,12 +11,16 @@ use bigdecimal::{BigDecimal, RoundingMode, Signed};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Volatility};
 use filbert_data::{FieldType, Value};
+use filbert_grid::query::Dialect;
 
+use super::numbers::decimals::FREE;
 use super::row::{Function, array, collect, failed, is_integer, is_text, wrong_arguments};
 use crate::types::{field_type_of, scalar_of, value_of};
 
 /// The maximum number of decimal places for rounding.
 const DIGITS_MAX: i64 = 76;
+/// The number of decimal places that holds every floating-point number.
+const FLOAT_DIGITS_MAX: i64 = 1_100;
 
 /// Functions of one floating-point number.
 macro_rules! of_one {
@@ -32,7 +36,8 @@ macro_rules! of_two {
     };
 }
 
-pub(super) fn functions() -> Vec<ScalarUDF> {
+/// The functions of a dialect.
+pub(super) fn functions(dialect: Dialect) -> Vec<ScalarUDF> {
     let mut functions = of_one! {
         "sin" => f64::sin;
         "cos" => f64::cos;
@@ -79,7 +84,25 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             _ => two(args, |base, number| number.ln() / base.ln()),
         }),
     ]);
+    if dialect == Dialect::Hazelcast {
+        functions.extend(of_hazelcast());
+    }
     functions
+}
+
+/// The functions that differ in Hazelcast's dialect: a NULL without a type is a number of their
+/// own, and NULL as the number of digits is 0.
+fn of_hazelcast() -> [ScalarUDF; 6] {
+    [
+        Function::udf("sign", coerce_whole, returns_sign, |args| exact(args, Exact::Sign)),
+        Function::udf("ceil", coerce_decimal, returns_whole, |args| exact(args, Exact::Ceil)),
+        Function::udf("ceiling", coerce_decimal, returns_whole, |args| exact(args, Exact::Ceil)),
+        Function::udf("floor", coerce_decimal, returns_whole, |args| exact(args, Exact::Floor)),
+        Function::udf("round", coerce_round_decimal, returns_whole, |args| exact_as(args, Exact::Round, HAZELCAST)),
+        Function::udf("truncate", coerce_round_decimal, returns_whole, |args| {
+            exact_as(args, Exact::Truncate, HAZELCAST)
+        }),
+    ]
 }
 
 /// `ABS`.
@@ -155,6 +178,27 @@ fn coerce_round(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
+/// The types for `types`, with `of_null` in the place of a number without a type.
+fn typed(types: &[DataType], of_null: &DataType) -> Vec<DataType> {
+    let mut types = types.to_vec();
+    if let Some(number @ DataType::Null) = types.first_mut() {
+        *number = of_null.clone();
+    }
+    types
+}
+
+fn coerce_whole(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    coerce_number(name, &typed(types, &DataType::Int64))
+}
+
+fn coerce_decimal(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    coerce_number(name, &typed(types, &FREE))
+}
+
+fn coerce_round_decimal(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    coerce_round(name, &typed(types, &FREE))
+}
+
 fn returns_double(_: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(FieldType::Double)
 }
@@ -180,6 +224,17 @@ fn returns_rounded(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(match returns_argument(args)? {
         FieldType::Decimal(Some((precision, scale))) if precision != 38 => {
             FieldType::Decimal(Some((precision.saturating_add(1).min(76), scale)))
+        }
+        other => other,
+    })
+}
+
+/// Like [`returns_rounded`]; a decimal has no decimal places if there is no number of digits.
+fn returns_whole(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
+    Ok(match returns_rounded(args)? {
+        FieldType::Decimal(Some((precision, scale))) if args.arg_fields.len() == 1 && precision != 38 => {
+            let whole = (i16::from(precision) - i16::from(scale)).clamp(1, 76);
+            FieldType::Decimal(Some((u8::try_from(whole).unwrap_or(76), 0)))
         }
         other => other,
     })
@@ -249,10 +304,35 @@ enum Exact {
 }
 
 fn exact(args: &ScalarFunctionArgs, function: Exact) -> Result<ColumnarValue> {
+    exact_as(args, function, Rounding { null_digits: None, of_floats: Digits::Shortest })
+}
+
+/// How numbers are rounded to a number of digits.
+#[derive(Clone, Copy)]
+struct Rounding {
+    /// The number of digits that NULL stands for.
+    null_digits: Option<i64>,
+    of_floats: Digits,
+}
+
+/// The decimal digits of a floating-point number.
+#[derive(Clone, Copy)]
+enum Digits {
+    /// The shortest digits that make the number: 2.675.
+    Shortest,
+    /// All digits of the binary value: 2.67499999999999982236431605997495353221893310546875.
+    All,
+}
+
+/// Hazelcast's rules, which are those of Java's `new BigDecimal(double)`.
+const HAZELCAST: Rounding = Rounding { null_digits: Some(0), of_floats: Digits::All };
+
+/// Like [`exact`], with rules for rounding.
+fn exact_as(args: &ScalarFunctionArgs, function: Exact, rounding: Rounding) -> Result<ColumnarValue> {
     let rounds = !matches!(function, Exact::Abs | Exact::Sign);
     let data_type = args.return_field.data_type().clone();
     if args.args.len() == 1 && data_type == DataType::Float64 {
-        return one(args, |number| float(number, 0, function));
+        return one(args, |number| float(number, 0, function, rounding.of_floats));
     }
     if args.args.len() == 1 && rounds && data_type.is_integer() {
         return Ok(args.args.first().cloned().unwrap_or(ColumnarValue::Scalar(ScalarValue::Null)));
@@ -263,16 +343,22 @@ fn exact(args: &ScalarFunctionArgs, function: Exact) -> Result<ColumnarValue> {
         let Some(rows) = values.first() else { return null() };
         let number = ScalarValue::try_from_array(rows, row)?;
         let digits = match values.get(1).map(|digits| ScalarValue::try_from_array(digits, row)).transpose()? {
-            None => 0,
-            Some(ScalarValue::Int64(Some(digits))) => digits.clamp(-DIGITS_MAX, DIGITS_MAX),
-            Some(_) => return null(),
+            None => Some(0),
+            Some(ScalarValue::Int64(digits)) => digits.or(rounding.null_digits),
+            Some(_) => rounding.null_digits,
         };
+        let Some(digits) = digits else { return null() };
         let value = match value_of(&number, &FieldType::Object) {
             Value::Null => return null(),
-            Value::Float64(number) => Value::Float64(float(number, digits, function)),
-            Value::Float32(number) => Value::Float32(float(f64::from(number), digits, function) as f32),
+            Value::Float64(number) => Value::Float64(float(number, digits, function, rounding.of_floats)),
+            Value::Float32(number) => {
+                Value::Float32(float(f64::from(number), digits, function, rounding.of_floats) as f32)
+            }
             other => match other.convert(&FieldType::Decimal(None)) {
-                Ok(Value::Decimal(number)) => Value::Decimal(decimal(&number, digits, function)),
+                Ok(Value::Decimal(number)) => {
+                    let digits = digits.clamp(-DIGITS_MAX, DIGITS_MAX);
+                    Value::Decimal(decimal(&number, digits, function))
+                }
                 _ => return null(),
             },
         };
@@ -283,21 +369,50 @@ fn exact(args: &ScalarFunctionArgs, function: Exact) -> Result<ColumnarValue> {
     })
 }
 
-fn float(number: f64, digits: i64, function: Exact) -> f64 {
-    let scale = 10_f64.powi(i32::try_from(digits).unwrap_or(0));
-    let at = |compute: fn(f64) -> f64| {
-        let scaled = compute(number * scale) / scale;
-        if scaled.is_finite() { scaled } else { number }
-    };
+fn float(number: f64, digits: i64, function: Exact, of_floats: Digits) -> f64 {
     match function {
         Exact::Abs => number.abs(),
         Exact::Sign if number == 0.0 || number.is_nan() => number,
         Exact::Sign => number.signum(),
         Exact::Ceil => number.ceil(),
         Exact::Floor => number.floor(),
-        Exact::Round => at(f64::round),
-        Exact::Truncate => at(f64::trunc),
+        Exact::Round if digits == 0 => number.round(),
+        Exact::Truncate if digits == 0 => number.trunc(),
+        Exact::Round | Exact::Truncate => float_at(number, digits, function, of_floats).unwrap_or(number),
     }
+}
+
+/// A floating-point number with a number of decimal places, computed with its decimal digits:
+/// multiplied by a power of ten, the number would have others. `None` for `NaN` and infinities.
+fn float_at(number: f64, digits: i64, function: Exact, of_floats: Digits) -> Option<f64> {
+    if let Some(clear) = float_by_power(number, digits, function) {
+        return Some(clear);
+    }
+    let exact = match of_floats {
+        Digits::All => BigDecimal::try_from(number).ok()?,
+        Digits::Shortest => number.to_string().parse().ok()?,
+    };
+    let digits = digits.clamp(-FLOAT_DIGITS_MAX, FLOAT_DIGITS_MAX);
+    decimal(&exact, digits, function).to_string().parse().ok()
+}
+
+/// Like [`float_at`], by a power of ten, where the error of the product cannot change the result;
+/// `None` elsewhere. Most numbers are not near the middle between two results.
+fn float_by_power(number: f64, digits: i64, function: Exact) -> Option<f64> {
+    /// The largest product; its error is less than the margin.
+    const PRODUCT_MAX: f64 = (1_u64 << 40) as f64;
+    const MARGIN: f64 = 1e-3;
+    // Larger powers of ten are no floating-point numbers.
+    let power = i32::try_from(digits).ok().filter(|digits| (1..=22).contains(digits))?;
+    let scale = 10_f64.powi(power);
+    let product = number * scale;
+    let fraction = product.abs().fract();
+    let (is_clear, whole) = match function {
+        Exact::Round => ((fraction - 0.5).abs() > MARGIN, product.round()),
+        _ => (fraction > MARGIN && fraction < 1.0 - MARGIN, product.trunc()),
+    };
+    // No negative zero, as a decimal has none.
+    (is_clear && product.abs() < PRODUCT_MAX).then(|| whole / scale + 0.0)
 }
 
 fn decimal(number: &BigDecimal, digits: i64, function: Exact) -> BigDecimal {
@@ -370,4 +485,29 @@ pub(super) fn format_number(number: &BigDecimal, format: &str) -> Result<String>
         out.push_str(if fill { &fraction } else { fraction.get(..trimmed).unwrap_or(&fraction) });
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_by_a_power_is_rounding_by_digits() {
+        let mut state = 7_u64;
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = (state >> 11) as f64 / 1e9 * if state & 1 == 0 { 1e-6 } else { -1e-3 };
+            let digits = (state >> 5 & 7) as i64;
+            for function in [Exact::Round, Exact::Truncate] {
+                for of_floats in [Digits::All, Digits::Shortest] {
+                    let exact = match of_floats {
+                        Digits::All => BigDecimal::try_from(number).unwrap(),
+                        Digits::Shortest => number.to_string().parse().unwrap(),
+                    };
+                    let expected: f64 = decimal(&exact, digits, function).to_string().parse().unwrap();
+                    assert_eq!(float_at(number, digits, function, of_floats), Some(expected), "{number} {digits}");
+                }
+            }
+        }
+    }
 }

@@ -296,7 +296,7 @@ fn numbers() {
         ("LN(1), LOG10(100), EXP(0), DEGREES(PI()), ATAN2(0, 1)", "0 DOUBLE, 2 DOUBLE, 1 DOUBLE, 180 DOUBLE, 0 DOUBLE"),
         ("RAND() < 1, RAND(1) = RAND(1)", "true BOOLEAN, true BOOLEAN"),
         ("2 BETWEEN SYMMETRIC 3 AND 1", "true BOOLEAN"),
-        ("MOD(7, 4), ABS(NULL)", "3 TINYINT, null DOUBLE"),
+        ("MOD(7, 4), ABS(NULL)", "3 TINYINT, null BIGINT"),
         ("v, SQRT(v) FROM TABLE(generate_series(4, 9, 5))", "4 INTEGER, 2 DOUBLE; 9 INTEGER, 3 DOUBLE"),
         ("TO_CHAR(1234.5, 'FM999,990.00'), TO_CHAR(12, '999')", "1,234.50 VARCHAR,   12 VARCHAR"),
     ] {

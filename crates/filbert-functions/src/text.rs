@@ -7,17 +7,41 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, StringViewArray};
 use arrow_schema::DataType;
 use datafusion::common::{Result, ScalarValue};
+use datafusion::functions::unicode::substr;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Volatility};
 use filbert_data::{FieldType, ToBlob, uuid_of};
 use filbert_grid::query::SqlSubject;
 use uuid::Uuid;
 
+use super::around::{Around, coerced};
 use super::results::check_value;
 use super::row::{
     Function, Texts, collect, collect_texts, constant_text, failed, is_integer, is_text, wrong_arguments,
 };
 use crate::error::{carried, data_error};
 use crate::types::{field_type_of, value_of};
+
+/// `SUBSTRING` in the dialects of Hazelcast and CrateDB, for whole numbers of all types.
+pub(super) fn section() -> ScalarUDF {
+    coerced(substr(), Section)
+}
+
+#[derive(Debug)]
+struct Section;
+
+impl Around for Section {
+    fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [text, places @ ..]
+                if is_text(text) && (1..=2).contains(&places.len()) && places.iter().all(is_integer) =>
+            {
+                let places = vec![DataType::Int64; places.len()];
+                Ok([vec![DataType::Utf8View], places].concat())
+            }
+            _ => Err(wrong_arguments(inner.name(), types)),
+        }
+    }
+}
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![

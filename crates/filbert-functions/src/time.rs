@@ -79,7 +79,7 @@ fn coerce_number(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
 
 fn coerce_timestamp(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        [DataType::Timestamp(..) | DataType::Null] => Ok(vec![micros(true)]),
+        [DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 | DataType::Null] => Ok(vec![micros(true)]),
         [text] if is_text(text) => Ok(vec![micros(true)]),
         _ => Err(wrong_arguments(name, types)),
     }
@@ -154,8 +154,8 @@ fn field_of(field: &str, date: Option<NaiveDate>, time: NaiveTime) -> Result<f64
             "DAY" | "DAYS" => f64::from(date.day()),
             "DOY" | "DAYOFYEAR" => f64::from(date.ordinal()),
             "EPOCH" => {
-                let millis = date.and_time(time).and_utc().timestamp_millis();
-                millis as f64 / 1e3
+                let micros = date.and_time(time).and_utc().timestamp_micros();
+                micros as f64 / 1e6
             }
             _ => return None,
         })
