@@ -6,6 +6,8 @@ pub const ARRAY_LIKE: &str = "array_like";
 /// `cast_items(array, cast(NULL))`: the array with elements that are cast as the second argument
 /// casts NULL.
 pub const CAST_ITEMS: &str = "cast_items";
+/// An element of an array constructor that is cast. It may be an array itself.
+pub const ARRAY_PART: &str = "array_part";
 /// `x operator ANY (array)`.
 pub const COMPARE_ANY: &str = "compare_any";
 /// `x operator ALL (array)`.

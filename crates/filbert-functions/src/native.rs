@@ -36,6 +36,8 @@ pub enum Take {
     Bool,
     /// An array of texts.
     Texts,
+    /// A subscript of the first argument: a whole number for an array, a text for a document.
+    Subscript,
     /// Any value.
     Any,
     /// Any number of further arguments of any type.
@@ -250,7 +252,7 @@ pub fn taken_as(function: &ScalarUDF, at: usize) -> Option<DataType> {
         Take::Float => Some(DataType::Float64),
         Take::Bool => Some(DataType::Boolean),
         Take::Texts => Some(DataType::new_list(DataType::Utf8View, true)),
-        Take::Any | Take::Rest => None,
+        Take::Subscript | Take::Any | Take::Rest => None,
     }
 }
 
@@ -317,6 +319,8 @@ impl ScalarUDFImpl for Wrapped {
             Take::Float => DataType::Float64,
             Take::Bool => DataType::Boolean,
             Take::Texts => DataType::new_list(DataType::Utf8View, true),
+            Take::Subscript if types.first().is_some_and(DataType::is_string) => DataType::Utf8View,
+            Take::Subscript => DataType::Int64,
             Take::Any | Take::Rest if *found == DataType::Null => DataType::Utf8View,
             Take::Any | Take::Rest => arrow_type(&crate::types::field_type_of_arrow(found)),
         };

@@ -16,7 +16,7 @@ use crate::named::{map_named, schema_within};
 use crate::numbers::written::{exact, is_quoted, widen_operands};
 use crate::postgres::marked::field_of_items;
 use crate::postgres::operators::{self, literal_like, type_literals};
-use crate::postgres::{item_casts, operands};
+use crate::postgres::{constructed, item_casts, operands};
 
 /// Sets the types in a plan.
 ///
@@ -53,6 +53,10 @@ pub fn related_within(expression: Expr, schema: &DFSchema, dialect: Dialect) -> 
         return Ok(Transformed::no(expression));
     }
     expression.transform_up(|mut inner| {
+        if let Some(mut cast) = constructed::cast_element(&inner, schema) {
+            planned_cast(&mut cast, schema);
+            return Ok(Transformed::yes(cast));
+        }
         let is_changed = match &mut inner {
             // DataFusion casts the second part of a recursive query to the types of the first one.
             Expr::Cast(cast)
@@ -103,7 +107,8 @@ fn concerns(expression: &Expr) -> Result<bool> {
         Ok(match inner {
             Expr::Cast(cast) => is_array(&cast.field),
             Expr::ScalarFunction(call) => {
-                call.func.name() == CAST_ITEMS || items_of(call.func.name()).is_some() || is_quoted(inner)
+                let is_array = call.func.name() == CAST_ITEMS || items_of(call.func.name()).is_some();
+                is_array || constructed::is_part(inner) || is_quoted(inner)
             }
             Expr::BinaryExpr(compared) => is_distinction(compared.op),
             other => is_quoted(other),

@@ -210,7 +210,10 @@ impl Mark {
             (Some("UUID"), None) => Some(UUID),
             _ => None,
         };
-        let array = item.and_then(|item| WITH_ARRAYS.iter().find(|(of, _)| *of == item).map(|(_, array)| *array));
+        // An array of arrays has the type of the arrays within it.
+        let array = item.and_then(|item| {
+            WITH_ARRAYS.iter().find(|(of, array)| [*of, *array].contains(&item)).map(|(_, array)| *array)
+        });
         Mark { oid: array, ..Mark::default() }
     }
 

@@ -87,6 +87,10 @@ pub(super) fn access(root: &mut Expr, chain: &[AccessExpr], of: Dialect) -> Opti
     let first = indexes.iter().position(is_name)?;
     let (places, keys) = indexes.split_at(first);
     let column = column(root, parts)?;
+    // Only a document has an element with members, as an array of documents takes no names.
+    if of == Dialect::Postgres && !places.is_empty() {
+        return Some(call("json_get_path", vec![column, path(indexes)], Vec::new(), None));
+    }
     let object = match places.is_empty() {
         true => column,
         // An object in an array of objects.

@@ -16,6 +16,7 @@
 //! | `(a, b) = (c, d)` | `a = c AND b = d`, and similar comparisons (`rows`) |
 //! | `x <> ALL (array)` | `compare_all('<>', x, array)` |
 //! | `FROM jsonb_to_recordset(d) AS x(a int)` | a query of the members (`records`) |
+//! | `lag(a, 1, b) OVER w` | `CASE WHEN lag(true, 1) OVER w IS NULL THEN b ELSE ..` (`shifts`) |
 //! | columns without a name | the names that PostgreSQL and CrateDB give them |
 //! | patterns, casts, functions of values | see `values` |
 
@@ -28,6 +29,7 @@ mod operators;
 mod records;
 mod rows;
 mod series;
+mod shifts;
 mod subqueries;
 mod values;
 

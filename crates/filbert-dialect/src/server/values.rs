@@ -22,8 +22,8 @@ use sqlparser::ast::{
 };
 
 use super::super::json::{call, text};
-use super::{dates, members, taken};
-use crate::calls::CAST_ITEMS;
+use super::{dates, members, shifts, taken};
+use crate::calls::{ARRAY_PART, CAST_ITEMS};
 use crate::like::{escaped_pattern, lower};
 
 /// The maximum length of a text in characters, as in PostgreSQL.
@@ -108,7 +108,11 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
                     // Elements that are texts are cast already.
                     let is_cast = matches!(found, Expr::Cast { data_type, .. } if data_type == item.as_ref());
                     if !is_cast {
-                        *found = cast(taken(found), item.as_ref().clone());
+                        let element = match of == Dialect::Postgres && may_be_array(found) {
+                            true => call(ARRAY_PART, vec![taken(found)], Vec::new(), None),
+                            false => taken(found),
+                        };
+                        *found = cast(element, item.as_ref().clone());
                     }
                     rewrite(found, of)?;
                 }
@@ -148,6 +152,8 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
             }
             if let Some(aggregate) = aggregate(function)? {
                 *expression = aggregate;
+            } else if let Some(chosen) = shifts::chosen(function) {
+                *expression = chosen;
             } else if function.over.is_some() && function.name.to_string().eq_ignore_ascii_case("ntile") {
                 // DataFusion returns a 64-bit number.
                 *expression = cast(taken(expression), DataType::Int(None));
@@ -277,6 +283,23 @@ fn is_open(value: &Expr) -> bool {
         Expr::Value(ValueWithSpan { value, .. }) => {
             matches!(value, Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null)
         }
+        _ => false,
+    }
+}
+
+/// Whether a value may be an array: only planning knows the types of columns, functions and
+/// subqueries.
+fn may_be_array(value: &Expr) -> bool {
+    match value {
+        Expr::Nested(inner) => may_be_array(inner),
+        Expr::Cast { data_type, .. } => matches!(data_type, DataType::Array(_)),
+        Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::CompoundFieldAccess { .. }
+        | Expr::Function(_)
+        | Expr::Subquery(_)
+        | Expr::Case { .. } => true,
+        Expr::BinaryOp { op, .. } => *op == BinaryOperator::StringConcat,
         _ => false,
     }
 }

@@ -13,6 +13,7 @@ use filbert_grid::query::arrow_type;
 
 use super::super::results::check_value;
 use super::dates::length;
+use super::members;
 use super::texts::push_output;
 use super::{refused, unserved};
 use crate::json::Document;
@@ -171,22 +172,30 @@ pub(super) const FUNCTIONS: &[Native] = &[
             Ordering::Greater => 1,
         }))
     }),
-    // `array[index]`: null outside of the array.
-    pure("array_item", &[Take::Any, Take::Int], item_type, |call| {
+    // `array[index]`: null outside of the array; `document[name]`.
+    pure("array_item", &[Take::Any, Take::Subscript], item_type, |call| {
+        if is_document(call) {
+            return members::member_at(call);
+        }
         let at = call.int(1).and_then(|number| number.checked_sub(lower(call).into()));
         let all = items(call, 0)?;
         let found = at.and_then(|at| usize::try_from(at).ok()).and_then(|at| all.get(at));
         Ok(found.filter(|item| !matches!(item, Value::Array(_))).map_or(Value::Null, |item| item.clone().into_owned()))
-    }),
-    // `array[row][column]`
-    pure("array_item_of_two", &[Take::Any, Take::Int, Take::Int], item_type, |call| {
+    })
+    .of_pg_type(members::same),
+    // `array[row][column]`, `document[name][name]`
+    pure("array_item_of_two", &[Take::Any, Take::Subscript, Take::Subscript], item_type, |call| {
+        if is_document(call) {
+            return members::member_at(call);
+        }
         let at = |number: usize| usize::try_from(call.int(number).unwrap_or(0) - 1).ok();
         let all = items(call, 0)?;
         let row = at(1).and_then(|at| all.get(at));
         let Some(Value::Array(row)) = row else { return Ok(Value::Null) };
         let found = at(2).and_then(|at| row.get(at)).filter(|item| !matches!(item, Value::Array(_)));
         Ok(found.map_or(Value::Null, |item| item.clone().into_owned()))
-    }),
+    })
+    .of_pg_type(members::same),
     // `array[from:to]`, `array[from:to][from:to]`
     pure("array_section", &[Take::Any, Take::Int, Take::Int, Take::Rest], first, |call| {
         let mut bounds = Vec::new();
@@ -257,8 +266,13 @@ fn item_type(types: &[FieldType]) -> FieldType {
         // An element of an array of arrays would be an array, which PostgreSQL does not return
         // here.
         Some(FieldType::Array(item)) => innermost(item),
+        Some(FieldType::Json) => FieldType::Json,
         _ => FieldType::Varchar,
     }
+}
+
+fn is_document(call: &Call<'_>) -> bool {
+    members::same(call.pg_types).is_some()
 }
 
 fn innermost(field_type: &FieldType) -> FieldType {

@@ -67,7 +67,7 @@ pub(crate) fn planned(expression: &Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-fn of_template(array: Expr, template: Expr, schema: &DFSchema) -> Expr {
+pub(super) fn of_template(array: Expr, template: Expr, schema: &DFSchema) -> Expr {
     let is_quoted = array.get_type(schema).is_ok_and(|found| is_text(&found));
     let array = match is_quoted {
         // The elements of a text are texts.

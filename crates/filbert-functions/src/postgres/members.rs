@@ -113,8 +113,13 @@ fn as_text(node: Node<'_>) -> Value<'static> {
     if node.text() == "null" { Value::Null } else { of_text(node.plain().into_owned()) }
 }
 
+/// The member of a `jsonb` that subscripts select, as by `#>`.
+pub(super) fn member_at(call: &Call<'_>) -> Result<Value<'static>> {
+    with(call, |node| extracted(node, call), as_json)
+}
+
 /// A part of a `jsonb` is a `jsonb`.
-fn same(types: &[Option<u32>]) -> Option<u32> {
+pub(super) fn same(types: &[Option<u32>]) -> Option<u32> {
     types.first().copied().flatten().filter(|oid| *oid == JSONB)
 }
 

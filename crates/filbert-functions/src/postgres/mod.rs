@@ -13,6 +13,7 @@
 //! | `keys`, `extremes` | comparison by keys: intervals, documents, arrays with nulls |
 //! | `aggregates`, `gathered` | types and memory of aggregates that return their values |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
+//! | `constructed` | casts of the elements of an array constructor |
 //! | `item_casts` | casts of arrays, by the casts of their elements |
 //! | `quoted` | string literals of other types |
 //! | `blanks` | comparisons of `char(n)` with lists and rows |
@@ -29,6 +30,7 @@ mod bytes;
 pub(crate) mod casts;
 mod clock;
 mod compared_items;
+pub(crate) mod constructed;
 pub(crate) mod dates;
 mod digest;
 mod each;
@@ -94,6 +96,7 @@ pub(super) fn functions(dialect: Dialect) -> Vec<ScalarUDF> {
         .chain(dates::functions())
         .chain([
             super::elements::ARRAY_LIKE_UDF.as_ref().clone(),
+            constructed::udf(),
             item_casts::udf(),
             expand::udf(),
             rows::udf(),

@@ -116,6 +116,10 @@ fn taken_by_postgresql(call: &ScalarFunction, at: usize, schema: &DFSchema) -> O
             of(&FieldType::Interval)
         }
         ("compare_any" | "compare_all", 1) => of_items(call, schema),
+        ("array_item" | "array_item_of_two", 1..) => match of_arrays(call, schema) {
+            Some(_) => whole(),
+            None => Some(of_type(DataType::Utf8View)),
+        },
         ("array_contains" | "array_overlaps", _) => of_arrays(call, schema),
         ("array_cat", _) => of_arrays(call, schema).or_else(texts),
         ("array_position", 2) => whole(),

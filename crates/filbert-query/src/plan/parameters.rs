@@ -14,7 +14,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr::{InList, Placeholder};
 use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, cast};
@@ -248,9 +248,8 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
                 Transformed::new_transformed(Expr::InList(list), changed)
             }
             Expr::InList(mut list) => {
-                let items = list.list.iter_mut();
-                let mut changed = false;
-                for item in items {
+                let mut changed = known.is_postgres() && widen(&mut list, schema, known);
+                for item in &mut list.list {
                     changed |= correct(item, &list.expr, schema, known);
                     changed |= known.is_postgres() && narrow(item, &list.expr, known);
                 }
@@ -334,6 +333,34 @@ fn narrow(parameter: &mut Expr, beside: &Expr, known: &Known<'_>) -> bool {
     }
     placeholder.field = None;
     give(std::iter::once(parameter), Some(&of_type(DataType::Int32)))
+}
+
+/// Gives parameters in a list the common type of the numbers that they stand beside, as PostgreSQL
+/// does in a list of several constants: in `smallint IN (8, $1)` the type is `integer`. Returns
+/// whether it did.
+fn widen(list: &mut InList, schema: &DFSchema, known: &Known<'_>) -> bool {
+    let is_constant = |item: &&Expr| item.column_refs().is_empty();
+    let is_typed = |item: &Expr| !matches!(item, Expr::Placeholder(_));
+    let constants: Vec<&Expr> = list.list.iter().filter(is_constant).collect();
+    let numbers: Vec<&Expr> = std::iter::once(list.expr.as_ref())
+        .chain(constants.iter().copied().filter(|item| is_typed(item)))
+        .collect();
+    let is_number = |item: &&Expr| item.get_type(schema).is_ok_and(|found| found.is_numeric());
+    if constants.len() + 1 == numbers.len() || numbers.len() == 1 || !numbers.iter().all(is_number) {
+        return false;
+    }
+    let Some(wanted) = common_type(numbers.into_iter(), schema) else { return false };
+    let mut changed = false;
+    for item in &mut list.list {
+        if let Expr::Placeholder(parameter) = item
+            && !known.declares(parameter)
+            && parameter.field.as_ref().is_some_and(|found| found.data_type() != wanted.data_type())
+        {
+            parameter.field = None;
+            changed |= give(std::iter::once(item), Some(&wanted));
+        }
+    }
+    changed
 }
 
 /// Whether the planner gave a parameter the type of a NULL.

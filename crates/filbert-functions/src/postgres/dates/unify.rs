@@ -14,6 +14,7 @@ use datafusion::logical_expr::expr::{InSubquery, Placeholder};
 use datafusion::logical_expr::logical_plan::Union;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Values, cast};
 use datafusion::optimizer::AnalyzerRule;
+use filbert_dialect::calls::{COMPARE_ALL, COMPARE_ANY};
 
 use super::super::keys::sorts;
 use super::cells::Kind;
@@ -51,7 +52,7 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|plan| {
         let mut is_one = |schema: &DFSchema| {
-            let kinds = schema.fields().iter().map(|field| Kind::of(field.data_type()));
+            let kinds = schema.fields().iter().map(|field| Kind::of(innermost(field.data_type())));
             found |= kinds.into_iter().any(|kind| matches!(kind, Kind::Timestamptz | Kind::Timestamp | Kind::Interval));
         };
         is_one(plan.schema());
@@ -60,9 +61,9 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
         plan.apply_expressions(|expression| {
             has_timestamp |= expression.exists(|inner| {
                 let kind = match inner {
-                    Expr::Cast(cast) => Kind::of(cast.field.data_type()),
-                    Expr::Placeholder(Placeholder { field: Some(field), .. }) => Kind::of(field.data_type()),
-                    Expr::Literal(value, _) => Kind::of(&value.data_type()),
+                    Expr::Cast(cast) => Kind::of(innermost(cast.field.data_type())),
+                    Expr::Placeholder(Placeholder { field: Some(field), .. }) => Kind::of(innermost(field.data_type())),
+                    Expr::Literal(value, _) => Kind::of(innermost(&value.data_type())),
                     _ => Kind::Unknown,
                 };
                 Ok(matches!(kind, Kind::Timestamptz | Kind::Timestamp))
@@ -118,6 +119,17 @@ fn common(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 Transformed::no(Expr::ScalarFunction(call))
             }
         }
+        Expr::ScalarFunction(mut call) if matches!(call.name(), COMPARE_ANY | COMPARE_ALL) => {
+            let is_changed = match call.args.as_mut_slice() {
+                [_, item, array] => with_items(item, array, schema),
+                _ => false,
+            };
+            if is_changed {
+                Transformed::yes(Expr::ScalarFunction(call))
+            } else {
+                Transformed::no(Expr::ScalarFunction(call))
+            }
+        }
         Expr::InSubquery(among) => within(among, schema)?,
         Expr::WindowFunction(mut window) => {
             window.params.order_by = sorts(std::mem::take(&mut window.params.order_by), schema);
@@ -135,6 +147,37 @@ fn common(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn is_comparison(operator: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// The type of the elements of an array of any number of dimensions; other types as they are.
+fn innermost(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::List(item) => innermost(item.data_type()),
+        other => other,
+    }
+}
+
+/// Casts a value and the array that it is compared with to their common type; returns whether one
+/// was cast. The session's zone counts where the other is a `timestamptz`.
+fn with_items(item: &mut Expr, array: &mut Expr, schema: &DFSchema) -> bool {
+    let (Ok(of_item), Ok(of_array)) = (item.get_type(schema), array.get_type(schema)) else { return false };
+    let kinds = [Kind::of(&of_item), Kind::of(innermost(&of_array))];
+    let is_one = |kind: Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
+    let Some(wanted) = common_kind(kinds.into_iter()).filter(|_| kinds.into_iter().all(is_one)) else { return false };
+    if kinds[0] != wanted {
+        *item = cast(item.clone(), wanted.arrow());
+    }
+    if kinds[1] != wanted && matches!(of_array, DataType::List(_)) {
+        *array = cast(array.clone(), with_innermost(&of_array, wanted.arrow()));
+    }
+    kinds[0] != kinds[1]
+}
+
+fn with_innermost(array: &DataType, innermost: DataType) -> DataType {
+    match array {
+        DataType::List(item) => DataType::new_list(with_innermost(item.data_type(), innermost), true),
+        _ => innermost,
+    }
 }
 
 /// A date or timestamp in `IN` with a subquery.

@@ -73,7 +73,12 @@ pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
             let array = call.args.first().and_then(|array| mark_of(array, schema)).unwrap_or_default();
             // What is made of a vector is a plain array.
             let array = if is_vector(array.oid) { Mark::default() } else { array };
-            Some(if ITEMS.contains(&call.func.name()) { array.of_item() } else { array })
+            Some(match ITEMS.contains(&call.func.name()) {
+                // The subscript of a document selects a part of it.
+                true if array.oid == Some(JSONB) => array,
+                true => array.of_item(),
+                false => array,
+            })
         }
         _ => match branches(expression) {
             Some(branches) => {
