@@ -136,7 +136,8 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
     if dialect == Dialect::Postgres {
         strict::of_datafusion(context);
     }
-    let scalars = [json::functions(), text::functions(), math::functions(dialect), time::functions(), checked::functions()];
+    let scalars =
+        [json::functions(), text::functions(), math::functions(dialect), time::functions(), checked::functions()];
     for function in scalars.into_iter().flatten() {
         context.register_udf(function);
     }

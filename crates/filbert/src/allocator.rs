@@ -76,12 +76,12 @@ pub(crate) fn return_memory() -> io::Result<()> {
     Ok(())
 }
 
-/// Frees pages of the calling thread that no value uses, and returns memory to the operating system:
-/// after the delay, or all of it at once. Only then mimalloc looks at pages that were full.
+/// Frees pages of the calling thread that no value uses, and returns memory to the operating
+/// system: after the delay, or all of it at once. Only then mimalloc looks at pages that were full.
 fn collect(all: bool) {
     #[allow(unsafe_code, reason = "mimalloc's functions have no safe interface")]
-    // SAFETY: the function may be called by any thread at any time. It releases memory that no value
-    // uses.
+    // SAFETY: the function may be called by any thread at any time. It releases memory that no
+    // value uses.
     unsafe {
         libmimalloc_sys::mi_collect(all);
     }

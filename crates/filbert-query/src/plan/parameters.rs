@@ -342,9 +342,8 @@ fn widen(list: &mut InList, schema: &DFSchema, known: &Known<'_>) -> bool {
     let is_constant = |item: &&Expr| item.column_refs().is_empty();
     let is_typed = |item: &Expr| !matches!(item, Expr::Placeholder(_));
     let constants: Vec<&Expr> = list.list.iter().filter(is_constant).collect();
-    let numbers: Vec<&Expr> = std::iter::once(list.expr.as_ref())
-        .chain(constants.iter().copied().filter(|item| is_typed(item)))
-        .collect();
+    let numbers: Vec<&Expr> =
+        std::iter::once(list.expr.as_ref()).chain(constants.iter().copied().filter(|item| is_typed(item))).collect();
     let is_number = |item: &&Expr| item.get_type(schema).is_ok_and(|found| found.is_numeric());
     if constants.len() + 1 == numbers.len() || numbers.len() == 1 || !numbers.iter().all(is_number) {
         return false;
