@@ -149,7 +149,7 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
         context.register_udaf(aggregate);
     }
     if dialect == Dialect::Hazelcast {
-        for function in checked::operators() {
+        for function in checked::operators().into_iter().chain([text::section()]) {
             context.register_udf(function);
         }
     }
@@ -175,7 +175,7 @@ pub fn register(context: &SessionContext, dialect: Dialect, further: &[ScalarUDF
         }
     }
     if dialect != Dialect::Postgres {
-        for function in choices::of_arguments().into_iter().chain([text::section()]) {
+        for function in choices::of_arguments() {
             context.register_udf(function);
         }
     }

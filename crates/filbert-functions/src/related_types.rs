@@ -17,6 +17,7 @@ use crate::numbers::written::{exact, is_quoted, widen_operands};
 use crate::postgres::marked::field_of_items;
 use crate::postgres::operators::{self, literal_like, type_literals};
 use crate::postgres::{constructed, item_casts, operands};
+use crate::types::innermost;
 
 /// Sets the types in a plan.
 ///
@@ -240,13 +241,6 @@ fn read_array(cast: &mut Cast, schema: &DFSchema) -> bool {
     let args = vec![cast.expr.as_ref().clone(), Expr::Literal(item, None)];
     *cast.expr = Expr::ScalarFunction(ScalarFunction { func: ARRAY_LIKE_UDF.clone(), args });
     true
-}
-
-fn innermost(data_type: &DataType) -> &DataType {
-    match data_type {
-        DataType::List(item) => innermost(item.data_type()),
-        other => other,
-    }
 }
 
 fn depth(data_type: &DataType) -> usize {

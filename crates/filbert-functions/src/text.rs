@@ -21,7 +21,7 @@ use super::row::{
 use crate::error::{carried, data_error};
 use crate::types::{field_type_of, value_of};
 
-/// `SUBSTRING` in the dialects of Hazelcast and CrateDB, for whole numbers of all types.
+/// `SUBSTRING` in Hazelcast's dialect, for whole numbers of all types.
 pub(super) fn section() -> ScalarUDF {
     coerced(substr(), Section)
 }

@@ -80,6 +80,22 @@ pub const DECIMAL_SCALE: i8 = 38;
 /// Days from the start of the common era to 1970-01-01.
 const EPOCH_DAYS_FROM_CE: i32 = 719_163;
 
+/// The type of the elements of an array of any number of dimensions; other types as they are.
+pub(crate) fn innermost(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::List(item) => innermost(item.data_type()),
+        other => other,
+    }
+}
+
+/// The type of an array with other elements, in as many dimensions.
+pub(crate) fn with_innermost(array: &DataType, item: &DataType) -> DataType {
+    match array {
+        DataType::List(inner) => DataType::new_list(with_innermost(inner.data_type(), item), true),
+        _ => item.clone(),
+    }
+}
+
 /// An Arrow field of a type.
 pub fn field(name: &str, field_type: &FieldType, nullable: bool) -> Field {
     let field = Field::new(name, arrow_type(field_type), nullable);

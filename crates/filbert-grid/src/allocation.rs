@@ -26,6 +26,11 @@ pub fn set_release(release: fn()) {
     let _first = RELEASE.set(release);
 }
 
+/// Whether the program has told how memory is released.
+pub fn has_release() -> bool {
+    RELEASE.get().is_some()
+}
+
 /// Releases memory that the calling thread has allocated and other threads have freed. Allocators
 /// may keep it until the thread is active again. Does nothing without [`set_release`].
 pub fn release_memory_of_thread() {

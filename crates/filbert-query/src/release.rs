@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filbert_grid::allocation;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 /// The time between two rounds.
@@ -52,8 +51,8 @@ impl Drop for Guard {
     }
 }
 
-/// Releases memory after tasks have ended, until the runtime ends.
-pub(crate) async fn run(handle: Handle, threads: usize, ended: Ended) {
+/// Releases memory on the threads of the calling runtime after tasks have ended, until it ends.
+pub(crate) async fn run(threads: usize, ended: Ended) {
     let mut round = 0_u64;
     loop {
         ended.0.notified().await;
@@ -61,7 +60,7 @@ pub(crate) async fn run(handle: Handle, threads: usize, ended: Ended) {
             tokio::time::sleep(INTERVAL).await;
             round = round.wrapping_add(1);
             for _ in 0..threads.saturating_mul(TASKS_PER_THREAD) {
-                drop(handle.spawn(async move { release_in(round) }));
+                drop(tokio::spawn(async move { release_in(round) }));
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use filbert_functions::error::panicked;
 use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::{GridError, threads};
+use filbert_grid::{GridError, allocation, threads};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -75,7 +75,9 @@ impl Threads {
             .build()
             .map_err(|error| GridError::Internal(format!("threads for queries cannot be started: {error}")))?;
         let ended = Ended::default();
-        drop(runtime.spawn(release::run(runtime.handle().clone(), workers, ended.clone())));
+        if allocation::has_release() {
+            drop(runtime.spawn(release::run(workers, ended.clone())));
+        }
         Ok(Threads {
             handle: runtime.handle().clone(),
             count: count.max(1),
@@ -150,8 +152,6 @@ mod tests {
     use std::collections::BTreeSet;
     use std::thread;
     use std::time::Duration;
-
-    use filbert_grid::allocation;
 
     use super::*;
 

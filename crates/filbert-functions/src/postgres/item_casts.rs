@@ -43,7 +43,7 @@ use super::operators::call;
 use crate::elements::ARRAY_LIKE_UDF;
 use crate::named::{map_named, schema_within};
 use crate::row::is_text;
-use crate::types::{BPCHAR, Mark};
+use crate::types::{BPCHAR, Mark, innermost, with_innermost};
 
 /// The name of the rule.
 pub(crate) const RULE: &str = "casts_of_items";
@@ -99,13 +99,6 @@ fn of_cast(cast: &Cast, is_written: bool, schema: &DFSchema) -> Option<Expr> {
     }
     let field = Field::new(ITEM, to.clone(), true).with_metadata(mark.metadata(Default::default()));
     Some(ItemCast::to(Arc::new(field)).call(cast.expr.as_ref().clone()))
-}
-
-fn innermost(data_type: &DataType) -> &DataType {
-    match data_type {
-        DataType::List(item) => innermost(item.data_type()),
-        other => other,
-    }
 }
 
 /// An array with elements that are cast to text.
@@ -349,10 +342,7 @@ impl ScalarUDFImpl for ItemCast {
 /// The type of an array with other elements, in as many dimensions.
 fn with_items(array: &DataType, item: &FieldRef) -> DataType {
     match array {
-        DataType::List(inner) => match inner.data_type() {
-            DataType::List(_) => DataType::new_list(with_items(inner.data_type(), item), true),
-            _ => DataType::new_list(item.data_type().clone(), true),
-        },
+        DataType::List(_) => with_innermost(array, item.data_type()),
         _ => DataType::new_list(item.data_type().clone(), true),
     }
 }

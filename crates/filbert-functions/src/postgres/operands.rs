@@ -19,7 +19,7 @@ use super::quantified::no_array;
 use super::signatures;
 use crate::error::{carried, parsing_error};
 use crate::pg_types;
-use crate::types::{field_type_of, is_untyped, pg_type_of};
+use crate::types::{field_type_of, innermost, is_untyped, pg_type_of};
 
 /// Functions that return one of their arguments.
 pub(super) const OF_ONE_TYPE: [&str; 3] = ["coalesce", "greatest", "least"];
@@ -264,13 +264,6 @@ pub(super) fn alike(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
         || both(DataType::is_string)
         || both(DataType::is_binary)
         || both(is_of_days)
-}
-
-fn innermost(found: &DataType) -> &DataType {
-    match found {
-        DataType::List(item) => innermost(item.data_type()),
-        other => other,
-    }
 }
 
 /// Whether it is a number, a boolean or a timestamp, which cannot be compared with a text. OIDs are

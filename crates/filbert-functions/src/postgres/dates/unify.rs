@@ -21,6 +21,7 @@ use super::cells::Kind;
 use super::operators::{common as common_kind, unify};
 use crate::named::{map_named, schema_within, with_types_of_inputs};
 use crate::numbers::is_shift;
+use crate::types::{innermost, with_innermost};
 
 /// Gives expressions that are combined PostgreSQL's common type.
 #[derive(Debug)]
@@ -149,14 +150,6 @@ fn is_comparison(operator: Operator) -> bool {
     matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// The type of the elements of an array of any number of dimensions; other types as they are.
-fn innermost(data_type: &DataType) -> &DataType {
-    match data_type {
-        DataType::List(item) => innermost(item.data_type()),
-        other => other,
-    }
-}
-
 /// Casts a value and the array that it is compared with to their common type; returns whether one
 /// was cast. The session's zone counts where the other is a `timestamptz`.
 fn with_items(item: &mut Expr, array: &mut Expr, schema: &DFSchema) -> bool {
@@ -168,16 +161,9 @@ fn with_items(item: &mut Expr, array: &mut Expr, schema: &DFSchema) -> bool {
         *item = cast(item.clone(), wanted.arrow());
     }
     if kinds[1] != wanted && matches!(of_array, DataType::List(_)) {
-        *array = cast(array.clone(), with_innermost(&of_array, wanted.arrow()));
+        *array = cast(array.clone(), with_innermost(&of_array, &wanted.arrow()));
     }
     kinds[0] != kinds[1]
-}
-
-fn with_innermost(array: &DataType, innermost: DataType) -> DataType {
-    match array {
-        DataType::List(item) => DataType::new_list(with_innermost(item.data_type(), innermost), true),
-        _ => innermost,
-    }
 }
 
 /// A date or timestamp in `IN` with a subquery.
