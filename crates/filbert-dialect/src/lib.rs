@@ -81,7 +81,7 @@ pub use server::{ROWS, columns_of_row, is_aggregate, is_aggregate_name};
 pub use session::{Command as SessionCommand, Job, Modes};
 pub use table_statements::TableStatement;
 pub use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable, Expression, Like};
-pub use tokens::{at, differ_in_literals_only, located, place_of_relation};
+pub use tokens::{at, differ_in_literals_only, located, place_of_relation, word_count};
 pub use types::sql_type;
 pub use with_order::reads_one_behind;
 

@@ -322,6 +322,19 @@ fn explain_takes_options_as_words_and_in_parentheses() {
 }
 
 #[test]
+fn words_are_counted_without_spaces_and_within_quotes_once() {
+    let counts = [
+        ("SELECT a, b FROM t", 6),
+        ("  SELECT\n'it is one text'  ", 2),
+        ("SELECT \"one name\", 'a''b', 12.5e3 -- a comment", 10),
+        ("", 0),
+    ];
+    for (text, count) in counts {
+        assert_eq!(word_count(text), count, "{text}");
+    }
+}
+
+#[test]
 fn limits_are_errors_and_no_overflow_of_the_stack() {
     error(&format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000)), "nested more than");
     error(&format!("SELECT {}1", "NOT ".repeat(100_000)), "more than 500 operators");

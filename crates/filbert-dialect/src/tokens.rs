@@ -18,7 +18,8 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
             limits.text_bytes_max
         )));
     }
-    if token_count(text.as_bytes()) > limits.tokens_max {
+    let (words, spaces) = token_counts(text.as_bytes());
+    if words + spaces > limits.tokens_max {
         return Err(parsing_error(format!(
             "the statement has more than {} words, numbers and signs",
             limits.tokens_max
@@ -412,10 +413,16 @@ pub fn differ_in_literals_only(text: &str, template: &str, values: &[Value<'_>],
     same && count == values.len() && literals.next().is_none() && text.next().is_none()
 }
 
-/// An upper bound of the number of tokens, without creating them. Quoted text and comments count as
-/// one.
-fn token_count(text: &[u8]) -> usize {
-    let mut count = 0;
+/// An upper bound of the number of words, numbers and symbols of a text. Quoted text and comments
+/// count as one.
+pub fn word_count(text: &str) -> usize {
+    token_counts(text.as_bytes()).0
+}
+
+/// The numbers of tokens, without creating them: of words, numbers and symbols, and of spaces, each
+/// of which is a token for the tokenizer.
+fn token_counts(text: &[u8]) -> (usize, usize) {
+    let (mut words, mut spaces) = (0, 0);
     let mut in_word = false;
     let mut bytes = text.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
@@ -429,10 +436,13 @@ fn token_count(text: &[u8]) -> usize {
             b'-' if bytes.peek() == Some(&b'-') => while bytes.next().is_some_and(|inside| inside != b'\n') {},
             _ => {}
         }
-        // The tokenizer also counts spaces.
-        count += 1;
+        if byte.is_ascii_whitespace() {
+            spaces += 1;
+        } else {
+            words += 1;
+        }
     }
-    count
+    (words, spaces)
 }
 
 /// Rejects long chains of operators. They become trees as deep as the chain is long, and walking a

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::error::carried;
-use crate::measured::{Measured, MeasuredTotal};
+use crate::measured::{Ahead, Measured, MeasuredTotal};
 
 /// The limits that end a statement early.
 #[derive(Clone, Debug)]
@@ -310,6 +310,20 @@ pub fn check() -> PlanResult<()> {
         ending.refusal.borrow().clone().or_else(|| ending.limits.check_memory().err())
     });
     over.ok().flatten().map_or(Ok(()), |error| Err(carried(error)))
+}
+
+/// Checks whether this task's statement may take `bytes` more bytes in its next step. They count
+/// for all statements until the result is dropped; `None` if memory is not measured.
+///
+/// # Errors
+/// 53200: it would hold too much memory.
+pub fn ahead(bytes: usize) -> Result<Option<Ahead>, SqlError> {
+    let ahead = STATEMENT.try_with(|ending| {
+        let Some(memory) = ending.limits.memory.as_deref() else { return Ok(None) };
+        measure(memory);
+        memory.ahead(bytes).map(Some)
+    });
+    ahead.unwrap_or(Ok(None))
 }
 
 /// Checks whether this task's statement may continue with its next batch of rows, or may hold more

@@ -22,6 +22,8 @@ use crate::error::{NOT_ENOUGH_MEMORY, memory};
 #[derive(Debug)]
 pub struct MeasuredTotal {
     statements: AtomicUsize,
+    /// Bytes that statements are about to hold ([`Measured::ahead`]).
+    ahead: AtomicUsize,
     of_one_max: usize,
     of_all_max: usize,
     member: Arc<MemberMemory>,
@@ -31,7 +33,8 @@ impl MeasuredTotal {
     /// Limits for one statement, and for all together. All together never hold more than the
     /// member's memory has left for them.
     pub fn new(of_one_max: usize, of_all_max: usize, member: Arc<MemberMemory>) -> Arc<MeasuredTotal> {
-        Arc::new(MeasuredTotal { statements: AtomicUsize::new(0), of_one_max, of_all_max, member })
+        let (statements, ahead) = Default::default();
+        Arc::new(MeasuredTotal { statements, ahead, of_one_max, of_all_max, member })
     }
 
     /// The number of bytes at which a statement ends if all statements together hold too much. It
@@ -46,6 +49,26 @@ impl MeasuredTotal {
             return mean;
         }
         half - ((half - mean) as u128 * beyond as u128 / eighth.max(1) as u128) as usize
+    }
+}
+
+impl MeasuredTotal {
+    /// Checks the limits for a statement with `held` bytes, of `all` bytes of all statements.
+    fn check(&self, held: usize, all: usize, holds: &str) -> Result<(), SqlError> {
+        let MeasuredTotal { of_one_max, of_all_max, member, .. } = self;
+        let room = member.room_of_statements().min(*of_all_max);
+        let text = if held > *of_one_max {
+            format!("the statement {holds} {held} bytes, at most {of_one_max} are allowed; see query_memory_bytes_max")
+        } else if all > room && held > self.of_one_beyond(all, room) {
+            let setting = if room < *of_all_max { "memory_bytes_max" } else { "queries_memory_bytes_max" };
+            format!(
+                "all statements together hold {all} bytes, at most {room} are allowed, and this one {holds} {held}; \
+                 see {setting}"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(memory(format!("{NOT_ENOUGH_MEMORY}: {text}")))
     }
 }
 
@@ -103,21 +126,30 @@ impl Measured {
     /// # Errors
     /// 53200: the statement holds too much.
     pub(crate) fn check(&self) -> Result<(), SqlError> {
-        let MeasuredTotal { of_one_max, of_all_max, member, .. } = &*self.total;
-        let (held, all) = (self.held(), member.statements());
-        let room = member.room_of_statements().min(*of_all_max);
-        let text = if held > *of_one_max {
-            format!("the statement holds {held} bytes, at most {of_one_max} are allowed; see query_memory_bytes_max")
-        } else if all > room && held > self.total.of_one_beyond(all, room) {
-            let setting = if room < *of_all_max { "memory_bytes_max" } else { "queries_memory_bytes_max" };
-            format!(
-                "all statements together hold {all} bytes, at most {room} are allowed, and this one holds {held}; \
-                 see {setting}"
-            )
-        } else {
-            return Ok(());
-        };
-        Err(memory(format!("{NOT_ENOUGH_MEMORY}: {text}")))
+        self.total.check(self.held(), self.total.member.statements(), "holds")
+    }
+
+    /// Checks the limits for the memory that the statement holds and `bytes` more, which it is about
+    /// to take in one step. Other statements find it taken until the guard is dropped.
+    pub(crate) fn ahead(&self, bytes: usize) -> Result<Ahead, SqlError> {
+        let before = self.total.ahead.fetch_add(bytes, Ordering::Relaxed);
+        let ahead = Ahead { bytes, total: self.total.clone() };
+        let all = self.total.member.statements().saturating_add(before).saturating_add(bytes);
+        self.total.check(self.held().saturating_add(bytes), all, "needs")?;
+        Ok(ahead)
+    }
+}
+
+/// Memory that a statement is about to take.
+#[derive(Debug)]
+pub struct Ahead {
+    bytes: usize,
+    total: Arc<MeasuredTotal>,
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.total.ahead.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -196,6 +228,22 @@ mod tests {
         assert!(large.check().is_ok());
         drop((large, small));
         assert_eq!(member.used(), 0);
+    }
+
+    #[test]
+    fn memory_that_a_statement_is_about_to_take_counts_until_it_is_taken() {
+        let total = limits(1_000, 1_200);
+        let [first, second] = [(); 2].map(|()| Measured::new(total.clone()));
+        first.note(300);
+        let ahead = first.ahead(700).unwrap();
+        assert_eq!(first.ahead(701).unwrap_err().sqlstate(), "53200", "more than one statement may hold");
+        let error = second.ahead(600).unwrap_err();
+        assert!(error.to_string().contains("this one needs 600"), "{error}");
+        assert!(second.ahead(200).is_ok());
+        assert!(second.check().is_ok(), "nothing is held yet");
+        drop(ahead);
+        assert!(second.ahead(600).is_ok());
+        assert_eq!(total.ahead.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Grid {
             maps: RwLock::new(MapTable::default()),
             map_lifecycle: Mutex::new(()),
             clients,
-            layout_changes: LayoutChanges::new(),
+            layout_changes: LayoutChanges::default(),
             declarations,
             hash_seed,
             signature_seed: random.next_u64(),

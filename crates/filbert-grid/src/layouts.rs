@@ -4,41 +4,23 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use filbert_data::{FieldPath, FieldReader, FieldType, Formats, IdsLayout, SchemaSource};
 use filbert_store::{ColumnId, ColumnLayout, IndexId, IndexKind, IndexLayout, Layout, SeenKinds};
 use parking_lot::{Mutex, RwLock};
 
+use crate::change_log::ChangeLog;
 use crate::config::{ColumnConfig, MapConfig};
 use crate::errors::GridError;
 use crate::indexes::{self, IndexConfig};
 use crate::signatures::Signatures;
 
-/// Counts the layout changes of a member, so that no two layouts have the same version.
+/// Counts the layout changes of a member by the names of the maps, so that no two layouts have the
+/// same version.
 ///
-/// The count increases whenever indexes or columns of a map change, and whenever a map is
-/// destroyed. A query plan with an older count may refer to destroyed maps and indexes, or lack new
-/// ones.
-#[derive(Clone, Debug)]
-pub struct LayoutChanges(Arc<AtomicU64>);
-
-impl LayoutChanges {
-    pub(crate) fn new() -> Self {
-        LayoutChanges(Arc::new(AtomicU64::new(1)))
-    }
-
-    /// The current count.
-    #[inline]
-    pub fn count(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
-    }
-
-    /// Counts a change and returns its number.
-    pub(crate) fn note(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::AcqRel)
-    }
-}
+/// A change is noted whenever indexes or columns of a map change, and whenever a map is destroyed.
+/// A query plan from before it may refer to a destroyed map or index, or lack a new one.
+pub type LayoutChanges = ChangeLog<String>;
 
 /// An index of a map.
 #[derive(Clone, Debug)]
@@ -97,6 +79,8 @@ pub(crate) struct Numbers {
 
 /// The layout of one map, with the state for changing it.
 pub(crate) struct Layouts {
+    /// The name of the map.
+    map: String,
     schemas: Arc<dyn SchemaSource>,
     changes: LayoutChanges,
     current: RwLock<Arc<MapLayout>>,
@@ -133,6 +117,7 @@ impl Layouts {
         layout.set_columns(config.columns.clone(), &mut numbers);
         layout.finish();
         Layouts {
+            map: map.to_owned(),
             schemas,
             changes,
             current: RwLock::new(Arc::new(layout)),
@@ -170,7 +155,7 @@ impl Layouts {
     }
 
     pub(crate) fn publish(&self, layout: &MapLayout) {
-        let version = self.changes.note();
+        let version = self.changes.note(self.map.clone());
         *self.current.write() = Arc::new(MapLayout { version, ..layout.clone() });
     }
 

@@ -55,6 +55,7 @@ mod applying;
 mod budget;
 mod building;
 mod cell;
+mod change_log;
 mod changes;
 mod claim_owners;
 mod claims;
@@ -102,6 +103,7 @@ pub mod replication;
 pub mod threads;
 
 pub use budget::{Exhausted, MemoryBudget, Reservation, UNCOUNTED_BYTES_MAX};
+pub use change_log::ChangeLog;
 pub use claims::Claims;
 pub use clients::{ClientInfo, ClientView, Clients, ConnectionId};
 pub use clock::{Clock, SystemClock};

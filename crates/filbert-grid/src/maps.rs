@@ -183,7 +183,7 @@ impl Grid {
             core
         };
         core.destroyed.store(true, Ordering::Release);
-        self.shared.layout_changes.note();
+        self.shared.layout_changes.note(core.name.clone());
         self.objects().destroy(MAP_SERVICE, &core.name, self.shared.member);
         tracing::info!(map = core.name, "map destroyed");
         Some(Unlinked { grid: self, core })
@@ -191,7 +191,7 @@ impl Grid {
 
     /// Frees the data of a map that is marked as destroyed, and invalidates near caches of it.
     pub(crate) fn end_map(&self, core: &Arc<MapCore>, near_caches: &InvalidationListeners) {
-        self.shared.layout_changes.note();
+        self.shared.layout_changes.note(core.name.clone());
         let mut to = Submissions::new(&self.shared);
         for (partition, cell) in self.shared.partitions() {
             let mut state = cell.lock();

@@ -149,7 +149,10 @@ impl Grid {
             maps.evicting.push(new.clone());
         }
         // Query plans for the old map become invalid before reads of that map begin to fail.
-        shared.layout_changes.note();
+        shared.layout_changes.note(old.name.clone());
+        if !keeps_name {
+            shared.layout_changes.note(new.name.clone());
+        }
         // From here on, handles of the old map are handles of a destroyed map, and their owners
         // look up the new one.
         old.destroyed.store(true, Ordering::Release);

@@ -39,7 +39,7 @@ pub(crate) async fn describe(
     client: &ClientContext,
     types: &ParameterTypes,
 ) -> Result<Arc<Description>, SqlError> {
-    let plan = engine.plan(text, client).await?;
+    let plan = engine.plan(text, client).await?.plan;
     of_plan(engine, client, &plan, types)
 }
 

@@ -38,9 +38,11 @@ use crate::plan::fairness::fair;
 use crate::plan::planner::{PlannedQuery, bind, with_parameters};
 use crate::plan::session::Sessions;
 use crate::plan::soft_limits;
+use crate::plan_cache::Found;
 use crate::plans::{Plan, PlanCacheStatistics, Plans};
 use crate::server::Server;
 use crate::short::ShortDml;
+use crate::sources::{Changes, Version};
 use crate::tables::Tables;
 use crate::template::Template;
 use crate::threads::{Threads, caught, caught_here, ended_early};
@@ -94,10 +96,10 @@ impl Engine {
         let sessions = Sessions::new(&config, limits, grid.memory(), &server)?;
         turns::follow_operators();
         let threads = Threads::start(config.thread_count())?;
-        let plans = Plans::new(config.plans_max, limits.plans_bytes_max(), grid.memory());
-        let layout_changes = grid.layout_changes().clone();
+        let changes = Changes { catalog: tables.catalog().changes().clone(), layouts: grid.layout_changes().clone() };
+        let plans = Plans::new(config.plans_max, limits.plans_bytes_max(), grid.memory(), &changes);
         let measured = limits.measured(grid.memory().clone());
-        let parts = Parts { config, tables, layout_changes, sessions, measured, threads, plans, jobs };
+        let parts = Parts { config, tables, changes, sessions, measured, threads, plans, jobs };
         let engine = Engine { inner: Arc::new(parts) };
         grid.serve_queries(Arc::new(engine.clone()));
         Ok(engine)
@@ -167,8 +169,8 @@ impl QueryEngine for Engine {
         let key = plan_key(statement.session, statement.text, &types);
         let limits = inner.limits_of(statement);
         let is_in_cluster = inner.tables.is_in_cluster();
-        if !is_in_cluster && let Some(plan) = inner.plans.find(client.dialect(), &key, inner.version()) {
-            let described = describe::of_plan(&inner, &client, &plan, &types);
+        if !is_in_cluster && let Some(found) = inner.plans.find(client.dialect(), &key) {
+            let described = describe::of_plan(&inner, &client, &found.plan, &types);
             reply(described.map_err(|error| translated(error, statement.text, client.dialect())));
             return Running::done();
         }
@@ -262,42 +264,47 @@ impl Parts {
     fn answer_in_place(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
         let dialect = dialect_of(statement.session);
         let key = plan_key(statement.session, statement.text, statement.types);
-        let version = self.version();
-        let Some(plan) = self.plans.find(dialect, &key, version) else {
+        let version = self.changes.version();
+        let Some(found) = self.plans.find(dialect, &key) else {
             return self.answer_by_template(statement, version);
         };
-        match plan.given(dialect, statement.parameters) {
-            Ok(parameters) => self.run_in_place(&plan, version, statement, parameters),
+        match found.plan.given(dialect, statement.parameters) {
+            Ok(parameters) => self.run_in_place(&found, version, statement, parameters),
             Err(error) => Some(Err(error)),
         }
     }
 
     /// Runs a statement that differs from a cached one in its literals alone.
-    fn answer_by_template(&self, statement: &Statement<'_>, version: u64) -> Option<Result<StatementResult, SqlError>> {
+    fn answer_by_template(
+        &self,
+        statement: &Statement<'_>,
+        version: Version,
+    ) -> Option<Result<StatementResult, SqlError>> {
         if !statement.parameters.is_empty() {
             return None;
         }
         let template = Template::of(statement.text)?;
         let key = plan_key(statement.session, template.key(), &[]);
-        let plan = self.plans.find_by_template(dialect_of(statement.session), &key, version)?;
+        let found = self.plans.find_by_template(dialect_of(statement.session), &key)?;
         // An error must refer to the statement as the client wrote it. The statement therefore runs
         // again, which is safe because a failed statement has changed nothing.
-        self.run_in_place(&plan, version, statement, template.values())?.ok().map(Ok)
+        self.run_in_place(&found, version, statement, template.values())?.ok().map(Ok)
     }
 
-    /// Runs a plan that was found at a version of the catalog. `None` if it cannot run in place, or
-    /// if the catalog has changed since.
+    /// Runs a plan that was found after the definitions had this version. `None` if it cannot run
+    /// in place, or if one of its sources has changed since.
     fn run_in_place(
         &self,
-        plan: &Plan,
-        version: u64,
+        found: &Found<Plan>,
+        version: Version,
         statement: &Statement<'_>,
         parameters: &[Value<'_>],
     ) -> Option<Result<StatementResult, SqlError>> {
-        match plan {
+        let is_valid = || self.changes.valid_since(version, &found.sources).is_some();
+        match &*found.plan {
             Plan::Query { short: Some(short), planned, .. } if statement.expected != ExpectedResult::UpdateCount => {
                 let rows = short.run_in_place(parameters)?;
-                if self.version() != version {
+                if !is_valid() {
                     // A table that was altered meanwhile may have been read in part or not at all.
                     return None;
                 }
@@ -315,7 +322,7 @@ impl Parts {
                     return Some(Err(error));
                 }
                 let _shared = self.tables.catalog().gates().try_share(table)?;
-                if self.version() != version {
+                if !is_valid() {
                     return None;
                 }
                 if let Some(Err(error)) =
@@ -397,25 +404,28 @@ impl Task {
     async fn answer(&mut self) -> Result<StatementResult, SqlError> {
         let view = self.inner.view_for(&self.text).await?;
         self.client = std::mem::take(&mut self.client).reading(view);
-        let (mut version, mut plan) = self.planned().await?;
+        let (mut version, mut found) = self.planned().await?;
         for _ in 0..REPLANS_MAX {
-            let Plan::Query { planned, short: Some(short), .. } = &*plan else { break };
+            let Plan::Query { planned, short: Some(short), .. } = &*found.plan else { break };
             self.expect(ExpectedResult::Rows)?;
             let Some(rows) = short.run(&self.inner.threads, &self.parameters, self.client.view()).await else { break };
-            if self.inner.version() == version {
+            if self.inner.changes.valid_since(version, &found.sources).is_some() {
                 note_run(self.client.session());
                 return Ok(StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows?))));
             }
             // A table that was altered meanwhile may have been read in part or not at all.
-            (version, plan) = self.planned().await?;
+            (version, found) = self.planned().await?;
         }
-        match &*plan {
+        match &*found.plan {
             Plan::Query { planned, optimized, .. } => {
                 self.expect(ExpectedResult::Rows)?;
                 note_run(self.client.session());
                 self.query(planned, optimized.as_ref()).await
             }
-            Plan::Change { statement, short, .. } => self.run_change(&statement.parsed, short.as_ref(), version).await,
+            Plan::Change { statement, short, .. } => {
+                let is_valid = || self.inner.changes.valid_since(version, &found.sources).is_some();
+                self.run_change(&statement.parsed, short.as_ref(), is_valid).await
+            }
             Plan::Session { command, .. } => {
                 self.inner.run_session(command, self.client.session(), &self.parameters, Some(&self.job))
             }
@@ -423,23 +433,24 @@ impl Task {
         }
     }
 
-    /// The plan of the statement, and a version of the catalog from before it was made. Cuts the
+    /// The plan of the statement, and the version of the definitions before it was found. Cuts the
     /// parameters to the number that the plan takes.
-    async fn planned(&mut self) -> Result<(u64, Arc<Plan>), SqlError> {
-        let version = self.inner.version();
+    async fn planned(&mut self) -> Result<(Version, Found<Plan>), SqlError> {
+        let version = self.inner.changes.version();
         let planning = self.inner.plan(&self.text, &self.client).instrument(tracing::debug_span!("plan"));
-        let plan = planning.await?;
-        let given = plan.given(self.client.dialect(), &self.parameters)?.len();
+        let found = planning.await?;
+        let given = found.plan.given(self.client.dialect(), &self.parameters)?.len();
         self.parameters.truncate(given);
-        Ok((version, plan))
+        Ok((version, found))
     }
 
-    /// Runs a statement that changes rows. Nobody can alter or drop the table meanwhile.
+    /// Runs a statement that changes rows. Nobody can alter or drop the table meanwhile. `is_valid`
+    /// tells whether the short plan still is.
     async fn run_change(
         &self,
         parsed: &Parsed,
         short: Option<&ShortDml>,
-        version: u64,
+        is_valid: impl Fn() -> bool,
     ) -> Result<StatementResult, SqlError> {
         self.expect(if parsed.tells_rows() { ExpectedResult::Rows } else { ExpectedResult::UpdateCount })?;
         let Some((table, command)) = parsed.changed_table() else {
@@ -449,7 +460,7 @@ impl Task {
         let _shared = self.inner.tables.catalog().gates().share(table).await?;
         let execution = self.inner.sessions.execution_for(&self.client);
         // A short plan holds for the table as it was at planning.
-        let short = short.filter(|_| self.inner.version() == version);
+        let short = short.filter(|_| is_valid());
         if let Some(returning) = short.and_then(ShortDml::returning) {
             self.client.check_described(returning.columns())?;
         }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use filbert_functions::measured::MeasuredTotal;
+use filbert_grid::ReadView;
 use filbert_grid::query::SqlError;
-use filbert_grid::{LayoutChanges, ReadView};
 
 use crate::config::QueryConfig;
 use crate::jobs::Jobs;
 use crate::plan::session::Sessions;
 use crate::plans::Plans;
+use crate::sources::Changes;
 use crate::tables::Tables;
 use crate::threads::Threads;
 
@@ -33,7 +34,7 @@ const OF_SESSION: [&str; 12] = [
 pub(crate) struct Parts {
     pub(crate) config: QueryConfig,
     pub(crate) tables: Arc<Tables>,
-    pub(crate) layout_changes: LayoutChanges,
+    pub(crate) changes: Changes,
     pub(crate) sessions: Sessions,
     /// The memory that statements hold.
     pub(crate) measured: Arc<MeasuredTotal>,

@@ -1,13 +1,15 @@
-//! A bounded cache of plans by statement text. A plan is dropped when its sources have changed.
+//! A bounded cache of plans by statement text. A plan is not found any more once its sources have
+//! changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use filbert_grid::MemberMemory;
 use parking_lot::RwLock;
 
 use crate::memory::PLANS_PART;
+use crate::sources::{Changes, Sources, Version};
 
 /// Longer texts are planned each time: programs generate them, and they seldom repeat.
 const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -15,13 +17,46 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 /// A plan that takes more than this part of the cache is large.
 const LARGE: usize = 8;
 
+/// A plan with the definitions that it was made from.
+pub(crate) struct Found<P> {
+    pub(crate) plan: Arc<P>,
+    pub(crate) sources: Arc<Sources>,
+}
+
+impl<P> Clone for Found<P> {
+    fn clone(&self) -> Self {
+        Found { plan: self.plan.clone(), sources: self.sources.clone() }
+    }
+}
+
 struct Kept<P> {
-    plan: Arc<P>,
+    found: Found<P>,
     /// The approximate size of the plan and its text.
     bytes: usize,
-    /// The version of the plan's sources. The plan is valid while the version is the same.
-    version: u64,
+    valid_at: LastValid,
     used: AtomicBool,
+}
+
+/// The last version of the definitions at which a plan was known to be valid. Both parts only
+/// increase, each by itself: a plan is valid at a version of the catalog whatever the layouts are.
+struct LastValid {
+    catalog: AtomicU64,
+    layouts: AtomicU64,
+}
+
+impl LastValid {
+    fn new(version: Version) -> Self {
+        LastValid { catalog: AtomicU64::new(version.catalog), layouts: AtomicU64::new(version.layouts) }
+    }
+
+    fn version(&self) -> Version {
+        Version { catalog: self.catalog.load(Ordering::Relaxed), layouts: self.layouts.load(Ordering::Relaxed) }
+    }
+
+    fn follow(&self, version: Version) {
+        self.catalog.fetch_max(version.catalog, Ordering::Relaxed);
+        self.layouts.fetch_max(version.layouts, Ordering::Relaxed);
+    }
 }
 
 /// A bounded cache. When it is full, it drops entries that were not used since the last round.
@@ -31,6 +66,7 @@ pub(crate) struct PlanCache<P> {
     bytes_max: usize,
     /// The account in which the plans count.
     memory: Arc<MemberMemory>,
+    changes: Changes,
 }
 
 struct Plans<P> {
@@ -61,23 +97,34 @@ impl<P> Plans<P> {
 impl<P> PlanCache<P> {
     /// An empty cache, with a maximum number of plans and a maximum size of all plans together. The
     /// maximum size shrinks while the member's memory is scarce.
-    pub(crate) fn new(plans_max: usize, bytes_max: usize, memory: Arc<MemberMemory>) -> Self {
+    pub(crate) fn new(plans_max: usize, bytes_max: usize, memory: Arc<MemberMemory>, changes: Changes) -> Self {
         let plans = Plans { plans: HashMap::new(), bytes: 0 };
-        PlanCache { by_text: RwLock::new(plans), plans_max, bytes_max, memory }
+        PlanCache { by_text: RwLock::new(plans), plans_max, bytes_max, memory, changes }
     }
 
-    /// The plan of a text, if it was made at this version.
-    pub(crate) fn find(&self, text: &str, version: u64) -> Option<Arc<P>> {
+    /// The plan of a text, if it is still valid.
+    pub(crate) fn find(&self, text: &str) -> Option<Found<P>> {
         let plans = self.by_text.read();
-        let kept = plans.plans.get(text).filter(|kept| kept.version == version)?;
+        let kept = plans.plans.get(text).filter(|kept| self.is_valid(kept))?;
         if !kept.used.load(Ordering::Relaxed) {
             kept.used.store(true, Ordering::Relaxed);
         }
-        Some(kept.plan.clone())
+        Some(kept.found.clone())
     }
 
-    /// Adds a plan of `bytes` bytes. A plan that would take a large part of the cache is not kept.
-    pub(crate) fn keep(&self, text: &str, version: u64, plan: Arc<P>, bytes: usize) {
+    /// Whether no change since a plan was last valid concerns it.
+    fn is_valid(&self, kept: &Kept<P>) -> bool {
+        let last = kept.valid_at.version();
+        let Some(version) = self.changes.valid_since(last, &kept.found.sources) else { return false };
+        if version != last {
+            kept.valid_at.follow(version);
+        }
+        true
+    }
+
+    /// Adds a plan of `bytes` bytes that was made at `version`. A plan that would take a large part
+    /// of the cache is not kept.
+    pub(crate) fn keep(&self, text: &str, version: Version, found: Found<P>, bytes: usize) {
         let bytes = bytes.max(text.len());
         let bytes_max = self.bytes_max_now();
         if text.len() > TEXT_BYTES_MAX || bytes > bytes_max / LARGE || self.plans_max == 0 {
@@ -88,7 +135,7 @@ impl<P> PlanCache<P> {
         plans.remove(text);
         let is_full = |plans: &Plans<P>| plans.plans.len() >= self.plans_max || plans.bytes + bytes > bytes_max;
         if is_full(&plans) {
-            plans.retain(|kept| kept.version == version && kept.used.swap(false, Ordering::Relaxed));
+            plans.retain(|kept| self.is_valid(kept) && kept.used.swap(false, Ordering::Relaxed));
         }
         while is_full(&plans) {
             // All entries were used: an arbitrary half of them goes.
@@ -98,7 +145,8 @@ impl<P> PlanCache<P> {
                 keep
             });
         }
-        plans.insert(text, Kept { plan, bytes, version, used: AtomicBool::new(true) });
+        let kept = Kept { found, bytes, valid_at: LastValid::new(version), used: AtomicBool::new(true) };
+        plans.insert(text, kept);
         // Sizes are limited, and far from the range's end.
         self.memory.note_plans(plans.bytes.cast_signed() - before.cast_signed());
     }
@@ -125,35 +173,52 @@ impl<P> PlanCache<P> {
 
     /// The number of plans that satisfy a condition.
     pub(crate) fn count(&self, which: impl Fn(&P) -> bool) -> usize {
-        self.by_text.read().plans.values().filter(|kept| which(&kept.plan)).count()
+        self.by_text.read().plans.values().filter(|kept| which(&kept.found.plan)).count()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::{Definition, looked_up, recorded};
 
     fn cache<P>(plans_max: usize, bytes_max: usize) -> PlanCache<P> {
-        PlanCache::new(plans_max, bytes_max, Arc::new(MemberMemory::new(None)))
+        PlanCache::new(plans_max, bytes_max, Arc::new(MemberMemory::new(None)), Changes::default())
     }
 
-    #[test]
-    fn a_plan_is_found_until_its_version_changes() {
+    fn without_sources<P>(plan: P) -> Found<P> {
+        Found { plan: Arc::new(plan), sources: Arc::default() }
+    }
+
+    fn keep<P>(cache: &PlanCache<P>, text: &str, plan: P, bytes: usize) {
+        cache.keep(text, cache.changes.version(), without_sources(plan), bytes);
+    }
+
+    #[tokio::test]
+    async fn a_plan_is_found_until_its_sources_change() {
         let cache = cache(10, 1_000);
-        cache.keep("SELECT 1", 1, Arc::new(7), 0);
-        assert_eq!(cache.find("SELECT 1", 1).as_deref(), Some(&7));
-        assert_eq!(cache.find("SELECT 1", 2), None);
-        assert_eq!(cache.find("SELECT 2", 1), None);
+        let relation = |name: &str| Definition::Relation(name.to_owned());
+        let ((), sources) = recorded(async { looked_up(|| relation("t")) }).await;
+        let found = Found { plan: Arc::new(7), sources: Arc::new(sources) };
+        cache.keep("SELECT 1", cache.changes.version(), found, 0);
+        let is_found = |text: &str| cache.find(text).map(|found| *found.plan) == Some(7);
+        assert!(is_found("SELECT 1") && !is_found("SELECT 2"));
+        for _ in 0..3_000 {
+            cache.changes.catalog.note(relation("other"));
+            assert!(is_found("SELECT 1"));
+        }
+        cache.changes.catalog.note(relation("t"));
+        assert!(!is_found("SELECT 1"));
         assert_eq!(cache.count(|plan| *plan == 7), 1);
     }
 
     #[test]
     fn the_cache_stays_within_its_limit_and_keeps_what_is_used() {
         let cache = cache(4, 1 << 30);
-        cache.keep("used", 1, Arc::new(0), 0);
+        keep(&cache, "used", 0, 0);
         for number in 0..100 {
-            cache.keep(&number.to_string(), 1, Arc::new(number), 0);
-            cache.find("used", 1);
+            keep(&cache, &number.to_string(), number, 0);
+            cache.find("used");
             assert!(cache.count(|_| true) <= 4);
         }
     }
@@ -163,25 +228,25 @@ mod tests {
         let cache = cache(100, 1_000);
         let sizes = (5..=50).cycle().take(1_000).chain([125, 125, 125, 126, 1_000]);
         for (number, bytes) in sizes.enumerate() {
-            cache.keep(&number.to_string(), 1, Arc::new(bytes), bytes);
+            keep(&cache, &number.to_string(), bytes, bytes);
             let plans = cache.by_text.read();
-            let held: usize = plans.plans.values().map(|kept| *kept.plan).sum();
+            let held: usize = plans.plans.values().map(|kept| *kept.found.plan).sum();
             assert!(held <= 1_000 && held == plans.bytes, "{held} bytes");
             assert_eq!(cache.memory.plans(), held);
         }
         assert_eq!(cache.count(|bytes| *bytes == 125), 3);
         assert_eq!(cache.count(|bytes| *bytes > 125), 0, "too large");
-        cache.keep("again", 1, Arc::new(60), 60);
-        cache.keep("again", 2, Arc::new(70), 70);
+        keep(&cache, "again", 60, 60);
+        keep(&cache, "again", 70, 70);
         assert_eq!(cache.count(|bytes| *bytes == 60), 0);
     }
 
     #[test]
     fn the_cache_gets_smaller_while_memory_is_scarce() {
         let memory = Arc::new(MemberMemory::new(Some(128 << 20)));
-        let cache = PlanCache::new(1_000, 64 << 20, memory.clone());
+        let cache = PlanCache::new(1_000, 64 << 20, memory.clone(), Changes::default());
         for number in 0..60_usize {
-            cache.keep(&number.to_string(), 1, Arc::new(number), 1 << 20);
+            keep(&cache, &number.to_string(), number, 1 << 20);
             assert!(memory.plans() <= 8 << 20);
         }
         let held = memory.plans();
@@ -192,7 +257,7 @@ mod tests {
     #[test]
     fn a_text_that_is_too_long_is_not_kept() {
         let cache = cache(4, 1 << 30);
-        cache.keep(&"x".repeat(TEXT_BYTES_MAX + 1), 1, Arc::new(0), 0);
+        keep(&cache, &"x".repeat(TEXT_BYTES_MAX + 1), 0, 0);
         assert_eq!(cache.count(|_| true), 0);
     }
 }

@@ -22,59 +22,65 @@ use crate::plan::planner::{
     columns_after, items_of, parameter_types, plan_query, plan_rewritten, reported_parameter_types, unaliased,
 };
 use crate::plan::scope;
+use crate::plan_cache::Found;
 use crate::plans::Plan;
 use crate::short::{ShortDml, ShortQuery};
+use crate::sources::{Version, recorded};
 use crate::template::Template;
 
 /// How often a statement is planned again because the catalog changed meanwhile.
 const ATTEMPTS_MAX: usize = 3;
+
+/// The memory that planning takes for each word, number and symbol of a long text, in bytes: 360 to
+/// 600 for lists, rows and conditions, up to 1,100 for operators between constants.
+const PLANNED_WORD_BYTES: usize = 450;
 
 /// The maximum size of the literals of a cached plan, in bytes. Constants that planning computes
 /// may be larger than the text.
 const LITERALS_BYTES_MAX: usize = 128 << 10;
 
 impl Parts {
-    /// Grows when cached plans may have become invalid: with mappings, views, indexes and columns,
-    /// and when a map is destroyed.
-    pub(crate) fn version(&self) -> u64 {
-        self.tables.catalog().version().wrapping_add(self.layout_changes.count())
-    }
-
     /// The plan of a text; planned now if it is not cached.
-    pub(crate) async fn plan(&self, text: &str, client: &ClientContext) -> Result<Arc<Plan>, SqlError> {
+    pub(crate) async fn plan(&self, text: &str, client: &ClientContext) -> Result<Found<Plan>, SqlError> {
         let key = plan_key(client.session(), text, client.types());
         let (mut attempts, held) = (0, ending::held());
-        let (version, planned) = loop {
+        let (version, planned, sources) = loop {
             attempts += 1;
-            let version = self.version();
-            if let Some(plan) = self.plans.find(client.dialect(), &key, version) {
-                return Ok(plan);
+            if let Some(found) = self.plans.find(client.dialect(), &key) {
+                return Ok(found);
             }
+            let version = self.changes.version();
             let permit = self.threads.may_plan(text).await;
-            let planned = self.plan_of_text(text, client).await;
-            drop(permit);
+            // Within a step of planning, memory is not checked.
+            let ahead = match permit {
+                Some(_) => ending::ahead(dialect::word_count(text).saturating_mul(PLANNED_WORD_BYTES))?,
+                None => None,
+            };
+            let (planned, sources) = recorded(self.plan_of_text(text, client)).await;
+            drop((ahead, permit));
             // If a table was altered meanwhile, planning may have seen parts from before and after
             // the change.
-            if self.version() == version || attempts == ATTEMPTS_MAX {
-                break (version, planned);
+            if self.changes.valid_since(version, &sources).is_some() || attempts == ATTEMPTS_MAX {
+                break (version, planned, sources);
             }
         };
-        let plan = Arc::new(planned?);
+        let found = Found { plan: Arc::new(planned?), sources: Arc::new(sources) };
+        let plan = &found.plan;
         // If the statement ended meanwhile, the plan may be incomplete.
         ending::check().map_err(|error| of_datafusion(&error))?;
-        if matches!(*plan, Plan::Other(_)) {
-            return Ok(plan);
+        if matches!(**plan, Plan::Other(_)) {
+            return Ok(found);
         }
         self.plans.missed();
         if plan.literal_bytes() > LITERALS_BYTES_MAX {
-            return Ok(plan);
+            return Ok(found);
         }
         let bytes = ending::held().saturating_sub(held);
         // A client that writes literals into texts does not send this text again.
-        if !self.keep_for_template(text, &plan, version, bytes, client).await {
-            self.plans.texts(client.dialect()).keep(&key, version, plan.clone(), bytes);
+        if !self.keep_for_template(text, plan, version, bytes, client).await {
+            self.plans.texts(client.dialect()).keep(&key, version, found.clone(), bytes);
         }
-        Ok(plan)
+        Ok(found)
     }
 
     async fn plan_of_text(&self, text: &str, client: &ClientContext) -> Result<Plan, SqlError> {
@@ -104,7 +110,7 @@ impl Parts {
         &self,
         text: &str,
         plan: &Plan,
-        version: u64,
+        version: Version,
         bytes: usize,
         client: &ClientContext,
     ) -> bool {
@@ -114,11 +120,11 @@ impl Parts {
         let Some(template) = Template::of(text) else { return false };
         let templates = self.plans.templates(client.dialect());
         let key = plan_key(client.session(), template.key(), &[]);
-        if let Some(known) = templates.find(&key, version) {
-            return known.is_some();
+        if let Some(known) = templates.find(&key) {
+            return known.plan.is_some();
         }
-        let made = self.plan_of_text(template.statement(), client).await.ok();
-        let made = made.filter(|made| {
+        let (made, sources) = recorded(self.plan_of_text(template.statement(), client)).await;
+        let made = made.ok().filter(|made| {
             made.same_as_with_literals(plan, template.values())
                 && dialect::differ_in_literals_only(text, template.statement(), template.values(), client.dialect())
         });
@@ -126,7 +132,8 @@ impl Parts {
         if ending::check().is_err() {
             return false;
         }
-        templates.keep(&key, version, Arc::new(made.map(Arc::new)), bytes);
+        let found = Found { plan: Arc::new(made.map(Arc::new)), sources: Arc::new(sources) };
+        templates.keep(&key, version, found, bytes);
         serves
     }
 

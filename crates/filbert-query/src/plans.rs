@@ -14,8 +14,9 @@ use filbert_grid::query::{CopyFormat, Dialect, ParameterType, SqlError, arrow_ty
 use crate::client_context::ParameterTypes;
 use crate::dml::joined::JoinedColumn;
 use crate::plan::planner::{PlannedQuery, check_count};
-use crate::plan_cache::PlanCache;
+use crate::plan_cache::{Found, PlanCache};
 use crate::short::{ShortDml, ShortQuery};
+use crate::sources::Changes;
 
 /// A parsed statement, planned as far as possible without parameter values.
 #[allow(clippy::large_enum_variant, reason = "each is kept once, behind an Arc")]
@@ -150,8 +151,8 @@ const CACHES: usize = 6;
 struct ByDialect<P>([PlanCache<P>; 3]);
 
 impl<P> ByDialect<P> {
-    fn new(plans_max: usize, bytes_max: usize, memory: &Arc<MemberMemory>) -> Self {
-        ByDialect([(); 3].map(|()| PlanCache::new(plans_max, bytes_max, memory.clone())))
+    fn new(plans_max: usize, bytes_max: usize, memory: &Arc<MemberMemory>, changes: &Changes) -> Self {
+        ByDialect([(); 3].map(|()| PlanCache::new(plans_max, bytes_max, memory.clone(), changes.clone())))
     }
 
     fn of(&self, dialect: Dialect) -> &PlanCache<P> {
@@ -167,10 +168,10 @@ impl<P> ByDialect<P> {
 impl Plans {
     /// Creates the caches. Each dialect may keep `plans_max` plans of texts and as many of
     /// templates, of `bytes_max` bytes each.
-    pub(crate) fn new(plans_max: usize, bytes_max: usize, memory: &Arc<MemberMemory>) -> Plans {
+    pub(crate) fn new(plans_max: usize, bytes_max: usize, memory: &Arc<MemberMemory>, changes: &Changes) -> Plans {
         Plans {
-            of_texts: ByDialect::new(plans_max, bytes_max, memory),
-            of_templates: ByDialect::new(plans_max, bytes_max, memory),
+            of_texts: ByDialect::new(plans_max, bytes_max, memory, changes),
+            of_templates: ByDialect::new(plans_max, bytes_max, memory, changes),
             memory: memory.clone(),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -188,16 +189,17 @@ impl Plans {
     }
 
     /// The plan of a text, by its [`plan_key`](crate::client_context::plan_key).
-    pub(crate) fn find(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
+    pub(crate) fn find(&self, dialect: Dialect, key: &str) -> Option<Found<Plan>> {
         self.fit();
-        self.counted(self.of_texts.of(dialect).find(key, version))
+        self.counted(self.of_texts.of(dialect).find(key))
     }
 
     /// The plan that serves all texts of a template, by the template's
     /// [`plan_key`](crate::client_context::plan_key).
-    pub(crate) fn find_by_template(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
-        let known = self.of_templates.of(dialect).find(key, version)?;
-        self.counted(known.as_ref().clone())
+    pub(crate) fn find_by_template(&self, dialect: Dialect, key: &str) -> Option<Found<Plan>> {
+        let known = self.of_templates.of(dialect).find(key)?;
+        let plan = known.plan.as_ref().clone();
+        self.counted(plan.map(|plan| Found { plan, sources: known.sources }))
     }
 
     /// Makes the caches smaller if the member's memory has become scarce.
@@ -209,7 +211,7 @@ impl Plans {
         }
     }
 
-    fn counted(&self, found: Option<Arc<Plan>>) -> Option<Arc<Plan>> {
+    fn counted(&self, found: Option<Found<Plan>>) -> Option<Found<Plan>> {
         if found.is_some() {
             self.hits.fetch_add(1, Ordering::Relaxed);
         }

@@ -55,7 +55,7 @@ pub(crate) async fn row_writer(
     client: &ClientContext,
     mode: WriteMode,
 ) -> Result<Box<dyn RowWriter>, SqlError> {
-    let plan = engine.plan(text, client).await?;
+    let plan = engine.plan(text, client).await?.plan;
     if let Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), .. }) = &*plan
         && let Some(table) = &copy.table
     {

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use crate::catalog::{Catalog, EntryFormat, Mapping, MappingColumn, View};
 use crate::paths::Path;
 use crate::scan::table::{MapTable, TableColumn};
+use crate::sources::{Definition, looked_up};
 
 /// The schema of mappings, views and maps.
 pub(crate) const SCHEMA: &str = "public";
@@ -128,7 +129,7 @@ impl Tables {
     fn follow(&self, definitions: &Definitions) {
         let Ok(grid) = self.grid() else { return };
         self.catalog.row_ids().not_before(grid.now().0);
-        let (_, gone) = self.catalog.follow(definitions);
+        let (come, gone) = self.catalog.follow(definitions);
         for mapping in gone.iter().filter(|mapping| mapping.columnar) {
             if let Some(map) = grid.existing_map(&mapping.external_name)
                 && let Err(error) = map.set_columns(Vec::new())
@@ -144,7 +145,10 @@ impl Tables {
                 tracing::warn!(mapping = mapping.name, "its columns are not kept here: {}", error.message);
             }
         }
-        self.catalog.changed();
+        // The columns of their maps have changed since the catalog did.
+        for mapping in come.iter().chain(&gone) {
+            self.catalog.changed(Definition::Relation(mapping.name.clone()));
+        }
     }
 
     pub(crate) fn catalog(&self) -> &Arc<Catalog> {
@@ -192,7 +196,10 @@ impl Tables {
 
     fn find_once(&self, name: &str, raw: bool) -> Result<Option<Mapped>, SqlError> {
         let grid = self.grid()?;
-        let of_mapping = |mapping: &Arc<Mapping>| grid.existing_map(&mapping.external_name).ok_or(());
+        let of_mapping = |mapping: &Arc<Mapping>| {
+            looked_up(|| Definition::Map(mapping.external_name.clone()));
+            grid.existing_map(&mapping.external_name).ok_or(())
+        };
         let found = match self.catalog.mapping_with(name, of_mapping) {
             Some((mapping, Ok(map))) => Some((mapping, Ok(map))),
             // Another member may have renamed the table: a map with the former name must not be
@@ -235,6 +242,7 @@ impl Tables {
         sample: impl FnOnce(&Map) -> Result<Entry, SqlError>,
     ) -> Result<Option<Mapping>, SqlError> {
         let grid = self.grid()?;
+        looked_up(|| Definition::Map(name.to_owned()));
         // Requesting a map would create it.
         if grid.map_names().binary_search_by(|known| known.as_str().cmp(name)).is_err() {
             return Ok(None);

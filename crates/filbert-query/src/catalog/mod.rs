@@ -1,6 +1,7 @@
 //! The catalog: mappings of maps, and views, by name.
 //!
-//! Every change increments the catalog's version. A cached plan is outdated if its version differs.
+//! Every change is noted with its names, and so is every lookup of a name by a statement's planning
+//! ([`crate::sources`]). A cached plan is outdated once one of its names has changed.
 //!
 //! A change names the definition that it was derived from. It is made only if the name still has
 //! that definition ([`Catalog::replace`], [`Catalog::remove`]), so concurrent changes do not
@@ -29,12 +30,11 @@ pub(crate) use tests::assert_same_mapping;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use filbert_data::FieldType;
-use filbert_grid::Cluster;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
+use filbert_grid::{ChangeLog, Cluster};
 use parking_lot::RwLock;
 
 pub(crate) use ddl::{ddl, external_name};
@@ -49,6 +49,8 @@ pub(crate) use table::{CheckFacts, ColumnFacts, Identity, ROW_ID, RowIds, TableF
 
 use filbert_dialect::DEFAULT_SCHEMAS;
 use filbert_functions::error::parsing_error;
+
+use crate::sources::{Definition, looked_up};
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +70,7 @@ pub(crate) struct View {
 /// Mappings and views by name.
 pub(crate) struct Catalog {
     content: RwLock<Content>,
-    version: AtomicU64,
+    changes: ChangeLog<Definition>,
     entries_max: usize,
     row_ids: Arc<RowIds>,
     gates: Gates,
@@ -90,6 +92,15 @@ enum Change {
     Schema(String, bool),
 }
 
+impl Change {
+    fn definition(&self) -> Definition {
+        match self {
+            Change::Relation(name, _) => Definition::Relation(name.clone()),
+            Change::Schema(name, _) => Definition::Schema(name.clone()),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Content {
     mappings: BTreeMap<String, Arc<Mapping>>,
@@ -103,7 +114,7 @@ struct Content {
 
 impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Catalog").field("version", &self.version()).finish_non_exhaustive()
+        f.debug_struct("Catalog").field("changes", &self.changes.count()).finish_non_exhaustive()
     }
 }
 
@@ -185,8 +196,8 @@ impl Content {
 impl Catalog {
     /// An empty catalog of at most `entries_max` mappings and views together.
     pub(crate) fn new(entries_max: usize) -> Self {
-        let (content, row_ids, gates, cluster) = Default::default();
-        Catalog { content, version: AtomicU64::new(0), entries_max, row_ids, gates, cluster }
+        let (content, changes, row_ids, gates, cluster) = Default::default();
+        Catalog { content, changes, entries_max, row_ids, gates, cluster }
     }
 
     /// Makes a change that depends on the current content. `settle` makes the further effects of
@@ -206,14 +217,17 @@ impl Catalog {
             return Ok(None);
         }
         let settled = settle()?;
+        let changed: Vec<Definition> = changes.iter().map(Change::definition).collect();
         content.make(changes);
-        self.changed();
+        for definition in changed {
+            self.changed(definition);
+        }
         Ok(Some(settled))
     }
 
-    /// Grows with every change.
-    pub(crate) fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
+    /// All changes of definitions.
+    pub(crate) fn changes(&self) -> &ChangeLog<Definition> {
+        &self.changes
     }
 
     /// Whether a cluster shares the catalog, so other members change it as well.
@@ -222,9 +236,10 @@ impl Catalog {
         self.cluster.get().is_some()
     }
 
-    /// Counts a change that plans depend on but the catalog does not contain: an index, or columns.
-    pub(crate) fn changed(&self) {
-        self.version.fetch_add(1, Ordering::AcqRel);
+    /// Notes a change of a definition. Also for a change that plans depend on but the catalog does
+    /// not contain: an index, or columns.
+    pub(crate) fn changed(&self, definition: Definition) {
+        self.changes.note(definition);
     }
 
     /// The source of keys for rows without a primary key.
@@ -244,6 +259,7 @@ impl Catalog {
         name: &str,
         read: impl FnOnce(&Arc<Mapping>) -> R,
     ) -> Option<(Arc<Mapping>, R)> {
+        looked_up(|| Definition::Relation(name.to_owned()));
         let content = self.content.read();
         let mapping = content.mappings.get(name)?;
         Some((mapping.clone(), read(mapping)))
@@ -251,17 +267,20 @@ impl Catalog {
 
     /// The mapping of a name.
     pub(crate) fn mapping(&self, name: &str) -> Option<Arc<Mapping>> {
+        looked_up(|| Definition::Relation(name.to_owned()));
         self.content.read().mappings.get(name).cloned()
     }
 
     /// Whether a schema other than the default one exists: it was created, or contains a table or a
     /// view.
     pub(crate) fn has_schema(&self, schema: &str) -> bool {
+        looked_up(|| Definition::Schema(schema.to_owned()));
         self.content.read().has_schema(schema)
     }
 
     /// The schemas beside the default one, sorted.
     pub(crate) fn schemas(&self) -> Vec<String> {
+        looked_up(|| Definition::Catalog);
         let content = self.content.read();
         let of_tables = content.mappings.values().filter(|mapping| mapping.table.is_some());
         let of_tables = of_tables.filter_map(|mapping| Some(mapping.name.split_once('.')?.0.to_owned()));
@@ -270,6 +289,7 @@ impl Catalog {
 
     /// The names of tables, mappings and views of a schema beside the default one.
     pub(crate) fn in_schema(&self, schema: &str) -> Vec<String> {
+        looked_up(|| Definition::Schema(schema.to_owned()));
         self.content.read().in_schema(schema).cloned().collect()
     }
 
@@ -320,6 +340,7 @@ impl Catalog {
 
     /// The mapping of a map: the one with the map's name, otherwise the first by name.
     pub(crate) fn mapping_of_map(&self, map: &str) -> Option<Arc<Mapping>> {
+        looked_up(|| Definition::Catalog);
         let content = self.content.read();
         let of_name = content.mappings.get(map).filter(|mapping| mapping.external_name == map);
         of_name.or_else(|| content.mappings.values().find(|mapping| mapping.external_name == map)).cloned()
@@ -327,31 +348,37 @@ impl Catalog {
 
     /// The view of a name.
     pub(crate) fn view(&self, name: &str) -> Option<Arc<View>> {
+        looked_up(|| Definition::Relation(name.to_owned()));
         self.content.read().views.get(name).cloned()
     }
 
     /// All mappings, by name.
     pub(crate) fn mappings(&self) -> Vec<Arc<Mapping>> {
+        looked_up(|| Definition::Catalog);
         self.content.read().mappings.values().cloned().collect()
     }
 
     /// All views, by name.
     pub(crate) fn views(&self) -> Vec<Arc<View>> {
+        looked_up(|| Definition::Catalog);
         self.content.read().views.values().cloned().collect()
     }
 
     /// The names of all mappings, sorted.
     pub(crate) fn mapping_names(&self) -> Vec<String> {
+        looked_up(|| Definition::Catalog);
         self.content.read().mappings.keys().cloned().collect()
     }
 
     /// The names of all views, sorted.
     pub(crate) fn view_names(&self) -> Vec<String> {
+        looked_up(|| Definition::Catalog);
         self.content.read().views.keys().cloned().collect()
     }
 
     /// The mapping or view with the name most similar to an unknown name.
     pub(crate) fn nearest(&self, name: &str) -> Option<String> {
+        looked_up(|| Definition::Catalog);
         let content = self.content.read();
         let names = content.mappings.keys().chain(content.views.keys()).map(String::as_str);
         nearest(name, names).map(str::to_owned)

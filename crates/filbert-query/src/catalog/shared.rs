@@ -95,12 +95,13 @@ impl Catalog {
     pub(crate) fn follow(&self, definitions: &Definitions) -> (Vec<Arc<Mapping>>, Vec<Arc<Mapping>>) {
         let Some(cluster) = self.cluster.get() else { return Default::default() };
         let is_ours = |name: &str| name.starts_with(RELATIONS) || name.starts_with(NAMESPACES);
-        let (mut come, mut gone) = (Vec::new(), Vec::new());
+        let (mut come, mut gone, mut changed) = (Vec::new(), Vec::new(), Vec::new());
         let mut content = self.content.write();
         let missing: Vec<String> =
             content.versions.keys().filter(|name| !definitions.by_name.contains_key(*name)).cloned().collect();
         for name in missing {
             content.versions.remove(&name);
+            changed.extend(change_of(&name, None).map(|change| change.definition()));
             gone.extend(content.forget(&name));
         }
         for (name, definition) in definitions.by_name.iter().filter(|(name, _)| is_ours(name)) {
@@ -113,6 +114,7 @@ impl Catalog {
                 continue;
             };
             content.versions.insert(name.clone(), definition.version);
+            changed.extend(change_of(name, None).map(|change| change.definition()));
             let before = content.forget(name);
             gone.extend(before.filter(|before| !matches!(&entry, Entry::Mapping(new) if new.name == before.name)));
             if let Entry::Mapping(mapping) = &entry {
@@ -121,7 +123,9 @@ impl Catalog {
             content.make(vec![change_of(name, Some(entry))].into_iter().flatten().collect());
         }
         drop(content);
-        self.changed();
+        for definition in changed {
+            self.changed(definition);
+        }
         (come, gone)
     }
 }

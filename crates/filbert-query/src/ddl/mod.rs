@@ -22,6 +22,7 @@ use crate::catalog::{self, EntryFormat, Mapping};
 use crate::client_context::ClientContext;
 use crate::cursor::text_rows;
 use crate::parts::Parts;
+use crate::sources::Definition;
 use crate::tables::{Tables, keep_in, relations_of, sample};
 
 /// Runs a statement about the catalog; returns the number of rows that it reports.
@@ -155,7 +156,7 @@ fn keep_beside(tables: &Tables, mapping: &Mapping) -> Result<(), SqlError> {
         [&mapping.key_format, &mapping.value_format].iter().any(|format| matches!(format, EntryFormat::Ids(_)));
     if mapping.columnar || has_layout || is_there {
         keep_in(&*grid.map(&mapping.external_name)?, mapping)?;
-        tables.catalog().changed();
+        tables.catalog().changed(Definition::Relation(mapping.name.clone()));
     }
     Ok(())
 }
@@ -173,7 +174,7 @@ fn drop_mapping(tables: &Tables, name: &str, if_exists: bool) -> Result<(), SqlE
     let is_there = grid.map_names().binary_search(&dropped.external_name).is_ok();
     if dropped.columnar && is_there {
         grid.map(&dropped.external_name)?.set_columns(Vec::new())?;
-        tables.catalog().changed();
+        tables.catalog().changed(Definition::Relation(name.to_owned()));
     }
     Ok(())
 }
@@ -230,7 +231,7 @@ fn create_index(tables: &Tables, client: &ClientContext, statement: &CreateIndex
         name => name.clone(),
     };
     let added = map.add_index(IndexConfig { name, kind, attributes, bitmap })?;
-    tables.catalog().changed();
+    tables.catalog().changed(Definition::Relation(mapped.mapping.name.clone()));
     match &statement.name {
         // Another statement has created an index with this name since.
         Some(name) if !added => there_already(client, statement, name),
@@ -274,7 +275,7 @@ async fn drop_index(
         let _shared = tables.catalog().gates().share(owner).await?;
         match tables.find(owner)? {
             Some(mapped) if mapped.table.map().drop_index(short)? => {
-                tables.catalog().changed();
+                tables.catalog().changed(Definition::Relation(mapped.mapping.name.clone()));
                 return Ok(());
             }
             None if map.is_some() => return Err(tables.not_found(owner)),

@@ -27,6 +27,7 @@ mod nesting;
 mod objects;
 mod parameters;
 mod patterns;
+mod plans;
 mod races;
 mod repeating;
 mod result_order;
