@@ -21,6 +21,8 @@ use crate::server::Server;
 pub(crate) struct Step {
     pub(crate) text: String,
     pub(crate) parameters: Vec<Parameter>,
+    /// Whether the last digits of its numbers may differ.
+    pub(crate) is_inexact: bool,
 }
 
 /// Executes the statements of all files of a dialect on both servers.
@@ -77,7 +79,8 @@ pub(crate) fn replay_step(
     };
     let (Some(there), Some(here)) = (ask(other), ask(filbert)) else { return };
     let is_ordered = step.text.contains(" order by ");
-    let verdict = compare(&there, &here, How { is_ordered, is_superset: dialect == "hazelcast", ..How::default() });
+    let (is_inexact, is_superset) = (step.is_inexact, dialect == "hazelcast");
+    let verdict = compare(&there, &here, How { is_ordered, is_inexact, is_superset, ..How::default() });
     *report.statements.entry(name.split('.').next().unwrap_or(name).to_owned()).or_default() += 1;
     report.compared += 1;
     match verdict {

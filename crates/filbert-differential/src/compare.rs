@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::outcome::{Answer, Outcome, Row};
+use crate::outcome::{Answer, Column, Outcome, Row};
 
 /// The kind of a difference in Filbert's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -141,7 +141,7 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
     let oids = |answer: &Answer| answer.columns.iter().map(|column| column.oid).collect::<Vec<_>>();
     let names = |answer: &Answer| answer.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
     let floats: Vec<bool> =
-        other.columns.iter().map(|column| how.is_inexact && matches!(column.oid, 700 | 701)).collect();
+        other.columns.iter().map(|column| how.is_inexact && is_inexact(column, how.is_superset)).collect();
     let types = oids(other);
     let (mut of_other, mut of_filbert) = (plain(&other.rows, &types), plain(&filbert.rows, &types));
     if !same_rows(&of_other, &of_filbert, &floats, false) {
@@ -164,6 +164,15 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
         return Verdict::Different(Kind::Tag);
     }
     Verdict::Same
+}
+
+/// Whether the values of a column may be inexact. The columns of a Hazelcast member have the names
+/// of their types.
+fn is_inexact(column: &Column, is_hazelcast: bool) -> bool {
+    match is_hazelcast {
+        true => ["Real", "Double", "Decimal"].iter().any(|name| column.name.starts_with(name)),
+        false => FLOATS.contains(&column.oid),
+    }
 }
 
 /// PostgreSQL's type OIDs: `numeric`; `json` and `jsonb`; `real` and `double precision`; arrays.

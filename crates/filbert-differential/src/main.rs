@@ -27,6 +27,7 @@
 // A command-line tool prints to the terminal.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod calls;
 mod cases;
 mod compare;
 mod finding;
@@ -109,6 +110,8 @@ enum Part {
     Postgres,
     /// Hazelcast's dialect, with a Hazelcast member
     Hazelcast,
+    /// Calls of functions with literals in Hazelcast's dialect, with a Hazelcast member
+    Calls,
     /// Conditions that partition rows into three parts
     Tlp,
     /// Concurrent connections, checked against a model
@@ -152,7 +155,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     if arguments.asks_for(Part::Postgres) || arguments.asks_for(Part::Tlp) {
         with_postgres(arguments, seed, &filbert, &mut report)?;
     }
-    if arguments.asks_for(Part::Hazelcast) {
+    if arguments.asks_for(Part::Hazelcast) || arguments.asks_for(Part::Calls) {
         match &arguments.member {
             Some(member) => with_hazelcast(arguments, seed, &filbert, member, &mut report)?,
             None => println!("Hazelcast's dialect is left out: no member to compare with"),
@@ -197,6 +200,15 @@ fn with_hazelcast(
     let mut tested = Box::new(Member::open(filbert.hazelcast)?);
     let functions = Functions::read(Dialect::Hazelcast)?;
     cases::replay(&arguments.cases, "hazelcast", &mut *other, &mut *tested, report)?;
+    if arguments.asks_for(Part::Calls) {
+        arguments.during(seed, |span| {
+            calls::run(&mut *other, &mut *tested, span, report);
+            Ok(())
+        })?;
+    }
+    if !arguments.asks_for(Part::Hazelcast) {
+        return Ok(());
+    }
     let mut session = Session::with_hazelcast(other, tested);
     arguments.during(seed, |span| rounds::run(&mut session, &functions, span, report))?;
     arguments.during(seed, |span| partition::run(&mut session, &functions, span, report))

@@ -103,8 +103,8 @@ pub(crate) fn run(other: &mut dyn Server, filbert: &mut dyn Server, report: &mut
                 let literal = statement.replace("$1", &format!("'{}'", text.replace('\'', "''")));
                 let parameter = Parameter { oid: 0, value: Some((*text).to_owned()) };
                 let steps = [
-                    Step { text: literal, parameters: Vec::new() },
-                    Step { text: statement.clone(), parameters: vec![parameter] },
+                    Step { text: literal, ..Step::default() },
+                    Step { text: statement.clone(), parameters: vec![parameter], ..Step::default() },
                 ];
                 for step in steps {
                     replay_step("without a type", "postgres", &step, &setup, other, filbert, report);

@@ -129,7 +129,9 @@ fn extract(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 fn field_of(field: &str, date: Option<NaiveDate>, time: NaiveTime) -> Result<f64> {
     let seconds = f64::from(time.second());
     let micros = f64::from(time.nanosecond() / 1_000 % 1_000_000);
+    let fraction = f64::from(time.nanosecond() % 1_000_000_000) / 1e9;
     match field {
+        "EPOCH" if date.is_none() => return Ok(f64::from(time.num_seconds_from_midnight()) + fraction),
         "HOUR" | "HOURS" => return Ok(f64::from(time.hour())),
         "MINUTE" | "MINUTES" => return Ok(f64::from(time.minute())),
         "SECOND" | "SECONDS" => return Ok(seconds),
@@ -153,10 +155,8 @@ fn field_of(field: &str, date: Option<NaiveDate>, time: NaiveTime) -> Result<f64
             "ISODOW" => f64::from(date.weekday().number_from_monday()),
             "DAY" | "DAYS" => f64::from(date.day()),
             "DOY" | "DAYOFYEAR" => f64::from(date.ordinal()),
-            "EPOCH" => {
-                let micros = date.and_time(time).and_utc().timestamp_micros();
-                micros as f64 / 1e6
-            }
+            // As in Hazelcast, the fraction is added to the whole seconds before.
+            "EPOCH" => date.and_time(time).and_utc().timestamp() as f64 + fraction,
             _ => return None,
         })
     };

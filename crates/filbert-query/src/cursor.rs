@@ -86,6 +86,8 @@ pub(crate) struct RunningRows {
     stream: SendableRecordBatchStream,
     /// Rows that were produced and not yet read; never empty.
     ready: Option<RecordBatch>,
+    /// The size of the rows that the statement still holds: no page of them was handed over.
+    kept_bytes: usize,
     ended: bool,
     infinite: bool,
     limits: Limits,
@@ -108,7 +110,8 @@ impl RunningRows {
     ) -> Self {
         // The statement that the rows are of, or a new one.
         let share = turns::current().unwrap_or_else(|| threads.turns().share());
-        RunningRows { columns, stream, ready: None, ended: false, infinite, limits, share, threads, job, dialect }
+        let (ready, kept_bytes, ended) = Default::default();
+        RunningRows { columns, stream, ready, kept_bytes, ended, infinite, limits, share, threads, job, dialect }
     }
 
     /// Cuts a page from the ready rows. `None` if no rows are ready and more may come.
@@ -130,10 +133,7 @@ impl RunningRows {
             match self.stream.next().await {
                 Some(Ok(batch)) if batch.num_rows() > 0 => {
                     let ready = as_promised(batch, &self.columns)?;
-                    // The reader frees it.
-                    if let Some(memory) = self.limits.memory() {
-                        memory.hand_over(ready.get_array_memory_size());
-                    }
+                    self.kept_bytes = self.kept_bytes.saturating_add(ready.get_array_memory_size());
                     self.ready = Some(ready);
                 }
                 Some(Ok(_)) => {}
@@ -152,6 +152,15 @@ impl RunningRows {
             }
         }
         Ok(())
+    }
+
+    /// The reader of a page frees its rows. The statement holds them until then: it may have to
+    /// wait for its turn to learn whether the page is the last one.
+    fn hand_over(&mut self) {
+        let bytes = std::mem::take(&mut self.kept_bytes);
+        if let Some(memory) = self.limits.memory() {
+            memory.hand_over(bytes);
+        }
     }
 
     async fn next_page(&mut self, rows_max: usize) -> Result<Page, SqlError> {
@@ -193,6 +202,9 @@ impl Cursor for RunningRows {
         if page.as_ref().is_some_and(|page| page.last) {
             self.job.done();
         }
+        if page.is_some() {
+            self.hand_over();
+        }
         page.map(Ok)
     }
 
@@ -216,10 +228,11 @@ impl Cursor for RunningRows {
             let done = limits.run(async { running.await.map_err(ended_early) }).await;
             abort.abort();
             match done {
-                Ok((this, page)) => {
+                Ok((mut this, page)) => {
                     if page.as_ref().is_ok_and(|page| page.last) {
                         job.done();
                     }
+                    this.hand_over();
                     reply(this, page);
                 }
                 Err(error) => {

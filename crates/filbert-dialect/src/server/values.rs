@@ -287,10 +287,11 @@ fn is_open(value: &Expr) -> bool {
     }
 }
 
-/// Whether a value may be an array: only planning knows the types of columns, functions and
-/// subqueries.
+/// Whether a value may be an array: only planning knows the types of columns, parameters, functions
+/// and subqueries.
 fn may_be_array(value: &Expr) -> bool {
     match value {
+        Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }) => true,
         Expr::Nested(inner) => may_be_array(inner),
         Expr::Cast { data_type, .. } => matches!(data_type, DataType::Array(_)),
         Expr::Identifier(_)

@@ -380,7 +380,9 @@ fn type_list(text: &str) -> Vec<&str> {
 
 /// Arrow's message for a failed cast.
 fn miscast(text: &str) -> Option<SqlSubject> {
-    if let Some(rest) = text.strip_prefix("Cannot cast string '") {
+    // The second one is of texts as booleans.
+    let beginnings = ["Cannot cast string '", "Cannot cast value '"];
+    if let Some(rest) = beginnings.iter().find_map(|beginning| text.strip_prefix(beginning)) {
         let (text, rest) = rest.rsplit_once("' to value of ")?;
         let field_type = arrow_name(rest.trim_end_matches(" type"))?;
         return Some(SqlSubject::Text { text: text.to_owned(), field_type });

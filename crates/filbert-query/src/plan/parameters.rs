@@ -271,14 +271,29 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
                 let changed = correct(&mut like.pattern, &like.expr, schema, known);
                 Transformed::new_transformed(Expr::Like(like), changed)
             }
-            Expr::Not(mut condition) => {
-                let changed = give(std::iter::once(condition.as_mut()), Some(&of_type(DataType::Boolean)));
-                Transformed::new_transformed(Expr::Not(condition), changed)
-            }
             Expr::BinaryExpr(mut conditions) if matches!(conditions.op, Operator::And | Operator::Or) => {
-                let sides = [conditions.left.as_mut(), conditions.right.as_mut()].into_iter();
-                let changed = give(sides, Some(&of_type(DataType::Boolean)));
+                let (left, right) = (conditions.left.as_mut(), conditions.right.as_mut());
+                let changed = give_truth(left, known) | give_truth(right, known);
                 Transformed::new_transformed(Expr::BinaryExpr(conditions), changed)
+            }
+            mut test @ (Expr::Not(_)
+            | Expr::IsTrue(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsUnknown(_)
+            | Expr::IsNotUnknown(_)) => {
+                let changed = match &mut test {
+                    Expr::Not(condition)
+                    | Expr::IsTrue(condition)
+                    | Expr::IsNotTrue(condition)
+                    | Expr::IsFalse(condition)
+                    | Expr::IsNotFalse(condition)
+                    | Expr::IsUnknown(condition)
+                    | Expr::IsNotUnknown(condition) => give_truth(condition, known),
+                    _ => false,
+                };
+                Transformed::new_transformed(test, changed)
             }
             Expr::BinaryExpr(mut compared)
                 if matches!(compared.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) =>
@@ -301,6 +316,19 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
             other => Transformed::no(other),
         })
     })
+}
+
+/// Gives a parameter that is a condition its type. Returns whether it did. Beside another parameter
+/// it was taken for a text before.
+fn give_truth(condition: &mut Expr, known: &Known<'_>) -> bool {
+    if let Expr::Placeholder(placeholder) = &mut *condition
+        && known.is_postgres()
+        && !known.declares(placeholder)
+        && placeholder.field.as_ref().is_some_and(|field| *field.data_type() != DataType::Boolean)
+    {
+        placeholder.field = None;
+    }
+    give(std::iter::once(condition), Some(&of_type(DataType::Boolean)))
 }
 
 /// Gives a parameter beside a cast the type that it casts to: the planner takes the metadata of the
