@@ -129,8 +129,8 @@ impl Measured {
         self.total.check(self.held(), self.total.member.statements(), "holds")
     }
 
-    /// Checks the limits for the memory that the statement holds, and for `bytes` more that its next
-    /// step takes. Other statements find it taken until the guard is dropped.
+    /// Checks the limits for the memory that the statement holds and the `bytes` of its next step.
+    /// Other statements find them taken until the guard is dropped.
     pub(crate) fn ahead(&self, bytes: usize) -> Result<Ahead, SqlError> {
         let before = self.total.ahead.fetch_add(bytes, Ordering::Relaxed);
         let ahead = Ahead { bytes, total: self.total.clone() };
