@@ -27,7 +27,7 @@
 //! | `config`, `memory`, `spill`, `jobs` | settings, memory and disk of queries, running statements |
 //! | `turns`, `release`, `threads` | fair shares; release of memory; threads of queries |
 //! | `error_dialects` | error dialects |
-//! | `sources` | the definitions that a plan was made from, and their changes |
+//! | `plan_sources` | the definitions that a plan was made from, and their changes |
 //! | `catalog` | declared mappings, tables, views and sequences |
 //! | `scan`, `predicates`, `subqueries` | reading maps; map API queries; subqueries as joins |
 //! | `client_context`, `session` | session context, statements about the session |
@@ -46,7 +46,7 @@
 //! - A lookup finds candidates. The whole condition is checked on each of them, unless it is known
 //!   to hold.
 //! - A plan is valid until a definition changes that its planning has looked up: a mapping, view,
-//!   schema, index or column. Every lookup and every change is recorded (`sources`).
+//!   schema, index or column. Every lookup and every change is recorded (`plan_sources`).
 //! - UPDATE and DELETE change an entry only if it is still the one that their condition was checked
 //!   on.
 //! - Network tasks run short plans alone. Everything else runs on the engine's threads, which give
@@ -75,6 +75,7 @@ mod parts;
 mod paths;
 mod plan;
 mod plan_cache;
+mod plan_sources;
 mod planning;
 mod plans;
 mod predicates;
@@ -84,7 +85,6 @@ mod scan;
 mod server;
 mod session;
 mod short;
-mod sources;
 mod spill;
 mod subqueries;
 mod system;

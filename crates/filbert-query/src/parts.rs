@@ -9,8 +9,8 @@ use filbert_grid::query::SqlError;
 use crate::config::QueryConfig;
 use crate::jobs::Jobs;
 use crate::plan::session::Sessions;
+use crate::plan_sources::Changes;
 use crate::plans::Plans;
-use crate::sources::Changes;
 use crate::tables::Tables;
 use crate::threads::Threads;
 

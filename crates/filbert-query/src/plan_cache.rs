@@ -9,7 +9,7 @@ use filbert_grid::MemberMemory;
 use parking_lot::RwLock;
 
 use crate::memory::PLANS_PART;
-use crate::sources::{Changes, Sources, Version};
+use crate::plan_sources::{Changes, Sources, Version};
 
 /// Longer texts are planned each time: programs generate them, and they seldom repeat.
 const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -180,7 +180,7 @@ impl<P> PlanCache<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::{Definition, looked_up, recorded};
+    use crate::plan_sources::{Definition, looked_up, recorded};
 
     fn cache<P>(plans_max: usize, bytes_max: usize) -> PlanCache<P> {
         PlanCache::new(plans_max, bytes_max, Arc::new(MemberMemory::new(None)), Changes::default())

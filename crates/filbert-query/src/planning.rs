@@ -23,9 +23,9 @@ use crate::plan::planner::{
 };
 use crate::plan::scope;
 use crate::plan_cache::Found;
+use crate::plan_sources::{Version, recorded};
 use crate::plans::Plan;
 use crate::short::{ShortDml, ShortQuery};
-use crate::sources::{Version, recorded};
 use crate::template::Template;
 
 /// How often a statement is planned again because the catalog changed meanwhile.

@@ -15,8 +15,8 @@ use crate::client_context::ParameterTypes;
 use crate::dml::joined::JoinedColumn;
 use crate::plan::planner::{PlannedQuery, check_count};
 use crate::plan_cache::{Found, PlanCache};
+use crate::plan_sources::Changes;
 use crate::short::{ShortDml, ShortQuery};
-use crate::sources::Changes;
 
 /// A parsed statement, planned as far as possible without parameter values.
 #[allow(clippy::large_enum_variant, reason = "each is kept once, behind an Arc")]

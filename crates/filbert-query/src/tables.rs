@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 
 use crate::catalog::{Catalog, EntryFormat, Mapping, MappingColumn, View};
 use crate::paths::Path;
+use crate::plan_sources::{Definition, looked_up};
 use crate::scan::table::{MapTable, TableColumn};
-use crate::sources::{Definition, looked_up};
 
 /// The schema of mappings, views and maps.
 pub(crate) const SCHEMA: &str = "public";

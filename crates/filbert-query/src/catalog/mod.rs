@@ -1,7 +1,7 @@
 //! The catalog: mappings of maps, and views, by name.
 //!
 //! Every change is noted with its names, and so is every lookup of a name by a statement's planning
-//! ([`crate::sources`]). A cached plan is outdated once one of its names has changed.
+//! ([`crate::plan_sources`]). A cached plan is outdated once one of its names has changed.
 //!
 //! A change names the definition that it was derived from. It is made only if the name still has
 //! that definition ([`Catalog::replace`], [`Catalog::remove`]), so concurrent changes do not
@@ -50,7 +50,7 @@ pub(crate) use table::{CheckFacts, ColumnFacts, Identity, ROW_ID, RowIds, TableF
 use filbert_dialect::DEFAULT_SCHEMAS;
 use filbert_functions::error::parsing_error;
 
-use crate::sources::{Definition, looked_up};
+use crate::plan_sources::{Definition, looked_up};
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use crate::catalog::{self, EntryFormat, Mapping};
 use crate::client_context::ClientContext;
 use crate::cursor::text_rows;
 use crate::parts::Parts;
-use crate::sources::Definition;
+use crate::plan_sources::Definition;
 use crate::tables::{Tables, keep_in, relations_of, sample};
 
 /// Runs a statement about the catalog; returns the number of rows that it reports.

@@ -276,25 +276,6 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
                 let changed = give_truth(left, known) | give_truth(right, known);
                 Transformed::new_transformed(Expr::BinaryExpr(conditions), changed)
             }
-            mut test @ (Expr::Not(_)
-            | Expr::IsTrue(_)
-            | Expr::IsNotTrue(_)
-            | Expr::IsFalse(_)
-            | Expr::IsNotFalse(_)
-            | Expr::IsUnknown(_)
-            | Expr::IsNotUnknown(_)) => {
-                let changed = match &mut test {
-                    Expr::Not(condition)
-                    | Expr::IsTrue(condition)
-                    | Expr::IsNotTrue(condition)
-                    | Expr::IsFalse(condition)
-                    | Expr::IsNotFalse(condition)
-                    | Expr::IsUnknown(condition)
-                    | Expr::IsNotUnknown(condition) => give_truth(condition, known),
-                    _ => false,
-                };
-                Transformed::new_transformed(test, changed)
-            }
             Expr::BinaryExpr(mut compared)
                 if matches!(compared.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) =>
             {
@@ -313,9 +294,26 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
                 }
                 Transformed::new_transformed(Expr::BinaryExpr(operands), changed)
             }
-            other => Transformed::no(other),
+            mut other => {
+                let changed = tested(&mut other).is_some_and(|condition| give_truth(condition, known));
+                Transformed::new_transformed(other, changed)
+            }
         })
     })
+}
+
+/// The condition of `NOT`, or of a test such as `IS TRUE`.
+fn tested(test: &mut Expr) -> Option<&mut Expr> {
+    match test {
+        Expr::Not(condition)
+        | Expr::IsTrue(condition)
+        | Expr::IsNotTrue(condition)
+        | Expr::IsFalse(condition)
+        | Expr::IsNotFalse(condition)
+        | Expr::IsUnknown(condition)
+        | Expr::IsNotUnknown(condition) => Some(condition),
+        _ => None,
+    }
 }
 
 /// Gives a parameter that is a condition its type. Returns whether it did. Beside another parameter
