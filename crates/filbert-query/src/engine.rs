@@ -29,7 +29,7 @@ use crate::config::QueryConfig;
 use crate::cursor::{ReadyRows, RunningRows, text_rows};
 use crate::dml::{Changed, Dml};
 use crate::error_dialects::translated;
-use crate::jobs::{JobGuard, Jobs, SlowStatements};
+use crate::jobs::{JobGuard, Jobs, LogLimits, SlowStatements};
 use crate::memory::MemoryLimits;
 use crate::parts::Parts;
 use crate::paths::{self, Path};
@@ -91,7 +91,8 @@ impl Engine {
         }
         let after = config.slow_statement_ms.map(Duration::from_millis);
         let slow = SlowStatements { after, hides_literals: config.hides_literals };
-        let jobs = Jobs::new(config.jobs_log_max, slow);
+        let log = LogLimits { statements_max: config.jobs_log_max, bytes_max: limits.log_bytes_max() };
+        let jobs = Jobs::new(log, slow);
         let server = Arc::new(Server::new(tables.clone(), jobs.clone(), limits));
         let sessions = Sessions::new(&config, limits, grid.memory(), &server)?;
         turns::follow_operators();

@@ -48,6 +48,15 @@ pub(crate) struct EndedJob {
     pub(crate) error: Option<String>,
 }
 
+impl EndedJob {
+    /// The memory of the entry in bytes.
+    fn bytes(&self) -> usize {
+        let Job { text, user, application, .. } = &self.job;
+        let texts = [text.len(), user.len(), application.len(), self.error.as_ref().map_or(0, String::len)];
+        size_of::<EndedJob>() + texts.iter().sum::<usize>()
+    }
+}
+
 /// The statements that the log of the member shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlowStatements {
@@ -79,12 +88,40 @@ struct RunningJob {
     limits: Limits,
 }
 
+/// The limits of the log of ended statements.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LogLimits {
+    /// The number of statements; 0 = no log.
+    pub(crate) statements_max: usize,
+    /// The size of their texts, names and errors, in bytes.
+    pub(crate) bytes_max: usize,
+}
+
+/// The statements that ended last.
+#[derive(Debug, Default)]
+struct Log {
+    /// The oldest first.
+    ended: VecDeque<EndedJob>,
+    bytes: usize,
+}
+
+impl Log {
+    fn keep(&mut self, ended: EndedJob, limits: LogLimits) {
+        self.bytes = self.bytes.saturating_add(ended.bytes());
+        self.ended.push_back(ended);
+        while self.ended.len() > limits.statements_max || self.bytes > limits.bytes_max {
+            let Some(oldest) = self.ended.pop_front() else { return };
+            self.bytes = self.bytes.saturating_sub(oldest.bytes());
+        }
+    }
+}
+
 /// The running statements, and the last ones that ended.
 pub(crate) struct Jobs {
     /// Ordered by number, which is the order of their start.
     running: Mutex<BTreeMap<u64, RunningJob>>,
-    log: Mutex<VecDeque<EndedJob>>,
-    log_max: usize,
+    log: Mutex<Log>,
+    limits: LogLimits,
     slow: SlowStatements,
     next: AtomicU64,
     /// The upper half of ids, from the start time of the process. Different processes have
@@ -99,11 +136,11 @@ impl fmt::Debug for Jobs {
 }
 
 impl Jobs {
-    /// Creates an empty list that keeps at most `log_max` ended jobs.
-    pub(crate) fn new(log_max: usize, slow: SlowStatements) -> Arc<Jobs> {
+    /// Creates an empty list that keeps ended statements within the limits.
+    pub(crate) fn new(limits: LogLimits, slow: SlowStatements) -> Arc<Jobs> {
         let epoch = Utc::now().timestamp_micros().unsigned_abs();
         let (running, log, next) = (Mutex::default(), Mutex::default(), AtomicU64::new(1));
-        Arc::new(Jobs { running, log, log_max, slow, next, epoch })
+        Arc::new(Jobs { running, log, limits, slow, next, epoch })
     }
 
     /// The number of running statements.
@@ -111,9 +148,9 @@ impl Jobs {
         self.running.lock().len()
     }
 
-    /// The number of ended jobs that are kept.
+    /// The maximum number of ended statements that are kept.
     pub(crate) fn log_max(&self) -> usize {
-        self.log_max
+        self.limits.statements_max
     }
 
     fn job(&self, text: &str, session: Option<&Session>) -> (u64, Job) {
@@ -149,14 +186,9 @@ impl Jobs {
     }
 
     fn keep(&self, ended: EndedJob) {
-        if self.log_max == 0 {
-            return;
+        if self.limits.statements_max > 0 {
+            self.log.lock().keep(ended, self.limits);
         }
-        let mut log = self.log.lock();
-        while log.len() >= self.log_max {
-            log.pop_front();
-        }
-        log.push_back(ended);
     }
 
     /// Whether the next statement that runs in place goes to the log.
@@ -165,7 +197,7 @@ impl Jobs {
             let is_due = left.get() == 0;
             left.set(if is_due { SAMPLE_EVERY - 1 } else { left.get() - 1 });
             is_due
-        }) && self.log_max > 0
+        }) && self.limits.statements_max > 0
     }
 
     /// Logs a statement that ran in place.
@@ -188,7 +220,7 @@ impl Jobs {
 
     /// The ended statements, the oldest first.
     pub(crate) fn ended(&self) -> Vec<EndedJob> {
-        self.log.lock().iter().cloned().collect()
+        self.log.lock().ended.iter().cloned().collect()
     }
 
     /// Cancels the statements that satisfy `is_meant`; returns their number.
@@ -262,9 +294,29 @@ mod tests {
 
     use super::*;
 
+    fn list(statements_max: usize, bytes_max: usize) -> Arc<Jobs> {
+        Jobs::new(LogLimits { statements_max, bytes_max }, SlowStatements::default())
+    }
+
+    #[test]
+    fn long_statements_leave_room_for_fewer() {
+        let jobs = list(1_000, 20_000);
+        for number in 0..100 {
+            drop(jobs.begin(&format!("SELECT '{number}{}'", "x".repeat(8_000)), None, Limits::new(None)));
+        }
+        let texts: Vec<Arc<str>> = jobs.ended().into_iter().map(|ended| ended.job.text).collect();
+        assert!(matches!(texts.as_slice(), [one, other] if one.contains("'98x") && other.contains("'99x")));
+        for _ in 0..100 {
+            drop(jobs.begin("SELECT 1", None, Limits::new(None)));
+        }
+        let log = jobs.log.lock();
+        assert!(log.ended.len() > 50 && log.bytes <= 20_000);
+        assert_eq!(log.bytes, log.ended.iter().map(EndedJob::bytes).sum::<usize>());
+    }
+
     #[test]
     fn jobs_are_seen_while_they_run_and_afterwards() {
-        let jobs = Jobs::new(2, SlowStatements::default());
+        let jobs = list(2, usize::MAX);
         let session = Arc::new(Session::new(Dialect::Crate, "ann"));
         session.set_process(7);
         let first = jobs.begin("SELECT 1", Some(&session), Limits::new(None));
@@ -287,9 +339,9 @@ mod tests {
 
     #[test]
     fn some_of_what_is_answered_in_place_is_logged() {
-        let jobs = Jobs::new(10, SlowStatements::default());
+        let jobs = list(10, usize::MAX);
         let sampled = (0..SAMPLE_EVERY * 3).filter(|_| jobs.samples()).count();
         assert_eq!(sampled, 3);
-        assert!(!Jobs::new(0, SlowStatements::default()).samples());
+        assert!(!list(0, usize::MAX).samples());
     }
 }

@@ -20,6 +20,11 @@ const UNRESERVED_BYTES: usize = 64 << 20;
 /// The part of a query's memory that the results of one function may take for one batch of rows.
 const RESULTS_PART: usize = 4;
 
+/// The part of the memory of queries that the log of ended statements may take, and its smallest
+/// limit in bytes.
+const LOG_PART: usize = 64;
+const LOG_BYTES_MIN: usize = 1 << 20;
+
 /// The part of the memory of queries that one plan cache may take.
 pub(crate) const PLANS_PART: usize = 16;
 
@@ -50,6 +55,11 @@ impl MemoryLimits {
     /// each dialect.
     pub(crate) fn plans_bytes_max(self) -> usize {
         self.queries_bytes_max / PLANS_PART
+    }
+
+    /// Bytes of the log of ended statements.
+    pub(crate) fn log_bytes_max(self) -> usize {
+        (self.queries_bytes_max / LOG_PART).max(LOG_BYTES_MIN)
     }
 
     /// The limits of the memory that statements hold. Operators copy rows with reserved memory when

@@ -525,7 +525,7 @@ mod tests {
     use super::*;
     use crate::catalog::{Catalog, assert_same_mapping};
     use crate::config::QueryConfig;
-    use crate::jobs::{Jobs, SlowStatements};
+    use crate::jobs::{Jobs, LogLimits, SlowStatements};
     use crate::memory::MemoryLimits;
     use crate::plan::session::Sessions;
     use crate::server::Server;
@@ -562,7 +562,11 @@ mod tests {
         let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
         let config = QueryConfig::default();
         let limits = MemoryLimits::new(&config, None);
-        let server = Arc::new(Server::new(Arc::clone(&tables), Jobs::new(10, SlowStatements::default()), limits));
+        let server = Arc::new(Server::new(
+            Arc::clone(&tables),
+            Jobs::new(LogLimits::default(), SlowStatements::default()),
+            limits,
+        ));
         let memory = Arc::new(filbert_grid::MemberMemory::new(None));
         let sessions = Sessions::new(&config, limits, &memory, &server).unwrap();
         for (dialect, text) in cases {

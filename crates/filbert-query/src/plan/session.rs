@@ -340,7 +340,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::Catalog;
-    use crate::jobs::{Jobs, SlowStatements};
+    use crate::jobs::{Jobs, LogLimits, SlowStatements};
     use crate::tables::Tables;
     use std::sync::Weak;
 
@@ -348,7 +348,7 @@ mod tests {
         let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
         let config = QueryConfig::default();
         let limits = MemoryLimits::new(&config, None);
-        let server = Arc::new(Server::new(tables, Jobs::new(10, SlowStatements::default()), limits));
+        let server = Arc::new(Server::new(tables, Jobs::new(LogLimits::default(), SlowStatements::default()), limits));
         let memory = Arc::new(MemberMemory::new(None));
         Sessions::new(&config, limits, &memory, &server).unwrap()
     }
