@@ -194,7 +194,12 @@ fn reported_in(expression: &Expr, schema: &DFSchema, report: &mut impl FnMut(&st
             }
             Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
                 (ARRAY_LIKE, [Expr::Placeholder(parameter), item]) => {
-                    let item = field_beside(item, schema)?;
+                    let item = match item {
+                        Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => {
+                            Arc::new(Field::new("", DataType::Int32, true))
+                        }
+                        item => field_beside(item, schema)?,
+                    };
                     let own = parameter.field.as_ref().map_or(DataType::Null, |own| own.data_type().clone());
                     let found = type_of_values(&own, None, field_type_of(&item), item.data_type());
                     let pg_type = Mark::of(&item).of_array().oid.filter(|oid| *oid == ARRAY_OF_JSONB);

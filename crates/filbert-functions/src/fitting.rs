@@ -1,7 +1,6 @@
 //! Fits values to the declared type of their column: limits the length, rounds, and validates.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 
 use chrono::{DateTime, SubsecRound};
 use filbert_data::dates::round_timestamp;
@@ -9,6 +8,7 @@ use filbert_data::{FieldType, Value};
 use filbert_dialect::DeclaredType;
 use filbert_grid::query::SqlError;
 
+use crate::addresses::is_address;
 use crate::error::data_error;
 use crate::json::{Document, Kind, Node};
 use crate::types::{BPCHAR, JSONB, Length, Mark, PgType, VARCHAR, field};
@@ -36,7 +36,7 @@ pub fn fit<'v>(declared: &DeclaredType, column: &str, value: Value<'v>) -> Resul
                 Cow::Owned(text) => Cow::Owned(text.trim_end_matches(' ').to_owned()),
             }))
         }
-        (DeclaredType::Ip, Value::Text(text)) => match address(&text) {
+        (DeclaredType::Ip, Value::Text(text)) => match is_address(&text) {
             true => Ok(Value::Text(text)),
             false => Err(invalid(column, "ip", &text, "an address such as 192.168.0.1 or ::1")),
         },
@@ -121,17 +121,6 @@ fn shortened<'v>(text: Cow<'v, str>, most: u32, type_name: &str, column: &str) -
     let message =
         format!("value too long for type {type_name}({most}): column {column:?} was given {found} characters");
     Err(data_error(message).with_sqlstate("22001"))
-}
-
-/// Whether a text is an IP address, optionally with a network prefix length.
-fn address(text: &str) -> bool {
-    let (address, bits) = match text.split_once('/') {
-        Some((address, bits)) => (address, Some(bits)),
-        None => (text, None),
-    };
-    let Ok(address) = address.parse::<IpAddr>() else { return false };
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= most))
 }
 
 fn invalid(column: &str, type_name: &str, text: &str, expected: &str) -> SqlError {

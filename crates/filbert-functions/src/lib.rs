@@ -27,6 +27,7 @@
 //! | `time` | `EXTRACT`, `TO_TIMESTAMP_TZ`, `TO_EPOCH_MILLIS`, `TO_CHAR` |
 //! | `series` | `generate_series`, `generate_stream` |
 //! | `around` | wrappers of DataFusion's functions |
+//! | `addresses` | the texts of network addresses |
 //! | `apart` | distinct names for casts of the same expression |
 //! | `checked` | `+ - *` that fail on overflow, and division |
 //! | `choices` | `CASE` during planning |
@@ -45,6 +46,7 @@
 //! | `related_types` | types that depend on neighbouring expressions |
 //! | `totals`, `float_totals` | result types of `SUM` and `AVG`; floating-point numbers |
 
+mod addresses;
 mod apart;
 mod around;
 pub mod builder;

@@ -451,7 +451,9 @@ fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
         "long" => *data_type = DataType::BigInt(None),
         "short" => *data_type = DataType::SmallInt(None),
         "byte" => *data_type = DataType::TinyInt(None),
-        "string" | "ip" | "inet" | "cidr" => *data_type = DataType::Text,
+        "ip" | "inet" => *expression = call("cast_inet", vec![taken(expr)], Vec::new(), None),
+        "cidr" => *expression = call("cast_cidr", vec![taken(expr)], Vec::new(), None),
+        "string" => *data_type = DataType::Text,
         name => {
             if let Some(kind) = name.strip_prefix("reg") {
                 let kind = if kind == "procedure" { "proc" } else { kind };

@@ -97,7 +97,8 @@ pub(in super::super) fn plan(raw: &RawBinaryExpr, left: &DataType, right: &DataT
     if !arithmetic {
         return Ok(super::widths::comparison(raw, left, right).or_else(|| of_texts(raw, left, right)));
     }
-    if is_open(&raw.left) && is_open(&raw.right) {
+    let is_power = raw.op == BinaryOperator::PGExp;
+    if is_open(&raw.left) && is_open(&raw.right) && !is_power {
         let text = format!("operator is not unique: unknown {} unknown", raw.op);
         return Err(carried(parsing_error(text).with_sqlstate("42725")));
     }
@@ -107,12 +108,20 @@ pub(in super::super) fn plan(raw: &RawBinaryExpr, left: &DataType, right: &DataT
         Expr::Placeholder(Placeholder { field: Some(field), .. }) => field.data_type().clone(),
         _ => other.clone(),
     };
-    let (left_expr, left) = match as_other(&raw.left, &right) {
-        Some(typed) if right.is_numeric() => (typed.clone(), cast_type(&typed, &right)),
+    // An operand of unknown type beside one of this type. There are no powers of whole numbers, and
+    // the number of places of a shift is an `integer`.
+    let beside = |other: &DataType| match raw.op {
+        BinaryOperator::PGExp if other.is_integer() || other.is_null() => DataType::Float64,
+        _ => other.clone(),
+    };
+    let is_shift = matches!(raw.op, BinaryOperator::PGBitwiseShiftLeft | BinaryOperator::PGBitwiseShiftRight);
+    let of_right = |left: &DataType| if is_shift && left.is_integer() { DataType::Int32 } else { beside(left) };
+    let (left_expr, left) = match as_other(&raw.left, &beside(&right)) {
+        Some(typed) if beside(&right).is_numeric() => (typed.clone(), cast_type(&typed, &beside(&right))),
         _ => (raw.left.clone(), left),
     };
-    let (right_expr, right) = match as_other(&raw.right, &left) {
-        Some(typed) if left.is_numeric() => (typed.clone(), cast_type(&typed, &left)),
+    let (right_expr, right) = match as_other(&raw.right, &of_right(&left)) {
+        Some(typed) if left.is_numeric() => (typed.clone(), cast_type(&typed, &of_right(&left))),
         _ => (raw.right.clone(), right),
     };
     if !left.is_numeric() || !right.is_numeric() {

@@ -1,7 +1,7 @@
 //! Casts to `varchar(n)`, `char(n)`, `bytea` and `boolean`, of any value to text, and to arrays of
 //! UUIDs and documents.
 
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use filbert_data::dates::{self, Zone};
 use filbert_data::{FieldType, Value};
 use filbert_dialect::DeclaredType;
@@ -9,6 +9,7 @@ use filbert_grid::query::{SqlError, SqlSubject};
 
 use super::refused;
 use super::texts::output;
+use crate::addresses::{is_address, is_network};
 use crate::error::{carried, data_error, of_datafusion};
 use crate::fitting::fit;
 use crate::literals;
@@ -16,6 +17,9 @@ use crate::native::{Call, Native, Take, of_text, pure, text};
 use crate::types::{
     ARRAY_OF_JSON, ARRAY_OF_JSONB, BPCHAR, INT2VECTOR, Length, Mark, OIDVECTOR, UUID, VARCHAR, is_vector,
 };
+
+/// The maximum number of characters of a text that an error shows.
+const SHOWN_MAX: usize = 100;
 
 pub(super) const FUNCTIONS: &[Native] = &[
     // Truncates a text to a number of characters.
@@ -41,6 +45,21 @@ pub(super) const FUNCTIONS: &[Native] = &[
         Some(Value::Bytes(bytes)) => Ok(Value::Bytes(bytes.to_vec().into())),
         Some(Value::Text(text)) => Ok(Value::Bytes(bytes(text)?.into())),
         _ => Err(refused("42846", "only texts can be cast to bytea")),
+    }),
+    pure("cast_inet", &[Take::Text], text, |call| {
+        let written = call.text(0).trim();
+        if is_address(written) { Ok(of_text(written)) } else { Err(no_address("inet", written)) }
+    }),
+    pure("cast_cidr", &[Take::Text], text, |call| {
+        let written = call.text(0).trim();
+        match is_network(written) {
+            Some(true) => Ok(of_text(written)),
+            Some(false) => {
+                let text = format!("invalid cidr value: {written:?}: value has bits set to right of mask");
+                Err(refused("22P02", text))
+            }
+            None => Err(no_address("cidr", written)),
+        }
     }),
     pure(
         "cast_uuids",
@@ -70,6 +89,11 @@ pub(super) const FUNCTIONS: &[Native] = &[
     pure("cast_oidvector", &[Take::Any], |_| array_of(FieldType::BigInt), |call| vector(call, FieldType::BigInt))
         .of_pg_type(|_| Some(OIDVECTOR)),
 ];
+
+fn no_address(name: &str, written: &str) -> DataFusionError {
+    let shown: String = written.chars().take(SHOWN_MAX).collect();
+    refused("22P02", format!("invalid input syntax for type {name}: {shown:?}"))
+}
 
 fn length_of(call: &Call<'_>, name: &str) -> Result<usize> {
     match call.int(1).and_then(|length| usize::try_from(length).ok()) {

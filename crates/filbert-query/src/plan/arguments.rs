@@ -2,6 +2,7 @@
 //! them: an argument whose type the function determines, or the type of the other arguments.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
@@ -123,12 +124,16 @@ fn taken_by_postgresql(call: &ScalarFunction, at: usize, schema: &DFSchema) -> O
         ("array_contains" | "array_overlaps", _) => of_arrays(call, schema),
         ("array_cat", _) => of_arrays(call, schema).or_else(texts),
         ("array_position", 2) => whole(),
-        // An array whose elements nothing determines is one of texts.
         ("array_append" | "array_position" | "array_positions" | "array_remove" | "array_replace", 0)
-        | ("array_prepend", 1)
-            if of_siblings().is_none_or(|found| found.data_type().is_string()) =>
+        | ("array_prepend", 1) => array_of(of_siblings()),
+        ("overlay" | "strpos" | "btrim" | "ltrim" | "rtrim", ..2)
+            if call
+                .args
+                .iter()
+                .take(2)
+                .any(|arg| field_of(arg, schema).is_some_and(|found| found.data_type().is_binary())) =>
         {
-            texts()
+            of(&FieldType::Binary)
         }
         ("substr", 1..) | ("width_bucket", 3) | ("make_interval", ..6) => whole(),
         ("make_interval", 6) => float(),
@@ -163,12 +168,33 @@ fn taken_by_postgresql(call: &ScalarFunction, at: usize, schema: &DFSchema) -> O
     }
 }
 
+/// The type that an aggregate function accepts for its arguments in PostgreSQL's dialect, if its
+/// name determines it. `min` and `max` of values without a type are those of texts.
+pub(super) fn taken_by_aggregate(name: &str) -> Option<FieldRef> {
+    match name {
+        "min" | "max" => Some(of_type(DataType::Utf8View)),
+        "bool_and" | "bool_or" => Some(of_type(DataType::Boolean)),
+        _ if ["corr", "covar", "regr_", "stddev", "var"].iter().any(|of_floats| name.starts_with(of_floats)) => {
+            Some(of_type(DataType::Float64))
+        }
+        _ => None,
+    }
+}
+
 /// The elements of the first array among the arguments.
 fn of_items(call: &ScalarFunction, schema: &DFSchema) -> Option<FieldRef> {
     let array = of_arrays(call, schema)?;
     let DataType::List(item) = array.data_type() else { return None };
     let metadata = Mark::of(&array).of_item().metadata(item.metadata().clone());
     Some(Arc::new(Field::new("", item.data_type().clone(), true).with_metadata(metadata)))
+}
+
+/// The array of elements of a type. An array whose elements nothing determines is one of texts.
+fn array_of(item: Option<FieldRef>) -> Option<FieldRef> {
+    let item = item.unwrap_or_else(|| of_type(DataType::Utf8View));
+    let item_type = if item.data_type().is_decimal() { FREE } else { item.data_type().clone() };
+    let metadata = Mark::of(&item).of_array().metadata(HashMap::new());
+    Some(Arc::new(Field::new_list("", Field::new_list_field(item_type, true), true).with_metadata(metadata)))
 }
 
 /// The first array among the arguments.

@@ -14,20 +14,22 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{InList, Placeholder};
+use datafusion::logical_expr::expr::{InList, Placeholder, WindowFunction};
 use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, cast};
+use filbert_data::FieldType;
 use filbert_dialect::calls::OPERAND;
+use filbert_functions::frames::{RANGE_END, RANGE_START};
 use filbert_functions::named::{map_named, with_types_of_inputs};
 use filbert_functions::numbers::decimals::{FREE, is_free};
-use filbert_functions::{field_beside, operand};
-use filbert_grid::query::Dialect;
+use filbert_functions::{field_beside, field_of, operand};
+use filbert_grid::query::{Dialect, arrow_type};
 
 use crate::client_context::ParameterTypes;
-use crate::plan::arguments::{common_type, is_open, of_type, taken};
+use crate::plan::arguments::{common_type, is_open, of_type, taken, taken_by_aggregate};
 use crate::plan::planner::unaliased;
-use crate::plan::set_operations::field_at;
+use crate::plan::set_operations::{field_at, with_rows_together};
 
 /// Window functions that take a row number.
 const OF_PLACES: [&str; 4] = ["lag", "lead", "nth_value", "ntile"];
@@ -65,7 +67,7 @@ impl Known<'_> {
 /// Gives parameters of a plan the types of neighbouring expressions. Types that the client has
 /// declared stay.
 pub(crate) fn infer_in_plan(plan: LogicalPlan, known: &Known<'_>) -> Result<LogicalPlan> {
-    let transformed = plan.transform_up_with_subqueries(|plan| {
+    let transformed = with_rows_together(plan)?.transform_up_with_subqueries(|plan| {
         let plan = match plan {
             LogicalPlan::Union(union) => return in_union(union),
             LogicalPlan::Limit(limit) => return Ok(in_limit(limit)),
@@ -206,23 +208,14 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
                 }
                 Transformed::new_transformed(Expr::ScalarFunction(call), changed)
             }
-            Expr::WindowFunction(mut window) if OF_PLACES.contains(&window.fun.name()) => {
-                let place = if window.fun.name() == "ntile" { 0 } else { 1 };
-                let place = window.params.args.get_mut(place);
-                let mut changed = give(place.into_iter(), Some(&of_type(DataType::Int32)));
-                // The default value of `lag` and `lead` has the type of their value, which gets all
-                // digits of a decimal.
-                if let [value, _, default] = window.params.args.as_mut_slice()
-                    && matches!(default, Expr::Placeholder(_))
-                {
-                    let wanted = value.to_field(schema)?.1;
-                    changed |= give(std::iter::once(&mut *default), Some(&wanted));
-                    let free = free_type(wanted.data_type());
-                    if free != *wanted.data_type() {
-                        *value = cast(value.clone(), free);
-                        changed = true;
-                    }
-                }
+            Expr::AggregateFunction(mut call) if known.is_postgres() => {
+                let wanted = taken_by_aggregate(call.func.name());
+                let mut changed = give(call.params.args.iter_mut(), wanted.as_ref());
+                changed |= call.params.filter.as_deref_mut().is_some_and(|condition| give_truth(condition, known));
+                Transformed::new_transformed(Expr::AggregateFunction(call), changed)
+            }
+            Expr::WindowFunction(mut window) => {
+                let changed = in_window(&mut window, schema, known)?;
                 Transformed::new_transformed(Expr::WindowFunction(window), changed)
             }
             Expr::Case(mut case) => {
@@ -300,6 +293,56 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema, known: &Known<'_>) -> R
             }
         })
     })
+}
+
+/// Parameters of a window function. Returns whether any got a type.
+fn in_window(window: &mut WindowFunction, schema: &DFSchema, known: &Known<'_>) -> Result<bool> {
+    let name = window.fun.name();
+    let params = &mut window.params;
+    let mut changed = false;
+    if OF_PLACES.contains(&name) {
+        let place = if name == "ntile" { 0 } else { 1 };
+        changed = give(params.args.get_mut(place).into_iter(), Some(&of_type(DataType::Int32)));
+        // The default value of `lag` and `lead` has the type of their value, which gets all digits
+        // of a decimal.
+        if let [value, _, default] = params.args.as_mut_slice()
+            && matches!(default, Expr::Placeholder(_))
+        {
+            let wanted = value.to_field(schema)?.1;
+            changed |= give(std::iter::once(&mut *default), Some(&wanted));
+            let free = free_type(wanted.data_type());
+            if free != *wanted.data_type() {
+                *value = cast(value.clone(), free);
+                changed = true;
+            }
+        }
+    }
+    if !known.is_postgres() {
+        return Ok(changed);
+    }
+    changed |= give(params.args.iter_mut(), taken_by_aggregate(name).as_ref());
+    changed |= params.filter.as_deref_mut().is_some_and(|condition| give_truth(condition, known));
+    let distance = match params.order_by.as_slice() {
+        [ordered] => field_of(&ordered.expr, schema).map(|field| distance_within(field.data_type())),
+        _ => None,
+    };
+    for key in &mut params.partition_by {
+        if let Expr::ScalarFunction(bound) = key
+            && matches!(bound.func.name(), RANGE_START | RANGE_END)
+        {
+            changed |= give(bound.args.iter_mut(), distance.as_ref());
+        }
+    }
+    Ok(changed)
+}
+
+/// The type of the distance between two values of a type.
+fn distance_within(data_type: &DataType) -> FieldRef {
+    match data_type {
+        found if found.is_temporal() => of_type(arrow_type(&FieldType::Interval)),
+        DataType::Float32 => of_type(DataType::Float64),
+        found => of_type(found.clone()),
+    }
 }
 
 /// The condition of `NOT`, or of a test such as `IS TRUE`.

@@ -62,6 +62,27 @@ pub(crate) fn with_common_types(plan: LogicalPlan, dialect: Dialect) -> Result<L
     Ok(typed.data)
 }
 
+/// The plan with one union for all rows of each `VALUES`.
+pub(super) fn with_rows_together(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut is_concerned = false;
+    plan.apply_with_subqueries(|node| {
+        is_concerned |= matches!(node, LogicalPlan::Union(union) if is_of_rows(union));
+        Ok(if is_concerned { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !is_concerned {
+        return Ok(plan);
+    }
+    let together = plan.transform_down_with_subqueries(|node| {
+        Ok(match node {
+            LogicalPlan::Union(union) if is_of_rows(&union) => {
+                Transformed::yes(LogicalPlan::Union(of_rows(&union).into_owned()))
+            }
+            node => Transformed::no(node),
+        })
+    })?;
+    Ok(together.data)
+}
+
 /// The union of the rows of a `VALUES`, which nests unions of some of them: all rows together
 /// determine the types. Any other union stays as it is.
 fn of_rows(union: &Union) -> Cow<'_, Union> {

@@ -149,10 +149,12 @@ fn clients_are_told_what_parameters_are_taken_as() {
     let member = member();
     member.change("CREATE TABLE u (id UUID PRIMARY KEY, d DATE, tags TEXT[], b BOOLEAN)");
     let (big, int, text, truth) = (FieldType::BigInt, FieldType::Integer, FieldType::Varchar, FieldType::Boolean);
+    let (double, bytes) = (FieldType::Double, FieldType::Binary);
+    let ints = FieldType::Array(Box::new(FieldType::Integer));
     let uuids = FieldType::Array(Box::new(FieldType::Uuid));
     // The types that PostgreSQL 15 reports.
-    let cases: [(&str, &[FieldType]); 28] = [
-        ("SELECT * FROM t LIMIT $1 OFFSET $2", &[big.clone(), big]),
+    let cases: [(&str, &[FieldType]); 45] = [
+        ("SELECT * FROM t LIMIT $1 OFFSET $2", &[big.clone(), big.clone()]),
         ("SELECT id FROM u WHERE id = $1", &[FieldType::Uuid]),
         ("SELECT id FROM u WHERE id IN ($1, $2)", &[FieldType::Uuid, FieldType::Uuid]),
         ("SELECT id FROM u WHERE id = ANY($1)", from_ref(&uuids)),
@@ -180,6 +182,23 @@ fn clients_are_told_what_parameters_are_taken_as() {
         ("SELECT s LIKE ANY($1) FROM t", &[FieldType::Array(Box::new(FieldType::Varchar))]),
         ("SELECT s NOT ILIKE ALL($1) FROM t", &[FieldType::Array(Box::new(FieldType::Varchar))]),
         ("SELECT coalesce($1, $2)", &[text.clone(), text.clone()]),
+        ("SELECT min($1), max($2)", &[text.clone(), text.clone()]),
+        ("SELECT bool_and($1), every($2), bool_or($3) OVER ()", &[truth.clone(), truth.clone(), truth.clone()]),
+        ("SELECT stddev($1), corr($2, $3)", &[double.clone(), double.clone(), double.clone()]),
+        ("SELECT count(*) FILTER (WHERE $1)", from_ref(&truth)),
+        ("SELECT $1 ^ 2, 3 ^ $2, $3 ^ $4", &[double.clone(), double.clone(), double.clone(), double.clone()]),
+        ("SELECT id::smallint << $1 FROM t", from_ref(&int)),
+        ("SELECT array_append($1, 1), array_prepend(1, $2)", &[ints.clone(), ints.clone()]),
+        ("SELECT array_remove($1, 1), array_position($2, 1)", &[ints.clone(), ints.clone()]),
+        ("SELECT array_append($1, 'a')", &[FieldType::Array(Box::new(FieldType::Varchar))]),
+        ("SELECT 1 = ANY($1)", from_ref(&ints)),
+        ("SELECT overlay($1 PLACING '\\x01'::bytea FROM 1)", from_ref(&bytes)),
+        ("SELECT sum(id) OVER (ORDER BY id RANGE $1 PRECEDING) FROM t", from_ref(&big)),
+        ("SELECT count(*) OVER (ORDER BY d RANGE $1 PRECEDING) FROM u", &[FieldType::Interval]),
+        ("VALUES ($1), ($2), ('1'::float8)", &[double.clone(), double.clone()]),
+        ("SELECT * FROM (VALUES ($1), ($2), (1), (2.5::float8)) v", &[double.clone(), double.clone()]),
+        ("VALUES ($1), ('2024-01-01'::date), ($2)", &[FieldType::Date, FieldType::Date]),
+        ("SELECT min($1) UNION SELECT 'a'::char(3)", from_ref(&text)),
     ];
     for (statement, expected) in cases {
         assert_eq!(described(&member, statement), expected, "{statement}");
