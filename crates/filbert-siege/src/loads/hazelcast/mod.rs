@@ -30,7 +30,7 @@ pub(crate) fn loads() -> Vec<Load> {
             small(target, async |map| Ok(map.project::<Blob>(&Projection::Identity, None).await?.len()))
         }),
         t.does("set-unfinished-6", Hazelcast, messages::unfinished).short(),
-        t.does("put-all-100mb-by-4", Hazelcast, messages::put_all),
+        t.does("put-all-100mb-by-4", Hazelcast, messages::put_all).fills(),
         t.does("values-of-60mb-until-full", Hazelcast, messages::until_full).fills(),
         t.does("frames-that-lie", Hazelcast, messages::frames_that_lie).short(),
         t.does("fragments-unfinished", Hazelcast, messages::fragments),
