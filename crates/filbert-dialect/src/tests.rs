@@ -327,6 +327,7 @@ fn words_are_counted_without_spaces_and_within_quotes_once() {
         ("SELECT a, b FROM t", 6),
         ("  SELECT\n'it is one text'  ", 2),
         ("SELECT \"one name\", 'a''b', 12.5e3 -- a comment", 10),
+        ("SELECT NullIf(a, 1)", 7 + 11),
         ("", 0),
     ];
     for (text, count) in counts {

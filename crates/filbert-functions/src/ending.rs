@@ -319,7 +319,7 @@ pub fn check() -> PlanResult<()> {
 /// 53200: it would hold too much memory.
 pub fn ahead(bytes: usize) -> Result<Option<Ahead>, SqlError> {
     let ahead = STATEMENT.try_with(|ending| {
-        let Some(memory) = ending.limits.memory.as_deref() else { return Ok(None) };
+        let Some(memory) = &ending.limits.memory else { return Ok(None) };
         measure(memory);
         memory.ahead(bytes).map(Some)
     });

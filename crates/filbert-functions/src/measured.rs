@@ -22,8 +22,6 @@ use crate::error::{NOT_ENOUGH_MEMORY, memory};
 #[derive(Debug)]
 pub struct MeasuredTotal {
     statements: AtomicUsize,
-    /// Bytes that statements are about to hold ([`Measured::ahead`]).
-    ahead: AtomicUsize,
     of_one_max: usize,
     of_all_max: usize,
     member: Arc<MemberMemory>,
@@ -33,14 +31,13 @@ impl MeasuredTotal {
     /// Limits for one statement, and for all together. All together never hold more than the
     /// member's memory has left for them.
     pub fn new(of_one_max: usize, of_all_max: usize, member: Arc<MemberMemory>) -> Arc<MeasuredTotal> {
-        let (statements, ahead) = Default::default();
-        Arc::new(MeasuredTotal { statements, ahead, of_one_max, of_all_max, member })
+        Arc::new(MeasuredTotal { statements: AtomicUsize::new(0), of_one_max, of_all_max, member })
     }
 
     /// The number of bytes at which a statement ends if all statements together hold too much. It
     /// is half of the limit of one statement, and decreases with the excess over the limit of all.
     /// From an excess of an eighth on, it is the mean of all statements: at least one statement
-    /// always holds as much.
+    /// always holds as much. Of equal statements each one ends that is checked.
     fn of_one_beyond(&self, all: usize, room: usize) -> usize {
         let half = self.of_one_max.min(room) / 2;
         let mean = (all / self.statements.load(Ordering::Relaxed).max(1)).min(half);
@@ -59,7 +56,7 @@ impl MeasuredTotal {
         let room = member.room_of_statements().min(*of_all_max);
         let text = if held > *of_one_max {
             format!("the statement {holds} {held} bytes, at most {of_one_max} are allowed; see query_memory_bytes_max")
-        } else if all > room && held > self.of_one_beyond(all, room) {
+        } else if all > room && held >= self.of_one_beyond(all, room) {
             let setting = if room < *of_all_max { "memory_bytes_max" } else { "queries_memory_bytes_max" };
             format!(
                 "all statements together hold {all} bytes, at most {room} are allowed, and this one {holds} {held}; \
@@ -77,6 +74,10 @@ impl MeasuredTotal {
 pub struct Measured {
     /// Negative if the statement has freed memory that others have allocated.
     held: AtomicIsize,
+    /// The bytes that the statement is about to hold ([`Measured::ahead`]).
+    expected: AtomicIsize,
+    /// The bytes that count for all statements: those that it holds or is about to hold.
+    counted: AtomicIsize,
     total: Arc<MeasuredTotal>,
 }
 
@@ -84,7 +85,8 @@ impl Measured {
     /// A statement that begins.
     pub fn new(total: Arc<MeasuredTotal>) -> Measured {
         total.statements.fetch_add(1, Ordering::Relaxed);
-        Measured { held: AtomicIsize::new(0), total }
+        let (held, expected, counted) = Default::default();
+        Measured { held, expected, counted, total }
     }
 
     /// The bytes that the statement holds; 0 if it has freed more than it has allocated.
@@ -95,8 +97,8 @@ impl Measured {
     /// Notes allocated bytes, or freed ones as a negative number.
     pub(crate) fn note(&self, bytes: isize) {
         if bytes != 0 {
-            let before = self.held.fetch_add(bytes, Ordering::Relaxed);
-            self.follow(before, before.saturating_add(bytes));
+            self.held.fetch_add(bytes, Ordering::Relaxed);
+            self.count();
         }
     }
 
@@ -106,15 +108,26 @@ impl Measured {
         // Shared buffers may count in several batches, and in maps. A statement never has room for
         // more than its limit because of them.
         let left = |held: isize| held.saturating_sub(bytes).max(held.min(0));
-        let before = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| Some(left(held)));
-        if let Ok(before) = before {
-            self.follow(before, left(before));
+        let _always = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| Some(left(held)));
+        self.count();
+    }
+
+    /// Counts the bytes of the statement for all. Statements that hold less than nothing give no
+    /// room to others. Threads of a statement may count at a time: the last of them counts what is
+    /// true.
+    fn count(&self) {
+        loop {
+            let (held, expected) = (self.held.load(Ordering::Acquire), self.expected.load(Ordering::Acquire));
+            self.count_as(held.max(expected).max(0));
+            let is_current = self.held.load(Ordering::Acquire) == held;
+            if is_current && self.expected.load(Ordering::Acquire) == expected {
+                return;
+            }
         }
     }
 
-    /// Statements that hold less than nothing give no room to others.
-    fn follow(&self, before: isize, after: isize) {
-        let change = after.max(0) - before.max(0);
+    fn count_as(&self, bytes: isize) {
+        let change = bytes.saturating_sub(self.counted.swap(bytes, Ordering::AcqRel));
         if change != 0 {
             self.total.member.note_statements(change);
         }
@@ -130,12 +143,17 @@ impl Measured {
     }
 
     /// Checks the limits for the memory that the statement holds and the `bytes` of its next step.
-    /// Other statements find them taken until the guard is dropped.
-    pub(crate) fn ahead(&self, bytes: usize) -> Result<Ahead, SqlError> {
-        let before = self.total.ahead.fetch_add(bytes, Ordering::Relaxed);
-        let ahead = Ahead { bytes, total: self.total.clone() };
-        let all = self.total.member.statements().saturating_add(before).saturating_add(bytes);
-        self.total.check(self.held().saturating_add(bytes), all, "needs")?;
+    /// They count for all statements until the guard is dropped.
+    ///
+    /// # Errors
+    /// 53200: the statement would hold too much.
+    pub(crate) fn ahead(self: &Arc<Self>, bytes: usize) -> Result<Ahead, SqlError> {
+        let needed = self.held().saturating_add(bytes);
+        let expected = isize::try_from(needed).unwrap_or(isize::MAX);
+        let before = self.expected.fetch_max(expected, Ordering::AcqRel);
+        let ahead = Ahead { statement: self.clone(), before };
+        self.count();
+        self.total.check(needed, self.total.member.statements(), "needs")?;
         Ok(ahead)
     }
 }
@@ -143,19 +161,21 @@ impl Measured {
 /// Memory that a statement is about to take.
 #[derive(Debug)]
 pub struct Ahead {
-    bytes: usize,
-    total: Arc<MeasuredTotal>,
+    statement: Arc<Measured>,
+    /// The bytes that the statement was about to hold before.
+    before: isize,
 }
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        self.total.ahead.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.statement.expected.store(self.before, Ordering::Release);
+        self.statement.count();
     }
 }
 
 impl Drop for Measured {
     fn drop(&mut self) {
-        self.follow(self.held.load(Ordering::Relaxed), 0);
+        self.count_as(0);
         self.total.statements.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -196,6 +216,21 @@ mod tests {
     }
 
     #[test]
+    fn far_beyond_the_limit_of_all_equal_statements_end_too() {
+        let total = limits(1_000, 2_000);
+        let statements: Vec<Measured> = (0..30).map(|_| Measured::new(total.clone())).collect();
+        let mut refused = 0;
+        for statement in &statements {
+            statement.note(100);
+            if statement.check().is_err() {
+                statement.note(-100);
+                refused += 1;
+            }
+        }
+        assert!((2_000..=2_300).contains(&total.member.statements()), "{} refused", refused);
+    }
+
+    #[test]
     fn far_beyond_the_limit_of_all_those_above_the_mean_end() {
         let total = limits(1_000, 10_000);
         let holding = |bytes: isize, count: usize| -> Vec<Measured> {
@@ -233,17 +268,23 @@ mod tests {
     #[test]
     fn memory_that_a_statement_is_about_to_take_counts_until_it_is_taken() {
         let total = limits(1_000, 1_200);
-        let [first, second] = [(); 2].map(|()| Measured::new(total.clone()));
+        let [first, second] = [(); 2].map(|()| Arc::new(Measured::new(total.clone())));
         first.note(300);
         let ahead = first.ahead(700).unwrap();
+        assert_eq!(total.member.statements(), 1_000);
+        first.note(600);
+        assert_eq!(total.member.statements(), 1_000, "a part of it is held now");
         assert_eq!(first.ahead(701).unwrap_err().sqlstate(), "53200", "more than one statement may hold");
         let error = second.ahead(600).unwrap_err();
         assert!(error.to_string().contains("this one needs 600"), "{error}");
         assert!(second.ahead(200).is_ok());
-        assert!(second.check().is_ok(), "nothing is held yet");
+        assert_eq!(total.member.statements(), 1_000);
+        first.note(-700);
         drop(ahead);
+        assert_eq!(total.member.statements(), 200);
         assert!(second.ahead(600).is_ok());
-        assert_eq!(total.ahead.load(Ordering::Relaxed), 0);
+        drop((first, second));
+        assert_eq!(total.member.statements(), 0);
     }
 
     #[test]

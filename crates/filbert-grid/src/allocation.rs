@@ -1,20 +1,50 @@
-//! The memory balance of each thread: the bytes that it has allocated, minus the bytes that it has
-//! freed.
+//! The memory balance of each thread, and of the process: the bytes that it has allocated, minus
+//! the bytes that it has freed.
 //!
 //! A caller that runs work on a thread reads the balance before and after it: the difference is the
-//! memory that the work still holds. The module knows neither statements nor limits. It must not
-//! allocate itself.
+//! memory that the work still holds. A thread adds its balance to that of the process in steps. The
+//! module knows neither statements nor limits. It must not allocate itself.
 //!
-//! A program tells here how its allocator releases memory of a thread ([`set_release`]).
+//! A program tells here how its allocator releases memory of a thread ([`set_release`]), and
+//! whether it serves one member alone ([`dedicate_process`]).
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+
+/// The change of a thread's balance, in bytes, from which on it is added to that of the process.
+const STEP_BYTES: usize = 64 << 10;
+
+/// The balance of the process, without the last changes of each thread.
+static TOTAL: AtomicIsize = AtomicIsize::new(0);
+
+/// Whether the process serves one member alone.
+static IS_DEDICATED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// The balance of this thread. Constant, and without a destructor: the allocator reads it also
     /// while a thread begins and ends.
     static BALANCE: Cell<isize> = const { Cell::new(0) };
+    /// The part of the balance that the process knows.
+    static ADDED: Cell<isize> = const { Cell::new(0) };
+    /// Adds the rest when the thread ends. Its first use registers the destructor, which allocates
+    /// nothing on Linux and macOS.
+    static LAST: AddsTheRest = const { AddsTheRest };
+}
+
+struct AddsTheRest;
+
+impl Drop for AddsTheRest {
+    fn drop(&mut self) {
+        add(BALANCE.get());
+    }
+}
+
+/// Adds a thread's balance to that of the process.
+#[cold]
+fn add(balance: isize) {
+    TOTAL.fetch_add(balance.wrapping_sub(ADDED.replace(balance)), Ordering::Relaxed);
 }
 
 /// How a thread releases memory that it has allocated and others have freed.
@@ -46,13 +76,36 @@ pub fn balance() -> isize {
     BALANCE.get()
 }
 
+/// The balance of all threads together, in bytes. It lacks at most [`STEP_BYTES`] of each thread.
+/// Always 0 in a program with an allocator that is not [`Counting`].
+pub fn total() -> usize {
+    TOTAL.load(Ordering::Relaxed).try_into().unwrap_or(0)
+}
+
+/// Declares that the process serves one member alone, as the program does: all of its memory is
+/// that of the member. An embedding program has memory of its own.
+pub fn dedicate_process() {
+    IS_DEDICATED.store(true, Ordering::Relaxed);
+}
+
+/// The balance of a process that serves one member alone, in bytes; 0 in any other process.
+pub(crate) fn total_of_member() -> usize {
+    if IS_DEDICATED.load(Ordering::Relaxed) { total() } else { 0 }
+}
+
 /// An allocator that counts the bytes that each thread allocates and frees, by the requested sizes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting<A>(pub A);
 
 #[inline]
 fn count(bytes: isize) {
-    BALANCE.set(BALANCE.get().wrapping_add(bytes));
+    let balance = BALANCE.get().wrapping_add(bytes);
+    BALANCE.set(balance);
+    if balance.wrapping_sub(ADDED.get()).unsigned_abs() >= STEP_BYTES {
+        add(balance);
+        // The thread may be ending.
+        let _registered = LAST.try_with(|_| ());
+    }
 }
 
 /// The size of a layout, which is at most `isize::MAX`.
@@ -136,6 +189,24 @@ mod tests {
             allocator.dealloc(zeroed, layout);
         }
         assert_eq!(balance(), before);
+    }
+
+    /// Many steps, but less than a member has for itself: accounts of other tests see the total.
+    const LARGE_BYTES: usize = 4 << 20;
+
+    #[test]
+    fn the_process_knows_large_changes_at_once_and_the_rest_of_ended_threads() {
+        let before = total();
+        count(signed(LARGE_BYTES));
+        assert!(total() >= before + LARGE_BYTES - STEP_BYTES);
+        let ended = std::thread::spawn(|| {
+            count(signed(LARGE_BYTES));
+            count(-signed(LARGE_BYTES) + 1_000);
+            BALANCE.get().wrapping_sub(ADDED.get())
+        });
+        assert!(ended.join().unwrap().unsigned_abs() < STEP_BYTES);
+        count(-signed(LARGE_BYTES));
+        assert!(total() < before + LARGE_BYTES / 2);
     }
 
     #[test]

@@ -23,6 +23,10 @@
 //! concurrently while there is room, and one import always runs. Imports do not cause the refusal
 //! of writes.
 //!
+//! The account is compared with the allocator: memory of the process that is in no account, such as
+//! the memory of a computation until its statement is measured, leaves buffers and statements less
+//! room. This applies to a process that serves one member alone, with an allocator that counts.
+//!
 //! Cached plans count as well. They have no guaranteed part: their caches shrink with the room of
 //! statements.
 //!
@@ -31,6 +35,8 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+
+use crate::allocation;
 
 /// The part of the limit that is guaranteed to buffers, and its smallest and largest size.
 const BUFFERS_PART: usize = 16;
@@ -44,6 +50,10 @@ const LOGS_PART: usize = 8;
 /// smallest size.
 const LINK_PART: usize = 32;
 const LINK_BYTES_MIN: usize = 4 << 20;
+
+/// The memory of the process, in bytes, that needs no account: the member's own structures, and
+/// buffers that are too small to count.
+const OWN_BYTES: usize = 16 << 20;
 
 /// The memory that a member uses, in bytes, and its limit.
 #[derive(Debug)]
@@ -102,6 +112,12 @@ impl MemberMemory {
     pub fn used(&self) -> usize {
         let others = [self.buffers(), self.statements(), self.plans()];
         others.into_iter().fold(self.data(), usize::saturating_add)
+    }
+
+    /// The bytes that the process has allocated beyond this account and [`OWN_BYTES`].
+    fn unaccounted(&self) -> usize {
+        let accounted = self.used().saturating_add(self.imports()).saturating_add(OWN_BYTES);
+        allocation::total_of_member().saturating_sub(accounted)
     }
 
     /// The bytes of maps, of the logs of their groups, and of the connections between members.
@@ -191,12 +207,12 @@ impl MemberMemory {
         self.of_statements.saturating_add(self.of_buffers)
     }
 
-    /// The limit minus maps, logs, connections, imports and `others`, or the guaranteed part if
-    /// that is more.
+    /// The limit minus maps, logs, connections, imports, memory that is in no account, and
+    /// `others`, or the guaranteed part if that is more.
     fn room_beside(&self, others: usize, guaranteed: usize) -> usize {
-        let taken = self.data().saturating_add(self.imports()).saturating_add(others);
-        let left = |max: usize| max.saturating_sub(taken);
-        self.bytes_max.map_or(usize::MAX, |max| left(max).max(guaranteed))
+        let Some(max) = self.bytes_max else { return usize::MAX };
+        let counted = self.data().saturating_add(self.imports()).saturating_add(others);
+        max.saturating_sub(counted.saturating_add(self.unaccounted())).max(guaranteed)
     }
 
     /// The bytes in use and their limit, if maps have no room for `bytes` more bytes; otherwise
@@ -205,7 +221,8 @@ impl MemberMemory {
     pub(crate) fn lacks_room_for_maps(&self, bytes: usize) -> Option<(usize, usize)> {
         let max = self.bytes_max?;
         let exceeds = |used: usize, max: usize| (used.saturating_add(bytes) > max).then_some((used, max));
-        exceeds(self.data(), max).or_else(|| exceeds(self.used(), max.saturating_add(self.guaranteed())))
+        let all = || self.used().saturating_add(self.unaccounted());
+        exceeds(self.data(), max).or_else(|| exceeds(all(), max.saturating_add(self.guaranteed())))
     }
 
     /// Takes room for an import of `bytes` bytes. `None` if there is no room beside other imports.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
 use datafusion::arrow::compute::cast;
+use datafusion::common::DataFusionError;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use filbert_data::FieldType;
-use filbert_functions::ending::Limits;
+use filbert_functions::ending::{self, Limits};
 use filbert_functions::error::of_datafusion;
 use filbert_grid::ErrorKind;
 use filbert_grid::query::{ColumnMeta, Cursor, Dialect, Page, PageReply, SqlError, SqlErrorCode, arrow_type};
@@ -132,26 +133,31 @@ impl RunningRows {
         while self.ready.is_none() && !self.ended {
             match self.stream.next().await {
                 Some(Ok(batch)) if batch.num_rows() > 0 => {
+                    // The batch was made in one step, as those of other statements meanwhile.
+                    ending::check_batch().map_err(|error| self.failed(&error))?;
                     let ready = as_promised(batch, &self.columns)?;
                     self.kept_bytes = self.kept_bytes.saturating_add(ready.get_array_memory_size());
                     self.ready = Some(ready);
                 }
                 Some(Ok(_)) => {}
-                Some(Err(error)) => {
-                    self.ended = true;
-                    let error = match of_datafusion(&error) {
-                        // The reader has to run the statement again.
-                        error if error.kind == ErrorKind::BeingReplaced => error.with_sqlstate("40001"),
-                        error => error,
-                    };
-                    let error = translated(error, "", self.dialect);
-                    self.job.fail(&error);
-                    return Err(error);
-                }
+                Some(Err(error)) => return Err(self.failed(&error)),
                 None => self.ended = true,
             }
         }
         Ok(())
+    }
+
+    /// Ends the rows with an error, in the client's dialect.
+    fn failed(&mut self, error: &DataFusionError) -> SqlError {
+        self.ended = true;
+        let error = match of_datafusion(error) {
+            // The reader has to run the statement again.
+            error if error.kind == ErrorKind::BeingReplaced => error.with_sqlstate("40001"),
+            error => error,
+        };
+        let error = translated(error, "", self.dialect);
+        self.job.fail(&error);
+        error
     }
 
     /// The reader of a page frees its rows. The statement holds them until then: it may have to

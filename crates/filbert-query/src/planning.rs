@@ -31,9 +31,18 @@ use crate::template::Template;
 /// How often a statement is planned again because the catalog changed meanwhile.
 const ATTEMPTS_MAX: usize = 3;
 
-/// The memory that planning takes for each word, number and symbol of a long text, in bytes: 360 to
-/// 600 for lists, rows and conditions, up to 1,100 for operators between constants.
-const PLANNED_WORD_BYTES: usize = 450;
+/// The memory that parsing takes for each word, number and symbol of a long text, in bytes: 220 to
+/// 330 for lists, rows, conditions and calls, up to 1,000 for functions that are rewritten, such as
+/// `nullif`.
+const PARSED_WORD_BYTES: usize = 450;
+
+/// The memory that planning takes beyond a parsed statement, as a multiple of it: 0.4 for lists,
+/// 0.8 for conditions, 1.3 for `coalesce`, 1.7 for rows of `VALUES`, 3.1 for functions of
+/// operators.
+const PLANNED_TO_PARSED: usize = 3;
+
+/// The size of a parsed statement, in bytes, from which on planning's memory is checked ahead.
+const PARSED_BYTES_MIN: usize = 1 << 20;
 
 /// The maximum size of the literals of a cached plan, in bytes. Constants that planning computes
 /// may be larger than the text.
@@ -53,7 +62,7 @@ impl Parts {
             let permit = self.threads.may_plan(text).await;
             // Within a step of planning, memory is not checked.
             let ahead = match permit {
-                Some(_) => ending::ahead(dialect::word_count(text).saturating_mul(PLANNED_WORD_BYTES))?,
+                Some(_) => ending::ahead(dialect::word_count(text).saturating_mul(PARSED_WORD_BYTES))?,
                 None => None,
             };
             let (planned, sources) = recorded(self.plan_of_text(text, client)).await;
@@ -89,9 +98,15 @@ impl Parts {
             parameters_max: self.config.parameters_max,
             ..dialect::Limits::default()
         };
+        let before = ending::held();
         let statement = dialect::parse(text, client.dialect(), &limits, &self.path(client))?;
-        // The parts of a long statement take hundreds of times its text.
+        // The parts of a long statement take hundreds of times its text, and its plans a multiple.
         ending::check().map_err(|error| of_datafusion(&error))?;
+        let parsed = ending::held().saturating_sub(before);
+        let _ahead = match parsed >= PARSED_BYTES_MIN {
+            true => ending::ahead(parsed.saturating_mul(PLANNED_TO_PARSED))?,
+            false => None,
+        };
         if !client.types().is_empty()
             && matches!(statement.parsed, Parsed::Query(_))
             && let Ok(plan) = self.make_plan(statement.clone(), &ClientContext::new(client.session())).await

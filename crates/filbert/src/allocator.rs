@@ -65,6 +65,7 @@ fn set_option(variable: &str, option: libmimalloc_sys::mi_option_t, value: std::
 /// # Errors
 /// The thread cannot be started.
 pub(crate) fn return_memory() -> io::Result<()> {
+    allocation::dedicate_process();
     // The threads of queries release the memory that others have freed.
     allocation::set_release(|| collect(true));
     thread::Builder::new().name("filbert-memory".to_owned()).spawn(|| {

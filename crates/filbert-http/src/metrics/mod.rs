@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use filbert_grid::allocation;
 use filbert_grid::metrics::Metrics;
 
 use crate::failure::Failure;
@@ -60,6 +61,11 @@ fn member(families: &mut Families, shared: &Shared) {
         ("filbert_statement_bytes", "Memory that statements and kept plans hold.", figures.statement_bytes),
         ("filbert_buffer_bytes", "Memory of what is under way: messages, bodies, events.", figures.buffer_bytes),
         ("filbert_buffer_limit_bytes", "The limit of that (buffers_bytes_max).", figures.buffer_bytes_max),
+        (
+            "filbert_allocated_bytes",
+            "Memory that the process has allocated, in an account or not.",
+            allocation::total(),
+        ),
         ("filbert_maps", "Maps.", figures.maps),
         ("filbert_objects", "Distributed objects.", figures.objects),
         ("filbert_clients", "Connected Hazelcast clients.", figures.clients),

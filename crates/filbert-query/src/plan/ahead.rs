@@ -32,6 +32,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use filbert_functions::ending;
 use filbert_grid::{Exhausted, MemoryBudget, Reservation};
 use futures::Stream;
 use parking_lot::Mutex;
@@ -306,6 +307,11 @@ impl Stream for Producer {
         self.permit = None;
         Poll::Ready(match next {
             Some(Ok(batch)) => {
+                // Many statements may each have made a batch in one step before their readers run.
+                if let Err(error) = ending::check_batch() {
+                    self.ahead.ended(permit);
+                    return Poll::Ready(Some(Err(error)));
+                }
                 let bytes = batch.get_array_memory_size();
                 self.last = Some(bytes);
                 Some(self.ahead.made(bytes, permit).map(|()| batch))

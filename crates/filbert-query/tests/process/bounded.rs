@@ -1,11 +1,14 @@
 //! Statements that need more memory or more planning than the limits allow are rejected, and other
 //! statements are not affected.
 
+use std::hint::black_box;
 use std::sync::Arc;
+use std::thread;
 
 use crate::common::{Member, each_page};
 use crate::{alone, memory_mib};
 use filbert_grid::query::{Dialect, Session, StatementResult};
+use filbert_grid::{MemberMemory, allocation};
 use filbert_query::QueryConfig;
 
 /// The memory limit of one query. The limit of results for a batch of rows is derived from it.
@@ -156,6 +159,56 @@ fn all_that_a_statement_holds_is_limited() {
     }
     // The memory of the ended statements is free again.
     assert_eq!(member.rows("SELECT count(*), count(DISTINCT t || id) FROM crowd"), ["100000|100000"]);
+}
+
+/// Many statements make a large batch in one step each, before any of them is measured.
+#[test]
+fn equal_statements_with_large_batches_are_limited_together() {
+    let _alone = alone();
+    let member = small_member();
+    let before = memory_mib("VmRSS");
+    let text = "SELECT repeat('x', 1000000 + g::int) FROM generate_series(1, 10) g";
+    let read = || match member.run(text, &[]).unwrap() {
+        StatementResult::Rows(cursor) => each_page(cursor, 1_000, |page| assert_eq!(page.num_rows(), 10)),
+        _ => panic!("{text} has rows"),
+    };
+    let refused = thread::scope(|scope| {
+        let readers: Vec<_> = (0..120).map(|_| scope.spawn(read)).collect();
+        readers.into_iter().filter_map(|reader| reader.join().unwrap().err()).collect::<Vec<_>>()
+    });
+    refused.iter().for_each(|error| assert_eq!(error.sqlstate(), "53200", "{error}"));
+    assert!(refused.len() < 120, "some of them have room");
+    check_growth(before, text);
+}
+
+/// Allocated memory that is not touched, so that it never becomes resident: other tests measure the
+/// peak of the process.
+fn untouched(mib: usize) -> Vec<u8> {
+    black_box(vec![0; mib << 20])
+}
+
+#[test]
+fn memory_in_no_account_leaves_statements_and_buffers_less_room() {
+    let _alone = alone();
+    let memory = MemberMemory::new(Some(1 << 30));
+    let embedded = memory.room_of_statements();
+    let foreign = untouched(300);
+    assert_eq!(memory.room_of_statements(), embedded, "the memory of an embedding program");
+    drop(foreign);
+    allocation::dedicate_process();
+    let rooms = || [memory.room_of_statements() >> 20, memory.room_of_buffers() >> 20];
+    let before = rooms();
+    let held = untouched(300);
+    let meanwhile = rooms();
+    drop(held);
+    let after = rooms();
+    for (before, (meanwhile, after)) in before.into_iter().zip(meanwhile.into_iter().zip(after)) {
+        // Threads of former tests may still release memory, and 16 MiB need no account.
+        assert!(meanwhile + 250 < before && before < after + 50, "{before} MiB, {meanwhile} MiB, {after} MiB");
+    }
+    let held = untouched(2_048);
+    assert_eq!(rooms(), [128, 64], "the guaranteed parts stay");
+    drop(held);
 }
 
 #[test]
