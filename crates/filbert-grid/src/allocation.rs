@@ -5,13 +5,14 @@
 //! memory that the work still holds. A thread adds its balance to that of the process in steps. The
 //! module knows neither statements nor limits. It must not allocate itself.
 //!
-//! A program tells here how its allocator releases memory of a thread ([`set_release`]), and
-//! whether it serves one member alone ([`dedicate_process`]).
+//! A program tells here how its allocator releases memory of a thread ([`set_release`]), requests
+//! that threads do so ([`request_release`]), and tells whether it serves one member alone
+//! ([`dedicate_process`]).
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 
 /// The change of a thread's balance, in bytes, from which on it is added to that of the process.
 const STEP_BYTES: usize = 64 << 10;
@@ -31,6 +32,8 @@ thread_local! {
     /// Adds the rest when the thread ends. Its first use registers the destructor, which allocates
     /// nothing on Linux and macOS.
     static LAST: AddsTheRest = const { AddsTheRest };
+    /// The last request for which this thread has released memory.
+    static ANSWERED: Cell<u64> = const { Cell::new(0) };
 }
 
 struct AddsTheRest;
@@ -66,6 +69,29 @@ pub fn has_release() -> bool {
 pub fn release_memory_of_thread() {
     if let Some(release) = RELEASE.get() {
         release();
+    }
+}
+
+/// The number of requests to release memory.
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
+
+/// Requests that each thread which calls [`release_if_requested`] releases memory once.
+pub fn request_release() {
+    REQUESTS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The number of requests so far.
+pub fn release_requests() -> u64 {
+    REQUESTS.load(Ordering::Relaxed)
+}
+
+/// Releases memory of the calling thread if that was requested since its last release. Otherwise
+/// the call costs a comparison.
+#[inline]
+pub fn release_if_requested() {
+    let requests = release_requests();
+    if ANSWERED.replace(requests) != requests {
+        release_memory_of_thread();
     }
 }
 
@@ -207,6 +233,25 @@ mod tests {
         assert!(ended.join().unwrap().unsigned_abs() < STEP_BYTES);
         count(-signed(LARGE_BYTES));
         assert!(total() < before + LARGE_BYTES / 2);
+    }
+
+    #[test]
+    fn a_request_is_answered_once_by_each_thread() {
+        thread_local! {
+            static RELEASES: Cell<u32> = const { Cell::new(0) };
+        }
+        set_release(|| RELEASES.set(RELEASES.get() + 1));
+        let answers = || {
+            (0..3).for_each(|_| release_if_requested());
+            RELEASES.take()
+        };
+        answers();
+        assert_eq!(answers(), 0);
+        request_release();
+        request_release();
+        assert_eq!((answers(), answers()), (1, 0));
+        let of_other = std::thread::spawn(move || (answers(), answers()));
+        assert_eq!(of_other.join().unwrap(), (1, 0));
     }
 
     #[test]

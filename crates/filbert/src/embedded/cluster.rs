@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use filbert_grid::{Environment, Grid, GridConfig, threads};
+use filbert_grid::{Environment, Grid, GridConfig};
 use filbert_hazelcast::DoorConfig;
 use filbert_links::{LinkSettings, Secret, TlsSettings};
 use filbert_listen::Listener;
@@ -14,7 +14,7 @@ use filbert_member::{ClusterSettings, Ending, Member, MemberError, MemberSetting
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use super::{Error, shared_port};
+use super::{Error, answering, shared_port};
 use crate::ClusterConfig;
 
 /// The maximum time of an orderly leave. Within this time a member can transfer its data of all
@@ -103,12 +103,7 @@ impl ClusterMember {
         door: &DoorConfig,
         environment: Environment,
     ) -> Result<ClusterMember, Error> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(group_threads())
-            .thread_name("filbert-groups")
-            .on_thread_start(threads::answer_clients)
-            .enable_all()
-            .build()?;
+        let runtime = answering::runtime("filbert-groups", Some(group_threads()))?;
         let shared = match cluster.listen {
             Some(_) => None,
             None => {

@@ -9,14 +9,14 @@ use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use filbert_grid::{Grid, threads};
+use filbert_grid::Grid;
 use filbert_hazelcast::{Door, DoorConfig};
 use filbert_http::{HttpConfig, HttpDoor};
 use filbert_listen::{Listener, Port};
 use filbert_postgres::{PostgresConfig, PostgresDoor};
 use tokio::sync::watch;
 
-use super::Error;
+use super::{Error, answering};
 
 /// The front doors to open.
 pub(super) struct Doors {
@@ -90,7 +90,7 @@ impl OpenDoors {
         let (close, closed) = watch::channel(false);
         let (opened, report) = mpsc::sync_channel(1);
         let thread = thread::Builder::new().name("filbert-door".to_owned()).spawn(move || {
-            let runtime = match runtime(threads) {
+            let runtime = match answering::runtime("filbert-net", threads) {
                 Ok(runtime) => runtime,
                 Err(error) => {
                     let _ = opened.send(Err(Error::Thread(error)));
@@ -205,12 +205,4 @@ impl Listening {
         };
         tokio::join!(hazelcast, http, postgres);
     }
-}
-
-fn runtime(threads: Option<usize>) -> io::Result<tokio::runtime::Runtime> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if let Some(threads) = threads {
-        builder.worker_threads(threads.max(1));
-    }
-    builder.thread_name("filbert-net").on_thread_start(threads::answer_clients).enable_all().build()
 }

@@ -1,5 +1,7 @@
 //! The embedded API: a member within a Rust program.
 
+#[cfg(feature = "server")]
+mod answering;
 mod asynchronous;
 #[cfg(feature = "server")]
 mod cluster;
