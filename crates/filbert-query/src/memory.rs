@@ -20,6 +20,10 @@ const UNRESERVED_BYTES: usize = 64 << 20;
 /// The part of a query's memory that the results of one function may take for one batch of rows.
 const RESULTS_PART: usize = 4;
 
+/// The room of all statements for each row of a batch, in bytes, and the smallest number of rows.
+const ROOM_PER_ROW: usize = 64 << 10;
+const BATCH_ROWS_MIN: usize = 1_024;
+
 /// The part of the memory of queries that the log of ended statements may take, and its smallest
 /// limit in bytes.
 const LOG_PART: usize = 64;
@@ -100,6 +104,13 @@ impl ServerMemory {
     pub(crate) fn results_bytes_max(&self, limits: MemoryLimits) -> usize {
         limits.results_bytes_max().min(self.member.room_of_statements() / RESULTS_PART)
     }
+
+    /// The number of rows of the batches of a statement that begins now, at most `most`. A step of
+    /// an operator takes the memory of a batch several times before it is measured, so that batches
+    /// are smaller where statements have little room.
+    pub(crate) fn batch_rows(&self, most: usize) -> usize {
+        (self.member.room_of_statements() / ROOM_PER_ROW).max(BATCH_ROWS_MIN).min(most)
+    }
 }
 
 /// The memory pool of one query.
@@ -170,5 +181,17 @@ impl MemoryPool for QueryMemory {
 
     fn memory_limit(&self) -> MemoryLimit {
         MemoryLimit::Finite(self.bytes_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_smaller_where_statements_have_little_room() {
+        let of = |bytes_max| ServerMemory::new(usize::MAX, Arc::new(MemberMemory::new(bytes_max))).batch_rows(8_192);
+        assert_eq!((of(None), of(Some(1 << 30)), of(Some(512 << 20))), (8_192, 8_192, 8_192));
+        assert_eq!((of(Some(128 << 20)), of(Some(1 << 20))), (2_048, 1_024));
     }
 }

@@ -148,6 +148,7 @@ impl Sessions {
         let mut environment = self.environment.clone();
         environment.memory_pool = Arc::new(memory);
         let mut config = ViewOfRun::added(view, from.config().clone());
+        config = config.with_batch_size(self.memory.batch_rows(BATCH_ROWS));
         settings::insert(config.options_mut(), context);
         SessionStateBuilder::new_from_existing(from.clone()).with_config(config).with_runtime_env(Arc::new(environment))
     }

@@ -141,7 +141,9 @@ impl ExecutionPlan for MapScanExec {
         let baseline = BaselineMetrics::new(&self.metrics, task);
         let rows_read = MetricBuilder::new(&self.metrics).counter("rows_read", task);
         let partitions_read = MetricBuilder::new(&self.metrics).counter("partitions_read", task);
-        let mut scanner = Scanner::new(self.spec.clone(), partitions, ViewOfRun::of(context.session_config()));
+        let settings = context.session_config();
+        let scanner = Scanner::new(self.spec.clone(), partitions, ViewOfRun::of(settings));
+        let mut scanner = scanner.in_batches_of(settings.batch_size());
         let mut left = self.limit.unwrap_or(usize::MAX);
         let span = tracing::debug_span!("scan", map = self.spec.table.map().name(), task);
         let mut poll_batch = move |context: &mut Context<'_>| {

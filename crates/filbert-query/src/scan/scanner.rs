@@ -23,7 +23,7 @@ use crate::scan::leaders::LeaderPages;
 use crate::scan::rows::{RowBuffer, RowPlan, RowReader};
 use crate::scan::table::MapTable;
 
-/// The approximate number of rows of a batch.
+/// The approximate number of rows of a batch, at most.
 pub(crate) const BATCH_ROWS: usize = 8_192;
 
 /// The definition of a scan.
@@ -77,6 +77,8 @@ pub(crate) struct Scanner {
     next_row: usize,
     keys_done: bool,
     counts: ScanCounts,
+    /// The approximate number of rows of a batch.
+    batch_rows: usize,
     /// The maximum number of candidates.
     candidates_max: usize,
     stopped: bool,
@@ -104,10 +106,16 @@ impl Scanner {
             next_row: 0,
             keys_done: false,
             counts: ScanCounts::default(),
+            batch_rows: BATCH_ROWS,
             candidates_max: usize::MAX,
             stopped: false,
             found_in: None,
         }
+    }
+
+    /// Sets the approximate number of rows of a batch.
+    pub(crate) fn in_batches_of(self, batch_rows: usize) -> Self {
+        Scanner { batch_rows, ..self }
     }
 
     /// Sets the maximum number of candidates, beyond which the scanner stops.
@@ -165,7 +173,7 @@ impl Scanner {
                 parts.push(batch);
                 // Chunks of some thousand rows are passed on as they are; only small ones are worth
                 // concatenating.
-                if rows >= BATCH_ROWS / 4 {
+                if rows >= self.batch_rows / 4 {
                     break;
                 }
                 continue;
@@ -212,7 +220,7 @@ impl Scanner {
     fn poll_leaders(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<RecordBatch>>> {
         loop {
             if self.counted > 0 {
-                let rows = self.counted.min(BATCH_ROWS);
+                let rows = self.counted.min(self.batch_rows);
                 self.counted -= rows;
                 return Poll::Ready(builder::batch(&self.spec.schema, Vec::new(), rows).map(Some));
             }
@@ -262,7 +270,7 @@ impl Scanner {
         while let Some((key, value)) = self.buffer.get(self.next_row) {
             self.next_row += 1;
             self.reader.append_carried(key, value)?;
-            if self.reader.rows() >= BATCH_ROWS {
+            if self.reader.rows() >= self.batch_rows {
                 return self.reader.finish().map(Some);
             }
         }
