@@ -161,11 +161,10 @@ impl Siege {
             verdict.is_lost = true;
             return;
         }
-        if verdict.peak > verdict.peak_max {
+        let is_beyond = verdict.peak > verdict.peak_max;
+        if is_beyond {
             let (peak, allowed) = (verdict.peak / MIB, verdict.peak_max / MIB);
             verdict.wrong.push(format!("{peak} MiB of memory, at most {allowed} are allowed"));
-            // The member may keep the memory, and the next load would be judged by it.
-            verdict.is_lost = true;
         }
         for (name, lane) in verdict.seen.lanes() {
             if lane.failed > 0 {
@@ -195,6 +194,8 @@ impl Siege {
             verdict.wrong.push(format!("{error:#}"));
             verdict.is_lost = true;
         }
+        // The member may keep the memory, and the next load would be judged by it.
+        verdict.is_lost |= is_beyond;
     }
 
     /// Waits until the member is only as busy as bystanders require and executes no other
