@@ -143,7 +143,8 @@ impl Measured {
     }
 
     /// Checks the limits for the memory that the statement holds and the `bytes` of its next step.
-    /// They count for all statements until the guard is dropped.
+    /// They count for all statements until the guard is dropped. Guards of one statement must be
+    /// dropped in the reverse order of their creation: planning takes them, in one task.
     ///
     /// # Errors
     /// 53200: the statement would hold too much.
@@ -162,7 +163,7 @@ impl Measured {
 #[derive(Debug)]
 pub struct Ahead {
     statement: Arc<Measured>,
-    /// The bytes that the statement was about to hold before.
+    /// The bytes that the statement was about to hold before: dropping the guard restores them.
     before: isize,
 }
 
